@@ -1,0 +1,277 @@
+import type { Clock } from './clock.js'
+import type { DrainableError } from './error.js'
+
+/** Names one member of one pool. `balancer` is the key given to `combineProviders`. */
+export interface MemberRef {
+  readonly pool: string
+  readonly member: string
+  readonly balancer?: string
+}
+
+/**
+ * What the balancer is told to do with a member.
+ *
+ * - `ready`: it gets work
+ * - `drain`: nothing new; persistent clients may still come
+ * - `maint`: nothing new at all
+ */
+export type AdminState = 'ready' | 'drain' | 'maint'
+
+/** What the balancer's own checks say. `unchecked`: it does not check this member. */
+export type Health = 'up' | 'down' | 'unchecked' | 'unknown'
+
+/** Plain JSON. */
+export type Json =
+  null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
+
+/** What a call gets from the core: when to stop, and what time it is. */
+export interface CallContext {
+  /** Honoured at once; afterwards no socket and no timer of the call is left. */
+  readonly signal: AbortSignal
+  /** Where {@link LoadScope.sampledAt} comes from. */
+  readonly clock: Clock
+}
+
+/** What raising a member to maint does to its established work. */
+export type MaintEffect = 'gentle' | 'cuts' | 'unknown' | 'none'
+
+/** What a product can do, asked once and allowed to depend on its version. */
+export interface Capabilities {
+  /** The admin states it knows. The core asks for no other. */
+  readonly ladder: readonly AdminState[]
+  /**
+   * What raising to maint does to established work: kept (`gentle`), cut, not known, or there is no
+   * maint. Anything but `gentle` is done only on the caller's word. {@link PresentReading.maint} wins.
+   */
+  readonly maint: MaintEffect
+  /** Whether work left at a deadline can be cut. If `false`, `onTimeout: 'terminate'` is refused. */
+  readonly terminate: boolean
+  /** Whether a member can be taken out of its pool. If `false`, `until: 'removed'` is refused. */
+  readonly remove: boolean
+  /** Whether a member can be added to a pool. */
+  readonly add: boolean
+  /**
+   * What {@link LoadScope.active} counts. `none`: a drain is never verified idle; it ends by
+   * {@link LoadScope.released}, or by time.
+   */
+  readonly counts: 'requests' | 'connections' | 'none'
+  /** How old a count can be when it is read, in milliseconds. Two samples are taken at least that far apart. */
+  readonly freshness: number
+  /**
+   * For how long the product can hide work that is already bound to a member, in milliseconds
+   * (HAProxy: a retry in turn-around, 1,100). Arrivals must stay unchanged for at least that long.
+   */
+  readonly blind: number
+  /** For how long a call that was given up can still be executed, in milliseconds. */
+  readonly lateBound: number
+  /** Whether admin states survive a reload of the product. If `false`, the core puts them back. */
+  readonly survivesReload: boolean
+  /** Whether load can still be read after the member is removed. */
+  readonly countsAfterRemove: boolean
+  /** A product with a fixed delay of its own: a shorter `timeout` can't achieve anything, in milliseconds. */
+  readonly minTimeout?: number
+  /** Shortest pause between two observes, in milliseconds. */
+  readonly minInterval?: number
+}
+
+/** What a provider is talking to. */
+export interface ProviderInfo {
+  /** Such as `haproxy`. */
+  readonly product: string
+  readonly version: string
+  readonly capabilities: Capabilities
+}
+
+/** Work held for one member by one process that can hold work for it. */
+export interface LoadScope {
+  /** Names the process: a worker, a unit, a node, a proxy. Stable while it lives. */
+  readonly scope: string
+  /**
+   * Changes when this process may have lost counters or admin state
+   * (HAProxy: node, pid and start time; an appliance: role and boot time).
+   */
+  readonly incarnation: string
+  /** `unread`: known to exist, could not be read. `ended`: positively known to be gone. */
+  readonly state: 'read' | 'unread' | 'ended'
+  /**
+   * The earliest moment the numbers can be from, by the call's clock. Two readings with one
+   * `sampledAt` are one sample.
+   */
+  readonly sampledAt: number
+  /** Requests or connections in flight. */
+  readonly active: number
+  /** Waiting for this member. */
+  readonly queued: number
+  /** Reusable connections with no work on them: information only, never held against idle. */
+  readonly pooled?: number
+  /** Cumulative: everything that starts or restarts work (HAProxy: stot + wretr). A fall is a change too. */
+  readonly arrivals?: number
+  /** Has this process taken the wished state? */
+  readonly inForce: boolean
+  /** The product's own word that nothing is attached to the member in this scope. */
+  readonly released?: boolean
+  /** Why it is unread, not in force or weaker than usual, in a few words for a person. */
+  readonly note?: string
+  /**
+   * A process that is not the current one of this control point (an old worker): its work ends by
+   * itself, it takes no more changes.
+   */
+  readonly old?: boolean
+}
+
+/** A member as found. */
+export interface PresentReading {
+  readonly ref: MemberRef
+  readonly present: true
+  /** Address, port and the product's id: another identity is another member, whatever its name. */
+  readonly identity: string
+  readonly address?: string
+  readonly port?: number
+  readonly weight?: number
+  /** The member's own state, ours to change. `unknown`: the product contradicts itself, or says something we don't know. */
+  readonly own: AdminState | 'unknown'
+  /** What it inherits (a tracked server, a node, a server object, DNS). */
+  readonly inherited?: AdminState
+  /** Would it get new, non-persistent work now? */
+  readonly serves: boolean
+  readonly health: Health
+  readonly scopes: readonly LoadScope[]
+  /** What maint does to this object's established work, where it can be read; wins over the capability. */
+  readonly maint?: MaintEffect
+  /** What the adapter needs to restore; its own words. */
+  readonly native?: Json
+  /** The own state counts as sealed although it is not maint (Citrix ADC: OUT OF SERVICE under our own graceful disable). */
+  readonly sealed?: boolean
+  /**
+   * What this provider cannot see of the member's work, in one sentence that names the option or
+   * setting that would help: idle is then said with `verifiedIdle: false` and this reason.
+   */
+  readonly unverified?: string
+  /** Hints of the product for a person who asks why it is not idle, such as `3 persistence records`. */
+  readonly hints?: readonly string[]
+}
+
+/** Not in the configuration. Scopes are listed all the same: an old worker may still be busy. */
+export interface AbsentReading {
+  readonly ref: MemberRef
+  readonly present: false
+  readonly scopes: readonly LoadScope[]
+}
+
+/** One member at one moment. */
+export type Reading = PresentReading | AbsentReading
+
+/** How many of a pool would get new work. */
+export interface PoolReading {
+  readonly pool: string
+  readonly balancer?: string
+  /** Members that would get new, non-persistent work now. */
+  readonly serving: number
+  readonly total: number
+  /** What the product does when nobody serves: refuse, send elsewhere, or use everybody. */
+  readonly whenNone: 'refuse' | 'spill' | 'all' | 'unknown'
+}
+
+/** What one {@link DrainableProvider.observe} saw. */
+export interface Snapshot {
+  readonly readings: readonly Reading[]
+  readonly pools: readonly PoolReading[]
+}
+
+/** One wished change of one member. `identity`: if another one is found, nothing is touched. */
+export type Change = { readonly ref: MemberRef; readonly identity?: string } & (
+  | {
+      /** Raises, never lowers: a member found in maint stays there. */
+      readonly kind: 'hold'
+      readonly to: 'drain' | 'maint'
+    }
+  | {
+      /** Undoes only where `expect` is found, and only what we changed. */
+      readonly kind: 'restore'
+      readonly expect: AdminState
+      readonly to: AdminState
+      /** {@link PresentReading.native} as it was before our first change. */
+      readonly native?: Json
+    }
+  | {
+      /** Cuts what is in flight. */
+      readonly kind: 'terminate'
+    }
+  | {
+      /** Takes the member out of its pool. Never through an opening of the member. */
+      readonly kind: 'remove'
+    }
+  | {
+      readonly kind: 'add'
+      readonly address: string
+      readonly port: number
+      readonly weight?: number
+      readonly native?: Json
+    }
+)
+
+/** What became of one change. A refusal is a value, not a throw. */
+export type ChangeResult =
+  | {
+      readonly ref: MemberRef
+      /** `unchanged`: it was so already. */
+      readonly status: 'applied' | 'unchanged'
+      /** How many were cut. */
+      readonly terminated?: number
+      /** The number is the load of the last reading before it: an upper bound. */
+      readonly atMost?: boolean
+    }
+  | {
+      readonly ref: MemberRef
+      /** `unknown`: it may or may not have happened, or still happen within {@link Capabilities.lateBound}. */
+      readonly status: 'rejected' | 'unknown'
+      readonly error: DrainableError
+    }
+
+/**
+ * One control point of a load balancer: the seam between the core and a product.
+ *
+ * The contract is level-triggered and works on sets: `observe` reads what is, `apply` asks for what
+ * should be, and the core compares. A throw, a time-out or an abort of `apply` means that the
+ * outcome of every change in the call is unknown. Prove an implementation of your own with
+ * `providerContract` of `drainable/testing`.
+ */
+export interface DrainableProvider extends AsyncDisposable {
+  readonly specVersion: 1
+  /** The kind, such as `haproxy-runtime`. */
+  readonly name: string
+  /** Which one, such as `unix:/run/haproxy/admin.sock`: two providers with one name and instance are the same balancer. No secrets. */
+  readonly instance: string
+  /** Product, version, capabilities. */
+  describe(ctx: CallContext): Promise<ProviderInfo>
+  /**
+   * Reads members in one or few round trips however many refs. Unknown refs come back with
+   * `present: false`. A provider that counts never returns a present member without a scope.
+   */
+  observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot>
+  /** Asks for changes; one result per change, in order. */
+  apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]>
+  /** Pushes snapshots where the product can push. */
+  watch?(refs: readonly MemberRef[], ctx: CallContext): AsyncIterable<Snapshot>
+  /** Closes every socket. */
+  close(): Promise<void>
+}
+
+/** How a TLS server is known. Give `ca` or `fingerprint256`; `insecure` switches verification off. */
+export interface Tls {
+  /** PEM text, or the path of a PEM file. Default: the system's authorities. */
+  readonly ca?: string
+  /** SHA-256 fingerprint of the server's certificate, with or without colons: only this one is accepted. */
+  readonly fingerprint256?: string
+  /** Client certificate: PEM text, or the path of a PEM file. */
+  readonly cert?: string
+  /** Key of the client certificate: PEM text, or the path of a PEM file. */
+  readonly key?: string
+  /** Name the certificate must be for. Default: the URL's host. */
+  readonly servername?: string
+  /** Accept any certificate. */
+  readonly insecure?: true
+}
+
+/** A secret, or a function that fetches it: asked for again after a refusal, so that it can rotate. */
+export type Secret = string | (() => string | Promise<string>)

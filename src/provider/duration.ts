@@ -1,0 +1,74 @@
+import { DrainableError } from './error.js'
+
+/** Milliseconds, or a text with its unit: `250`, `'250ms'`, `'30s'`, `'2m'`, `'1h'`. */
+export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h'}`
+
+const UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const
+const TEXT = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/
+
+/** What a duration may be, beyond not negative. */
+export interface DurationRule {
+  /** Refuse a bare number from 1 to 999: it is nearly always seconds by mistake. */
+  readonly bareSeconds?: 'refuse'
+  /** Smallest value, in milliseconds. Default 0. */
+  readonly min?: number
+  /** Whether `Infinity` is allowed. Default false. */
+  readonly infinite?: boolean
+}
+
+/**
+ * A duration in milliseconds.
+ *
+ * @param value - what the caller gave
+ * @param field - its name, for the message
+ * @throws `INVALID_OPTIONS` naming the field, what was expected and what to write instead
+ */
+export function parseDuration(value: unknown, field: string, rule: DurationRule = {}): number {
+  const ms = toMs(value)
+  const shown = typeof value === 'string' ? `'${value}'` : String(value)
+  if (ms === undefined || Number.isNaN(ms) || ms < 0) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${field} is ${shown}, expected milliseconds or a text with its unit, such as 30000 or '30s' (ms, s, m, h)`,
+    )
+  }
+  if (ms === Infinity && rule.infinite !== true) {
+    throw new DrainableError('INVALID_OPTIONS', `${field} is Infinity, expected a finite duration`)
+  }
+  if (rule.bareSeconds === 'refuse' && typeof value === 'number' && value >= 1 && value <= 999) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${field} is ${shown}, a bare number is milliseconds: did you mean '${shown}s'? Write '${shown}ms' for milliseconds`,
+    )
+  }
+  if (ms < (rule.min ?? 0)) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${field} is ${formatDuration(ms)}, expected at least ${formatDuration(rule.min ?? 0)}`,
+    )
+  }
+  return ms
+}
+
+function toMs(value: unknown): number | undefined {
+  if (typeof value === 'number') return value
+  if (typeof value !== 'string') return undefined
+  const match = TEXT.exec(value)
+  if (!match) return undefined
+  return Number(match[1]) * UNIT[match[2] as keyof typeof UNIT]
+}
+
+/** A duration for a person: `250 ms`, `1.1 s`, `2 m 30 s`, `1 h 5 m`. */
+export function formatDuration(ms: number): string {
+  if (ms === Infinity) return 'for ever'
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${Number((ms / 1_000).toFixed(1))} s`
+  const seconds = Math.round(ms / 1_000)
+  if (seconds < 3_600) return joined(Math.floor(seconds / 60), 'm', seconds % 60, 's')
+  const minutes = Math.round(seconds / 60)
+  return joined(Math.floor(minutes / 60), 'h', minutes % 60, 'm')
+}
+
+function joined(big: number, bigUnit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${big} ${bigUnit}` : `${big} ${bigUnit} ${small} ${smallUnit}`
+}

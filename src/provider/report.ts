@@ -1,0 +1,108 @@
+import type { DrainableError } from './error.js'
+import type { AdminState, LoadScope, MemberRef, Reading } from './contract.js'
+
+/** The library's own word for how far a member is: never the balancer's admin state. */
+export type Phase = 'active' | 'draining' | 'idle' | 'removed'
+
+/**
+ * How a drain ended. Every drain ends with one of these.
+ *
+ * - `idle`: nothing in flight, nothing new, as the report's proof says
+ * - `removed`: idle, then taken out of the pool (`until: 'removed'`)
+ * - `terminated`: what was left at the deadline was cut (`onTimeout: 'terminate'`)
+ * - `proceeded`: the deadline passed with work left and the caller wanted to go on (`onTimeout: 'proceed'`)
+ * - `timeout`: the deadline passed with work left; the member stays drained
+ * - `overruled`: somebody else set another state
+ * - `refused`: a guard or the balancer said no; nothing was changed, or it was put back
+ * - `aborted`: the caller's signal
+ * - `unreachable`: the balancer could not be read until the deadline
+ * - `gone`: the member vanished
+ */
+export type Outcome =
+  | 'idle'
+  | 'removed'
+  | 'terminated'
+  | 'proceeded'
+  | 'timeout'
+  | 'overruled'
+  | 'refused'
+  | 'aborted'
+  | 'unreachable'
+  | 'gone'
+
+/** Why a member is not idle, for a program. */
+export type WhyCode =
+  | 'in-flight'
+  | 'queued'
+  | 'persistence'
+  | 'long-lived'
+  | 'old-scope'
+  | 'unreadable'
+  | 'overruled'
+  | 'freshness'
+  | 'settling'
+  | 'not-in-force'
+  | 'pool-at-minimum'
+  | 'no-counts'
+
+/** One reason why a member is not idle, with a suggested step. */
+export interface Why {
+  /** The reason, for a program. */
+  readonly code: WhyCode
+  /** The member it is about. */
+  readonly ref: MemberRef
+  /** The process it is about, where it is about one. */
+  readonly scope?: string
+  /** How many, where there is something to count. */
+  readonly count?: number
+  /** The reason in one sentence. */
+  readonly text: string
+  /** One step that can help. */
+  readonly hint?: string
+}
+
+/** What shows that a member is idle: the samples of each scope, and since when nothing arrived. */
+export interface Proof {
+  /** `unknown`: the product does not count arrivals, so this proof is the weaker kind. */
+  readonly arrivals: 'unchanged' | 'unknown'
+  /** ISO 8601 time since which nothing arrived in any scope. */
+  readonly quietSince: string
+  /** The samples that prove it, oldest first. */
+  readonly samples: readonly { readonly at: string; readonly scopes: readonly LoadScope[] }[]
+  /** The proof in one readable sentence. */
+  readonly text: string
+}
+
+/** How the drain of one member went. */
+export interface MemberReport {
+  readonly ref: MemberRef
+  readonly outcome: Outcome
+  readonly phase: Phase
+  /** The member's own admin state before we touched it. */
+  readonly wasAdmin: AdminState
+  /** Whether idle was proved: seen on every process that can hold work, in force, and stayed true. */
+  readonly verifiedIdle: boolean
+  /** Whether the door was closed to persistent clients too: own state is maint at the verdict. */
+  readonly sealed: boolean
+  /** There when {@link MemberReport.verifiedIdle} is true. */
+  readonly proof?: Proof
+  /** Processes that ended while their last reading held work: it was cut, or finished unseen. */
+  readonly lost: readonly { readonly scope: string; readonly active: number; readonly at: string }[]
+  /** How many were cut because the caller asked for it. */
+  readonly terminated: number
+  /** Milliseconds from the start of this drain to its end, or to now. */
+  readonly elapsed: number
+  /** Why it is not idle, or why idle is not verified; empty when nothing is left to say. */
+  readonly why: readonly Why[]
+  readonly lastReading?: Reading
+  readonly error?: DrainableError
+}
+
+/** How a drain went. */
+export interface DrainReport {
+  /** The worst of the members' outcomes. */
+  readonly outcome: Outcome
+  readonly members: readonly MemberReport[]
+  /** Milliseconds from the start of this drain to its end, or to now. */
+  readonly elapsed: number
+}

@@ -1,0 +1,234 @@
+import { Agent, buildConnector, type Dispatcher, errors, request } from 'undici'
+import type { TLSSocket } from 'node:tls'
+import type { Tls } from '../provider/contract.js'
+import { DrainableError, type ErrorCode } from '../provider/error.js'
+import { checkPinned, toTlsConnect } from './tls.js'
+
+/** How an adapter reaches its product over HTTP. */
+export interface HttpOptions {
+  /** Name of the provider, for errors. */
+  readonly provider: string
+  /** Origin, such as `https://bigip:443`; user info is refused, a path is a prefix of every path. */
+  readonly url: string
+  readonly tls?: Tls | undefined
+  /** Unix socket to connect to instead of the URL's host. */
+  readonly socketPath?: string | undefined
+  /** The caller's dispatcher: it wins, and is never closed here. */
+  readonly dispatcher?: Dispatcher | undefined
+  /** How many sockets at once. Default 4. */
+  readonly connections?: number
+  /** Milliseconds a connect may take. Default 5,000. */
+  readonly connectTimeout?: number
+  /** Milliseconds a whole call may take, connect included. Default 10,000. */
+  readonly callTimeout?: number
+  /** Largest reply, in bytes. Default 32 MiB. */
+  readonly maxReply?: number
+  /** Send credentials over plain HTTP to hosts other than loopback. */
+  readonly allowPlaintext?: boolean | undefined
+}
+
+/** One call. */
+export interface HttpCall {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Path and query, already encoded. */
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as JSON, or as it is where it is a text. */
+  readonly body?: unknown
+  readonly signal: AbortSignal
+  /** Milliseconds for this call, in place of {@link HttpOptions.callTimeout}. */
+  readonly timeout?: number
+}
+
+/** One reply, whatever its status. */
+export interface HttpReply {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly text: string
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i
+
+/**
+ * One product's HTTP endpoint: an Agent of its own (so that nothing is shared with the caller's
+ * global one), bounded sockets, times and reply sizes, no redirects, TLS verified.
+ *
+ * A reply of any status is a value; only what kept the reply from coming is a throw:
+ * `UNREACHABLE` (nothing was sent), `CALL_TIMEOUT`, `CONNECTION_LOST` (it may have been executed),
+ * `MALFORMED_REPLY` (too large), or `signal.reason`.
+ */
+export class HttpClient implements AsyncDisposable {
+  readonly origin: string
+  readonly #prefix: string
+  readonly #options: HttpOptions
+  readonly #dispatcher: Dispatcher
+  readonly #own: Agent | undefined
+
+  constructor(options: HttpOptions) {
+    const url = parseHttpUrl(options.url, 'url')
+    this.origin = url.origin
+    this.#prefix = url.pathname.replace(/\/$/, '')
+    this.#options = options
+    if (options.dispatcher !== undefined) {
+      this.#dispatcher = options.dispatcher
+      return
+    }
+    this.#own = new Agent({
+      connections: options.connections ?? 4,
+      connect: connector(options),
+      pipelining: 1,
+      bodyTimeout: 0,
+      headersTimeout: 0,
+      maxResponseSize: options.maxReply ?? 32 * 1024 * 1024,
+    })
+    this.#dispatcher = this.#own
+  }
+
+  async call(call: HttpCall): Promise<HttpReply> {
+    call.signal.throwIfAborted()
+    const limit = AbortSignal.timeout(call.timeout ?? this.#options.callTimeout ?? 10_000)
+    const signal = AbortSignal.any([call.signal, limit])
+    const text = typeof call.body === 'string'
+    try {
+      const reply = await request(`${this.origin}${this.#prefix}${call.path}`, {
+        method: call.method,
+        dispatcher: this.#dispatcher,
+        signal,
+        headers: {
+          accept: 'application/json',
+          ...(call.body === undefined || text ? {} : { 'content-type': 'application/json' }),
+          ...call.headers,
+        },
+        body:
+          call.body === undefined ? null : text ? (call.body as string) : JSON.stringify(call.body),
+      })
+      return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
+    } catch (cause) {
+      if (call.signal.aborted) throw call.signal.reason
+      throw this.#toError(cause, limit.aborted, call)
+    }
+  }
+
+  #toError(cause: unknown, timedOut: boolean, call: HttpCall): DrainableError {
+    const what = `${call.method} ${call.path.split('?')[0] ?? ''} at ${this.origin}`
+    const data = { provider: this.#options.provider, cause }
+    if (timedOut) {
+      const ms = call.timeout ?? this.#options.callTimeout ?? 10_000
+      return new DrainableError('CALL_TIMEOUT', `${what}: no complete answer within ${ms} ms`, data)
+    }
+    if (cause instanceof errors.ResponseExceededMaxSizeError) {
+      return new DrainableError(
+        'MALFORMED_REPLY',
+        `${what}: the answer is larger than allowed`,
+        data,
+      )
+    }
+    const code: ErrorCode = neverSent(cause) ? 'UNREACHABLE' : 'CONNECTION_LOST'
+    const words =
+      cause instanceof Error
+        ? cause.message || (cause as NodeJS.ErrnoException).code || cause.name
+        : String(cause)
+    return new DrainableError(code, `${what}: ${words}`, data)
+  }
+
+  async close(): Promise<void> {
+    await this.#own?.destroy()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+}
+
+/**
+ * An http or https URL without user info.
+ *
+ * @throws `INVALID_OPTIONS` naming the field; the URL is printed without user info
+ */
+export function parseHttpUrl(value: string, field: string): URL {
+  let url: URL
+  try {
+    url = new URL(value)
+  } catch {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${field}: expected an http or https URL such as 'https://10.0.0.2:8443'`,
+    )
+  }
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${field}: expected http or https, found '${url.protocol.slice(0, -1)}'`,
+    )
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${field}: credentials do not belong into the URL, give username and password`,
+    )
+  }
+  return url
+}
+
+/**
+ * Refuses to send credentials over plain HTTP to anything but loopback.
+ *
+ * @throws `INVALID_OPTIONS` unless `allowPlaintext` is set
+ */
+export function assertPrivate(url: URL, allowPlaintext: boolean | undefined, field = 'url'): void {
+  if (url.protocol === 'https:' || allowPlaintext === true || LOOPBACK.test(url.hostname)) return
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${field}: credentials would cross the network in the clear to ${url.origin}, use https or set allowPlaintext: true`,
+  )
+}
+
+function connector(options: HttpOptions): buildConnector.connector {
+  const connect = buildConnector({
+    ...toTlsConnect(options.tls),
+    timeout: options.connectTimeout ?? 5_000,
+    ...(options.socketPath === undefined ? {} : { socketPath: options.socketPath }),
+  } as buildConnector.BuildOptions)
+  return (target, callback) => {
+    connect(target, (...[error, socket]) => {
+      if (error !== null) {
+        callback(error, null)
+        return
+      }
+      const wrong =
+        target.protocol === 'https:'
+          ? checkPinned(options.tls, (socket as TLSSocket).getPeerCertificate())
+          : undefined
+      if (wrong === undefined) {
+        callback(null, socket)
+        return
+      }
+      socket.destroy()
+      callback(wrong, null)
+    })
+  }
+}
+
+const CONNECT_CODES = new Set([
+  'ECONNREFUSED',
+  'ENOENT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EACCES',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+/** Whether the failure came before a byte of the request was sent: only then a repeat is always safe. */
+function neverSent(cause: unknown): boolean {
+  if (!(cause instanceof Error)) return false
+  const code = (cause as NodeJS.ErrnoException).code ?? ''
+  if (
+    CONNECT_CODES.has(code) ||
+    code.startsWith('ERR_TLS_') ||
+    /certificate|fingerprint/i.test(cause.message)
+  )
+    return true
+  return cause instanceof AggregateError && cause.errors.every(neverSent)
+}

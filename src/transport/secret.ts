@@ -1,0 +1,33 @@
+import { z } from 'zod'
+import type { Secret } from '../provider/contract.js'
+import { DrainableError } from '../provider/error.js'
+
+/** The `password` option of every adapter that logs in. The value never reaches a message. */
+export const secretSchema = z.custom<Secret>(
+  (value) => typeof value === 'function' || typeof value === 'string',
+  'expected a string or a function that returns one',
+)
+
+/** The secret's present value. */
+export async function readSecret(secret: Secret, field: string): Promise<string> {
+  const value: unknown = typeof secret === 'function' ? await secret() : secret
+  if (typeof value === 'string') return value
+  throw new DrainableError('INVALID_OPTIONS', `${field}: the function returned no string`)
+}
+
+/** `text` with every occurrence of the secrets replaced: for words of a product that repeats what it was sent. */
+export function redact(text: string, secrets: readonly string[]): string {
+  let safe = text
+  for (const secret of secrets) {
+    if (secret.length === 0) continue
+    for (const form of new Set([
+      secret,
+      encodeURIComponent(secret),
+      JSON.stringify(secret).slice(1, -1),
+      Buffer.from(secret).toString('base64'),
+    ])) {
+      safe = safe.replaceAll(form, '***')
+    }
+  }
+  return safe
+}
