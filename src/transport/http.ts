@@ -100,7 +100,7 @@ export class HttpClient implements AsyncDisposable {
           ...call.headers,
         },
         body:
-          call.body === undefined ? null : text ? (call.body as string) : JSON.stringify(call.body),
+          call.body === undefined ? null : text ? (call.body) : JSON.stringify(call.body),
       })
       return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
     } catch (cause) {
