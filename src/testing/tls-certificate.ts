@@ -31,7 +31,7 @@ export interface CertificateOptions {
   readonly days?: number
 }
 
-/** A fresh P-256 key and a certificate signed with it, valid as its own authority. */
+/** A fresh P-256 key and a certificate signed with it, to be trusted as it is. */
 export function selfSignedCertificate(options: CertificateOptions = {}): SelfSignedCertificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const spki = publicKey.export({ type: 'spki', format: 'der' })
@@ -58,12 +58,15 @@ export function selfSignedCertificate(options: CertificateOptions = {}): SelfSig
   }
 }
 
-/** Those that strict verifiers ask for: OpenSSL's X509_STRICT, Go's crypto/x509. */
+/**
+ * Those that strict verifiers ask for, and no more: rustls takes no authority as a server's
+ * certificate, and OpenSSL sees a self-signed one as such only if its key usage, where it has one,
+ * allows signing certificates. So it is no authority and has no key usage.
+ */
 function extensions(names: readonly string[], spki: Buffer): Buffer {
   const keyId = hash('sha1', spki.subarray(-65), 'buffer') // of the bare public point
   return sequence(
-    extension('2.5.29.19', true, sequence(boolean(true))), // basicConstraints: an authority
-    extension('2.5.29.15', true, der(0x03, Buffer.from([1, 0b1000_0110]))), // keyUsage: digitalSignature, keyCertSign, cRLSign
+    extension('2.5.29.19', true, sequence()), // basicConstraints: no authority
     extension('2.5.29.37', false, sequence(oid('1.3.6.1.5.5.7.3.1'))), // extKeyUsage: serverAuth
     extension('2.5.29.14', false, der(0x04, keyId)), // subjectKeyIdentifier
     extension('2.5.29.35', false, sequence(der(0x80, keyId))), // authorityKeyIdentifier
