@@ -1,0 +1,13 @@
+/** `npm run build`: an empty `dist`, tsup, and the notices of what was bundled. */
+import { spawnSync } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import { entries, present, root } from './entries.ts'
+import { writeNotices } from './notices.ts'
+
+for (const item of entries) {
+  if (!present.includes(item)) console.error(`not built, its source is missing: ${item.source}`)
+}
+rmSync(`${root}dist`, { recursive: true, force: true })
+const { status } = spawnSync('tsup', ['--silent'], { cwd: root, stdio: 'inherit' })
+if (status === 0) writeNotices()
+process.exitCode = status ?? 1

@@ -1,0 +1,109 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { present, root, specifier } from '../../../scripts/package/entries.ts'
+import { fileExists, findCycle, graph, loadedBy } from './source-graph.js'
+
+/** Fakes that are entries of their own; what they share lives beside them. */
+const fakes = present.flatMap((item) => /^testing\/(.+)$/.exec(item.name)?.[1] ?? [])
+
+/** The layer that a file belongs to; a name after a slash is its own folder in it. */
+function layerOf(file: string): string {
+  const [, first = '', second = ''] = file.split('/')
+  if (first === 'adapters') return `adapters/${second}`
+  if (first === 'testing') return fakes.includes(second) ? `testing/${second}` : 'testing'
+  if (first === 'index.ts' || first === 'machine.ts') return 'core'
+  return first
+}
+
+/** Layers that each may import, itself aside. Arrows go one way: contract, then core or transport, then adapters. */
+function mayImport(from: string): (layer: string, file: string, typeOnly: boolean) => boolean {
+  const [kind] = from.split('/')
+  switch (kind) {
+    case 'provider':
+      return () => false
+    case 'transport':
+    case 'core':
+      return (layer) => layer === 'provider'
+    case 'endpoints':
+      return (layer, file, typeOnly) =>
+        layer === 'provider' || (file === 'src/core/desired.ts' && typeOnly)
+    case 'adapters':
+      return (layer, file) =>
+        layer === 'provider' || layer === 'transport' || file === 'src/core/with-events.ts'
+    case 'testing':
+      return (layer) => ['provider', 'core', 'testing'].includes(layer) && from !== layer
+    case 'cli':
+      return () => true
+    default:
+      throw new Error(`src/${from} belongs to no layer: add it to ${import.meta.filename}`)
+  }
+}
+
+describe('the direction of imports', () => {
+  it.each([...new Set([...graph.keys()].map(layerOf))].sort())('holds in src/%s', (from) => {
+    const allowed = mayImport(from)
+    const wrong = [...graph]
+      .filter(([file]) => layerOf(file) === from)
+      .flatMap(([file, imports]) => imports.map((item) => ({ file, ...item })))
+      .filter((item) => item.own && layerOf(item.to) !== from)
+      .filter((item) => !allowed(layerOf(item.to), item.to, item.typeOnly))
+    expect(wrong.map((item) => `${item.file} -> ${item.to}`)).toEqual([])
+  })
+
+  it('reads imports of every form, so that none goes unseen', () => {
+    expect(graph.size).toBeGreaterThan(10)
+    const provider = graph.get('src/provider/index.ts') ?? []
+    expect(provider.map((item) => item.to)).toContain('src/provider/contract.ts')
+  })
+
+  it('leads to files that are there', () => {
+    const lost = [...graph].flatMap(([file, imports]) =>
+      imports
+        .filter((item) => item.own && !item.to.includes('/gen/') && !fileExists(item.to))
+        .map((item) => `${file} -> ${item.to}`),
+    )
+    expect(lost).toEqual([])
+  })
+
+  it('goes in no circle', () => {
+    expect(findCycle()).toBeUndefined()
+  })
+})
+
+describe('packages', () => {
+  const manifest = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as {
+    dependencies: Record<string, string>
+    peerDependencies: Record<string, string>
+  }
+  /** Compiled into the build; see THIRD-PARTY-NOTICES.md there. */
+  const bundled = ['@bufbuild/protobuf']
+
+  it.each(present.map((item) => [specifier(item), item] as const))(
+    '%s loads no package that it does not need',
+    (_, item) => {
+      const { packages } = loadedBy(item.source)
+      const extra = [...packages].filter((name) => !item.externals.includes(name))
+      const allowed = item.name === 'envoy/grpc' ? bundled : []
+      expect(extra.filter((name) => !allowed.includes(name))).toEqual([])
+    },
+  )
+
+  it('names each runtime dependency because some entry uses it', () => {
+    const used = new Set(present.flatMap((item) => [...loadedBy(item.source).packages]))
+    expect([...used].filter((name) => !bundled.includes(name)).sort()).toEqual(
+      [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)].sort(),
+    )
+  })
+
+  it('keeps what is bundled, tests and types away from users', () => {
+    const every = [...graph].flatMap(([file, imports]) =>
+      imports.filter((item) => !item.own).map((item) => ({ file, name: item.to })),
+    )
+    const known = [
+      ...Object.keys(manifest.dependencies),
+      ...Object.keys(manifest.peerDependencies),
+      ...bundled,
+    ]
+    expect(every.filter(({ name }) => !known.includes(name))).toEqual([])
+  })
+})
