@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest'
+import { readFile } from 'node:fs/promises'
+import { fakeClock } from 'drainable/testing'
+import { pause } from '../../../src/provider/clock.js'
+
+describe('fakeClock', () => {
+  test('stands still, at 0 or where it is told to start', () => {
+    expect(fakeClock().now()).toBe(0)
+    expect(fakeClock(1_000).now()).toBe(1_000)
+  })
+
+  test('fires each timer at its own moment, in order', async () => {
+    const clock = fakeClock(100)
+    const fired: [string, number][] = []
+    const note = (name: string) => () => fired.push([name, clock.now()])
+    clock.setTimeout(note('b'), 20)
+    clock.setTimeout(note('a'), 10)
+    clock.setTimeout(note('a2'), 10)
+    clock.setTimeout(note('late'), 31)
+    await clock.advance(30)
+    expect(fired).toEqual([
+      ['a', 110],
+      ['a2', 110],
+      ['b', 120],
+    ])
+    expect(clock.now()).toBe(130)
+    expect(clock.pending).toBe(1)
+  })
+
+  test('lets promises settle between two timers', async () => {
+    const clock = fakeClock()
+    const seen: number[] = []
+    const loop = async (): Promise<void> => {
+      for (let i = 0; i < 3; i++) {
+        await pause(clock, 10)
+        await Promise.resolve()
+        await Promise.resolve()
+        seen.push(clock.now())
+      }
+    }
+    const run = loop()
+    await clock.advance(25)
+    expect(seen).toEqual([10, 20])
+    await clock.advance(5)
+    await run
+    expect(seen).toEqual([10, 20, 30])
+  })
+
+  test('cancels a timer, before it fires and after', async () => {
+    const clock = fakeClock()
+    let fired = 0
+    const cancel = clock.setTimeout(() => fired++, 10)
+    cancel()
+    await clock.advance(20)
+    cancel()
+    expect(fired).toBe(0)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('never fires a timer of Infinity, and one of 0 not in the same breath', async () => {
+    const clock = fakeClock()
+    let fired = 0
+    clock.setTimeout(() => fired++, Infinity)
+    clock.setTimeout(() => (fired += 10), 0)
+    clock.setTimeout(() => (fired += 100), -5)
+    expect(fired).toBe(0)
+    await clock.advance(1_000_000)
+    expect(fired).toBe(110)
+  })
+
+  test('runs until a promise has settled, and no further', async () => {
+    const clock = fakeClock()
+    clock.setTimeout(() => undefined, 3_600_000)
+    await expect(clock.runUntil(pause(clock, 1_800_000).then(() => 'done'))).resolves.toBe('done')
+    expect(clock.now()).toBe(1_800_000)
+    const fails = pause(clock, 5).then(() => Promise.reject(new Error('as it is')))
+    await expect(clock.runUntil(fails)).rejects.toThrow('as it is')
+  })
+
+  test('waits for real I/O when no timer is left', async () => {
+    const clock = fakeClock()
+    const text = await clock.runUntil(readFile(new URL(import.meta.url), 'utf8'))
+    expect(text).toContain('fakeClock')
+    expect(clock.now()).toBe(0)
+  })
+
+  test('says so when nothing can settle the promise', async () => {
+    const clock = fakeClock()
+    const never = new Promise<void>(() => undefined)
+    await expect(clock.runUntil(never)).rejects.toThrow('no timer is left')
+    const poll = (): void => void clock.setTimeout(poll, 1_000)
+    poll()
+    await expect(clock.runUntil(never, 60_000)).rejects.toThrow('60000 ms')
+  })
+})
