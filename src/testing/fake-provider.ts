@@ -1,0 +1,344 @@
+import { pause } from '../provider/clock.js'
+import type { Clock } from '../provider/clock.js'
+import type {
+  AdminState,
+  CallContext,
+  Capabilities,
+  Change,
+  ChangeResult,
+  DrainableProvider,
+  Health,
+  MemberRef,
+  PoolReading,
+  ProviderInfo,
+  Reading,
+  Snapshot,
+} from '../provider/contract.js'
+import { DrainableError } from '../provider/error.js'
+import { formatRef } from '../provider/member-ref.js'
+import { FakeBalancer } from './fake-balancer.js'
+import type { FakeScope } from './fake-balancer.js'
+
+export type { FakeScope } from './fake-balancer.js'
+
+/** What {@link fakeProvider} starts with. */
+export interface FakeProviderOptions {
+  /** Member names by pool. Addresses are made up, one each. */
+  readonly pools: Readonly<Record<string, readonly string[]>>
+  /** The clock of `latency` and of calls that hang. Default: the clock of each call. */
+  readonly clock?: Clock
+  /**
+   * What it can do, over the defaults: ready, drain and maint; maint is gentle; terminate, remove and
+   * add; counts requests, at once and in full; forgets admin states at a reload.
+   */
+  readonly capabilities?: Partial<Capabilities>
+  /** How long each call takes, in milliseconds. Default 0: no timer at all. */
+  readonly latency?: number
+  /** Names of the processes that can hold work. Default: one, `worker`. */
+  readonly scopes?: readonly string[]
+  /** What {@link DrainableProvider.instance} says. Default `fake`. */
+  readonly instance?: string
+  /** What the product does when nobody serves. Default `refuse`. */
+  readonly whenNone?: PoolReading['whenNone']
+}
+
+/** One call that a {@link FakeProvider} got. */
+export interface FakeCall {
+  readonly verb: 'describe' | 'observe' | 'apply'
+  /** When, by the clock of the call. */
+  readonly at: number
+  /** What was asked for, of an observe. */
+  readonly refs?: readonly MemberRef[] | 'all'
+  /** What was asked for, of an apply. */
+  readonly changes?: readonly Change[]
+}
+
+/**
+ * How a call fails.
+ *
+ * - `throw`: the connection is lost before anything is done
+ * - `throw-after`: everything is done, then the connection is lost
+ * - `hang`: no answer until the caller gives up
+ * - `hang-after`: no answer until the caller gives up, and the changes are done `late` ms after they were asked for
+ * - `reject`: every change is refused as a value (`apply` only)
+ * - `unknown`: every change is done and its outcome said to be unknown (`apply` only)
+ */
+export type FakeFailure = 'throw' | 'throw-after' | 'hang' | 'hang-after' | 'reject' | 'unknown'
+
+/** Which calls fail, and with what. */
+export interface FakeFailureOptions {
+  /** Only calls of this verb. Default: the next call of any. */
+  readonly verb?: FakeCall['verb']
+  /** How many calls. Default 1. */
+  readonly times?: number
+  /** The error, in place of the default one. */
+  readonly error?: DrainableError
+  /** `hang-after`: how long after the call the changes are done all the same, in milliseconds. Default 0. */
+  readonly late?: number
+}
+
+/** An in-memory balancer and the provider for it, with all its strings in the hands of the test. */
+export interface FakeProvider extends DrainableProvider {
+  /** Every call so far, oldest first. */
+  readonly requests: readonly FakeCall[]
+  /** Puts `n` requests in flight on a member; the returned function ends them. */
+  occupy(ref: MemberRef, n?: number, scope?: string): () => void
+  /** Lets `n` requests wait for a member; the returned function takes them away. */
+  queue(ref: MemberRef, n?: number, scope?: string): () => void
+  /** `n` requests that came and went between two looks. */
+  arrive(ref: MemberRef, n?: number, scope?: string): void
+  /** Somebody else changes the member, behind our back. */
+  setBehind(ref: MemberRef, to: AdminState | 'gone'): void
+  /** What the member's parent imposes on it; `undefined` takes it away. */
+  setInherited(ref: MemberRef, to: AdminState | undefined): void
+  /** What the balancer's checks say. */
+  setHealth(ref: MemberRef, health: Health): void
+  /** Another machine under the same name. */
+  setIdentity(ref: MemberRef, identity: string): void
+  /**
+   * The processes from now on. One that is left out is listed as `ended`, as the contract wants it.
+   * A name stands for a process as it was, or for a new one in which everything works.
+   */
+  setScopes(scopes: readonly (string | FakeScope)[]): void
+  /**
+   * A reload: every process is replaced. The new one has the old name and a new incarnation, and
+   * counts from 0; admin states are kept where the capability says so. Work in flight stays in an old
+   * process, listed as `<name>-old-<n>`, which ends with the last work of any member in it; `cut` ends
+   * it on the spot.
+   */
+  reload(options?: { readonly cut?: boolean }): void
+  /** The next call fails. */
+  failNext(how: FakeFailure, options?: FakeFailureOptions): void
+  /** Until {@link FakeProvider.connect}, every call throws `UNREACHABLE`. */
+  disconnect(): void
+  /** Ends what {@link FakeProvider.disconnect} began. */
+  connect(): void
+  /** The member's own state as it truly is, whatever a provider says. */
+  state(ref: MemberRef): AdminState | 'gone'
+  /** Work that the member truly holds, in flight and queued, over all processes. */
+  load(ref: MemberRef): number
+}
+
+const DEFAULTS: Capabilities = {
+  ladder: ['ready', 'drain', 'maint'],
+  maint: 'gentle',
+  terminate: true,
+  remove: true,
+  add: true,
+  counts: 'requests',
+  freshness: 0,
+  blind: 0,
+  lateBound: 0,
+  survivesReload: false,
+  countsAfterRemove: true,
+}
+
+/**
+ * An in-memory balancer for tests of code that drains: behaves exactly to the provider contract, and
+ * fails only where it is told to.
+ *
+ * @example
+ * ```ts
+ * import { drain } from 'drainable'
+ * import { fakeProvider } from 'drainable/testing'
+ *
+ * const lb = fakeProvider({ pools: { web: ['web1', 'web2'] } })
+ * await drain(lb, { pool: 'web', member: 'web1' }, { timeout: '5s', settle: '0ms' })
+ * console.log(lb.state({ pool: 'web', member: 'web1' })) // maint: drained, then sealed
+ * ```
+ */
+export function fakeProvider(options: FakeProviderOptions): FakeProvider {
+  return new InMemoryProvider(options)
+}
+
+interface PlannedFailure extends FakeFailureOptions {
+  readonly how: FakeFailure
+  left: number
+}
+
+class InMemoryProvider implements FakeProvider {
+  readonly specVersion = 1
+  readonly name = 'fake'
+  readonly instance: string
+  readonly #info: ProviderInfo
+  readonly #balancer: FakeBalancer
+  readonly #clock: Clock | undefined
+  readonly #latency: number
+  readonly #calls: FakeCall[] = []
+  readonly #failures: PlannedFailure[] = []
+  /** Aborts whatever is under way when the provider is closed. */
+  readonly #closing = new AbortController()
+  #connected = true
+
+  constructor(options: FakeProviderOptions) {
+    const capabilities = { ...DEFAULTS, ...options.capabilities }
+    this.instance = options.instance ?? 'fake'
+    this.#info = { product: 'fake', version: '1.0', capabilities }
+    this.#balancer = new FakeBalancer(
+      options.pools,
+      options.scopes ?? ['worker'],
+      capabilities,
+      options.whenNone ?? 'refuse',
+    )
+    this.#clock = options.clock
+    this.#latency = options.latency ?? 0
+  }
+
+  get requests(): readonly FakeCall[] {
+    return this.#calls
+  }
+
+  describe(ctx: CallContext): Promise<ProviderInfo> {
+    return this.#call(ctx, { verb: 'describe', at: ctx.clock.now() }, () => this.#info)
+  }
+
+  observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
+    const at = ctx.clock.now()
+    return this.#call(ctx, { verb: 'observe', at, refs }, () => this.#snapshot(refs, at))
+  }
+
+  apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
+    const call: FakeCall = { verb: 'apply', at: ctx.clock.now(), changes }
+    return this.#call(ctx, call, (failure) => {
+      if (failure?.how === 'reject') {
+        return changes.map((change) => refused(change, failure.error))
+      }
+      const results = changes.map((change) => this.#balancer.apply(change))
+      return failure?.how === 'unknown' ? changes.map(({ ref }) => unknown(ref, failure)) : results
+    })
+  }
+
+  close(): Promise<void> {
+    this.#closing.abort(
+      new DrainableError('CONNECTION_LOST', `The provider ${this.instance} was closed`, {
+        provider: this.name,
+        retryable: false,
+      }),
+    )
+    return Promise.resolve()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  occupy(ref: MemberRef, n = 1, scope?: string): () => void {
+    return this.#balancer.work(ref, { active: n, queued: 0 }, scope)
+  }
+
+  queue(ref: MemberRef, n = 1, scope?: string): () => void {
+    return this.#balancer.work(ref, { active: 0, queued: n }, scope)
+  }
+
+  arrive(ref: MemberRef, n = 1, scope?: string): void {
+    this.#balancer.work(ref, { active: n, queued: 0 }, scope)()
+  }
+
+  setBehind(ref: MemberRef, to: AdminState | 'gone'): void {
+    if (to === 'gone') this.#balancer.drop(ref)
+    else this.#balancer.revive(ref).own = to
+  }
+
+  setInherited(ref: MemberRef, to: AdminState | undefined): void {
+    this.#balancer.member(ref).inherited = to
+  }
+
+  setHealth(ref: MemberRef, health: Health): void {
+    this.#balancer.member(ref).health = health
+  }
+
+  setIdentity(ref: MemberRef, identity: string): void {
+    this.#balancer.member(ref).identity = identity
+  }
+
+  setScopes(scopes: readonly (string | FakeScope)[]): void {
+    this.#balancer.setScopes(scopes)
+  }
+
+  reload(options: { readonly cut?: boolean } = {}): void {
+    this.#balancer.reload(options.cut ?? false)
+  }
+
+  failNext(how: FakeFailure, options: FakeFailureOptions = {}): void {
+    this.#failures.push({ ...options, how, left: options.times ?? 1 })
+  }
+
+  disconnect(): void {
+    this.#connected = false
+  }
+
+  connect(): void {
+    this.#connected = true
+  }
+
+  state(ref: MemberRef): AdminState | 'gone' {
+    return this.#balancer.find(ref)?.own ?? 'gone'
+  }
+
+  load(ref: MemberRef): number {
+    return this.#balancer.load(ref)
+  }
+
+  #snapshot(refs: readonly MemberRef[] | 'all', at: number): Snapshot {
+    const asked = refs === 'all' ? this.#balancer.refs() : refs
+    const readings: Reading[] = asked.map((ref) => this.#balancer.read(ref, at))
+    const pools = refs === 'all' ? this.#balancer.pools() : new Set(refs.map(({ pool }) => pool))
+    return { readings, pools: [...pools].flatMap((pool) => this.#balancer.readPool(pool) ?? []) }
+  }
+
+  /** Everything that a call has in common: the log, the abort, the latency and the failure planned for it. */
+  async #call<T>(
+    ctx: CallContext,
+    call: FakeCall,
+    work: (failure: PlannedFailure | undefined) => T,
+  ): Promise<T> {
+    ctx.signal.throwIfAborted()
+    this.#closing.signal.throwIfAborted()
+    this.#calls.push(call)
+    const clock = this.#clock ?? ctx.clock
+    const signal = AbortSignal.any([ctx.signal, this.#closing.signal])
+    const failure = this.#takeFailure(call.verb)
+    if (failure?.how === 'hang-after') {
+      // Not cleared by an abort: a frozen balancer executes later what its client gave up.
+      clock.setTimeout(() => void work(undefined), failure.late ?? 0)
+    }
+    if (failure?.how === 'hang' || failure?.how === 'hang-after') await untilAborted(signal)
+    if (this.#latency > 0) await pause(clock, this.#latency, signal)
+    if (!this.#connected) {
+      throw new DrainableError('UNREACHABLE', `The balancer ${this.instance} is disconnected`, {
+        provider: this.name,
+      })
+    }
+    if (failure?.how === 'throw') throw lost(failure)
+    const result = work(failure)
+    if (failure?.how === 'throw-after') throw lost(failure)
+    return result
+  }
+
+  #takeFailure(verb: FakeCall['verb']): PlannedFailure | undefined {
+    const found = this.#failures.find((f) => f.verb === undefined || f.verb === verb)
+    if (found && --found.left <= 0) this.#failures.splice(this.#failures.indexOf(found), 1)
+    return found
+  }
+}
+
+function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const stop = (): void => reject(signal.reason)
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
+  })
+}
+
+function lost(failure: PlannedFailure): DrainableError {
+  return failure.error ?? new DrainableError('CONNECTION_LOST', 'The fake lost its connection')
+}
+
+function refused({ ref }: Change, error: DrainableError | undefined): ChangeResult {
+  const text = `${formatRef(ref)}: the fake was told to refuse this change`
+  return { ref, status: 'rejected', error: error ?? new DrainableError('REJECTED', text, { ref }) }
+}
+
+function unknown(ref: MemberRef, failure: PlannedFailure): ChangeResult {
+  return { ref, status: 'unknown', error: lost(failure) }
+}

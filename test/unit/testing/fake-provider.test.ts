@@ -1,0 +1,176 @@
+import { describe, expect, test } from 'vitest'
+import { isDrainableError } from 'drainable/provider'
+import type { MemberRef, Reading } from 'drainable/provider'
+import { fakeClock, fakeProvider } from 'drainable/testing'
+import type { FakeProvider } from 'drainable/testing'
+
+const web1: MemberRef = { pool: 'web', member: 'web1' }
+const web2: MemberRef = { pool: 'web', member: 'web2' }
+
+function setup(options: Partial<Parameters<typeof fakeProvider>[0]> = {}) {
+  const clock = fakeClock()
+  const lb = fakeProvider({ pools: { web: ['web1', 'web2'] }, clock, ...options })
+  const ctx = { clock, signal: new AbortController().signal }
+  return { clock, lb, ctx }
+}
+
+async function read(lb: FakeProvider, ref: MemberRef): Promise<Reading> {
+  const { readings } = await lb.observe([ref], setup().ctx)
+  return readings[0]!
+}
+
+describe('fakeProvider', () => {
+  test('holds work on any of its processes, and counts its arrivals', async () => {
+    const { lb } = setup({ scopes: ['a', 'b'] })
+    const end = lb.occupy(web1, 2, 'b')
+    const away = lb.queue(web1, 3, 'a')
+    lb.arrive(web1, 5, 'a')
+    const { scopes } = await read(lb, web1)
+    expect(scopes.map((s) => [s.scope, s.active, s.queued, s.arrivals])).toEqual([
+      ['a', 0, 3, 5],
+      ['b', 2, 0, 2],
+    ])
+    end()
+    end()
+    away()
+    expect(lb.load(web1)).toBe(0)
+    expect(() => lb.occupy(web1, 1, 'c')).toThrow('no process c')
+  })
+
+  test('keeps work through a reload in an old process, until the last of it ends', async () => {
+    const { lb, ctx } = setup()
+    await lb.apply([{ kind: 'hold', ref: web1, to: 'drain' }], ctx)
+    const end = lb.occupy(web1)
+    lb.reload()
+    const reading = await read(lb, web1)
+    expect(reading.present && reading.own).toBe('ready')
+    expect(reading.scopes).toMatchObject([
+      { scope: 'worker', incarnation: '2', active: 0, arrivals: 0 },
+      { scope: 'worker-old-1', incarnation: '1', active: 1, old: true, inForce: true },
+    ])
+    end()
+    const { scopes } = await read(lb, web1)
+    expect(scopes[1]).toMatchObject({ state: 'ended', active: 0 })
+  })
+
+  test('an old process that was ready when it was replaced never takes the drain', async () => {
+    const { lb, ctx } = setup()
+    lb.occupy(web1)
+    lb.reload()
+    await lb.apply([{ kind: 'hold', ref: web1, to: 'drain' }], ctx)
+    const { scopes } = await read(lb, web1)
+    expect(scopes.map((s) => s.inForce)).toEqual([true, false])
+  })
+
+  test('a reload that cuts leaves no old process', async () => {
+    const { lb } = setup()
+    const end = lb.occupy(web1)
+    lb.reload({ cut: true })
+    expect((await read(lb, web1)).scopes).toHaveLength(1)
+    expect(lb.load(web1)).toBe(0)
+    end()
+  })
+
+  test('lists a process that was left out as ended', async () => {
+    const { lb } = setup({ scopes: ['a', 'b'] })
+    lb.setScopes(['b', { scope: 'c', state: 'unread', note: 'no route' }])
+    const { scopes } = await read(lb, web1)
+    expect(scopes.map((s) => [s.scope, s.state, s.note])).toEqual([
+      ['b', 'read', undefined],
+      ['c', 'unread', 'no route'],
+      ['a', 'ended', undefined],
+    ])
+  })
+
+  test('lists the scopes of a member that is gone but was busy', async () => {
+    const { lb } = setup()
+    lb.occupy(web1)
+    lb.setBehind(web1, 'gone')
+    lb.setBehind(web2, 'gone')
+    expect(await read(lb, web1)).toMatchObject({ present: false, scopes: [{ active: 1 }] })
+    expect(await read(lb, web2)).toMatchObject({ present: false, scopes: [] })
+    lb.setBehind(web1, 'drain')
+    expect(lb.state(web1)).toBe('drain')
+  })
+
+  test('fails as told: before, after, never, as a refusal, as unknown', async () => {
+    const { lb, ctx } = setup()
+    const hold = [{ kind: 'hold', ref: web1, to: 'drain' }] as const
+    lb.failNext('throw')
+    await expect(lb.apply(hold, ctx)).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
+    expect(lb.state(web1)).toBe('ready')
+    lb.failNext('reject', { times: 2 })
+    for (let i = 0; i < 2; i++) {
+      expect(await lb.apply(hold, ctx)).toMatchObject([{ status: 'rejected' }])
+    }
+    expect(lb.state(web1)).toBe('ready')
+    lb.failNext('unknown')
+    expect(await lb.apply(hold, ctx)).toMatchObject([{ status: 'unknown' }])
+    expect(lb.state(web1)).toBe('drain')
+    lb.failNext('throw-after', { verb: 'apply' })
+    await lb.observe('all', ctx)
+    const remove = lb.apply([{ kind: 'remove', ref: web1 }], ctx)
+    await expect(remove).rejects.toSatisfy((e) => isDrainableError(e, 'CONNECTION_LOST'))
+    expect(lb.state(web1)).toBe('gone')
+  })
+
+  test('hangs until the caller gives up, and may do it later all the same', async () => {
+    const { clock, lb, ctx } = setup()
+    const controller = new AbortController()
+    lb.failNext('hang-after', { verb: 'apply', late: 500 })
+    const hold = { kind: 'hold', ref: web1, to: 'drain' } as const
+    const call = lb.apply([hold], { ...ctx, signal: controller.signal })
+    const ended = expect(call).rejects.toBe('enough')
+    await clock.advance(100)
+    controller.abort('enough')
+    await ended
+    expect(lb.state(web1)).toBe('ready')
+    await clock.advance(400)
+    expect(lb.state(web1)).toBe('drain')
+    expect(clock.pending).toBe(0)
+  })
+
+  test('takes its latency from the fake clock, and leaves no timer at an abort', async () => {
+    const { clock, lb, ctx } = setup({ latency: 250 })
+    await clock.runUntil(lb.observe('all', ctx))
+    expect(clock.now()).toBe(250)
+    const controller = new AbortController()
+    const call = lb.observe('all', { ...ctx, signal: controller.signal })
+    controller.abort('stop')
+    await expect(call).rejects.toBe('stop')
+    expect(clock.pending).toBe(0)
+  })
+
+  test('keeps a log of what it was asked for', async () => {
+    const { lb, ctx } = setup()
+    await lb.describe(ctx)
+    await lb.observe([web1], ctx)
+    await lb.apply([{ kind: 'terminate', ref: web2 }], ctx)
+    expect(lb.requests.map((r) => r.verb)).toEqual(['describe', 'observe', 'apply'])
+    expect(lb.requests[1]).toMatchObject({ refs: [web1], at: 0 })
+  })
+
+  test('reads what the parent imposes and what the checks say', async () => {
+    const { lb } = setup()
+    lb.setInherited(web1, 'drain')
+    lb.setHealth(web2, 'down')
+    lb.setIdentity(web2, 'another')
+    expect(await read(lb, web1)).toMatchObject({ own: 'ready', inherited: 'drain', serves: false })
+    expect(await read(lb, web2)).toMatchObject({ health: 'down', serves: false })
+    const { pools } = await lb.observe('all', setup().ctx)
+    expect(pools).toEqual([{ pool: 'web', serving: 0, total: 2, whenNone: 'refuse' }])
+    lb.setInherited(web1, undefined)
+    expect(await read(lb, web1)).toMatchObject({ serves: true })
+    expect(() => lb.setHealth({ pool: 'web', member: 'x' }, 'up')).toThrow('web/x')
+  })
+
+  test('can be cut off and connected again', async () => {
+    const { lb, ctx } = setup()
+    lb.disconnect()
+    await expect(lb.observe('all', ctx)).rejects.toMatchObject({ code: 'UNREACHABLE' })
+    lb.connect()
+    expect((await lb.observe('all', ctx)).readings).toHaveLength(2)
+    await lb.close()
+    await expect(lb.observe('all', ctx)).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
+  })
+})
