@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type {
+  AdminState,
+  Capabilities,
+  Change,
+  ChangeResult,
+  LoadScope,
+  MemberRef,
+  PoolReading,
+  PresentReading,
+  Reading,
+  Snapshot,
+} from '../../provider/contract.js'
+import { isDrainableError } from '../../provider/error.js'
+import type { DrainableError, ErrorCode } from '../../provider/error.js'
+import { formatRef, refKey } from '../../provider/member-ref.js'
+import type { ContractHarness } from './harness.js'
+
+/** How long a change may take to be seen, and a call to end, at time scale 1. */
+const BOUND = 5_000
+/** Far from any real clock's figures, so that a provider that asks another clock is found out. */
+const EPOCH = 4_000_000_000
+
+/** The clock that the cases hand to the provider: real time, counted from somewhere else. */
+const clock = {
+  now: (): number => EPOCH + performance.now(),
+  setTimeout(fn: () => void, ms: number): () => void {
+    const timer = setTimeout(fn, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+/** What a case works with: the harness, and the provider's verbs with their bookkeeping done. */
+export class Bench {
+  readonly harness: ContractHarness
+  readonly capabilities: Capabilities
+  readonly pool: string
+  readonly a: MemberRef
+  readonly b: MemberRef
+  readonly #scale: number
+  #observedAt = -Infinity
+
+  constructor(harness: ContractHarness, capabilities: Capabilities) {
+    this.harness = harness
+    this.capabilities = capabilities
+    this.pool = harness.pool
+    this.a = harness.members[0]
+    this.b = harness.members[1]
+    this.#scale = harness.timeScale ?? 1
+  }
+
+  /** Describes once, as the core does, and hands over. */
+  static async over(harness: ContractHarness): Promise<Bench> {
+    const signal = new AbortController().signal
+    const { capabilities } = await harness.provider.describe({ signal, clock })
+    return new Bench(harness, capabilities)
+  }
+
+  get counts(): boolean {
+    return this.capabilities.counts !== 'none'
+  }
+
+  /** The states this product has beyond ready, lowest first. */
+  get levels(): readonly ('drain' | 'maint')[] {
+    return (['drain', 'maint'] as const).filter((s) => this.capabilities.ladder.includes(s))
+  }
+
+  /** The lowest state that takes no new work. */
+  get level(): 'drain' | 'maint' {
+    const [lowest] = this.levels
+    assert.ok(lowest, 'the ladder has a state beyond ready')
+    return lowest
+  }
+
+  now(): number {
+    return clock.now()
+  }
+
+  /** Milliseconds, made longer for a slow product. */
+  scaled(ms: number): number {
+    return ms * this.#scale
+  }
+
+  ctx(signal = new AbortController().signal) {
+    return { signal, clock }
+  }
+
+  /** Keeps the product's own floor between two looks. */
+  async observe(refs: readonly MemberRef[] | 'all', signal?: AbortSignal): Promise<Snapshot> {
+    const rest = this.#observedAt + (this.capabilities.minInterval ?? 0) - performance.now()
+    if (rest > 0) await sleep(rest)
+    this.#observedAt = performance.now()
+    return this.within(this.harness.provider.observe(refs, this.ctx(signal)), 'observe')
+  }
+
+  async read(ref: MemberRef): Promise<Reading> {
+    return readingOf(await this.observe([ref]), ref)
+  }
+
+  async present(ref: MemberRef): Promise<PresentReading> {
+    const reading = await this.read(ref)
+    assert.ok(reading.present, `${formatRef(ref)} is there`)
+    return reading
+  }
+
+  async pools(): Promise<PoolReading> {
+    const { pools } = await this.observe([this.a])
+    const found = pools.find(({ pool }) => pool === this.pool)
+    assert.ok(found, `the pool ${this.pool} is listed in the snapshot of one of its members`)
+    return found
+  }
+
+  async apply(changes: readonly Change[]): Promise<readonly ChangeResult[]> {
+    const call = this.harness.provider.apply(changes, this.ctx())
+    const results = await this.within(call, 'apply')
+    assert.equal(results.length, changes.length, 'one result per change')
+    for (const [i, { ref }] of changes.entries()) {
+      assert.equal(
+        refKey(results[i]?.ref ?? ref),
+        refKey(ref),
+        'results come in the order of changes',
+      )
+    }
+    return results
+  }
+
+  async applyOne(change: Change): Promise<ChangeResult> {
+    const [result] = await this.apply([change])
+    assert.ok(result)
+    return result
+  }
+
+  /** A change that must be done. */
+  async done(change: Change): Promise<ChangeResult> {
+    const result = await this.applyOne(change)
+    assert.ok(succeeded(result), `${change.kind} is done, not: ${shown(result)}`)
+    return result
+  }
+
+  /**
+   * A change of something that is not there. A throw is borne with here, because one change is all
+   * that such a call holds; what must not be said is that it was done.
+   */
+  async refusesAbsent(change: Change): Promise<void> {
+    const what = `${change.kind} of ${JSON.stringify(formatRef(change.ref).slice(0, 60))}`
+    const end = await outcome(this.applyOne(change))
+    if ('error' in end) {
+      assert.ok(!(end.error instanceof assert.AssertionError), `${what}: ${String(end.error)}`)
+      return
+    }
+    const codes = ['NOT_FOUND', 'INVALID_OPTIONS', 'REJECTED', 'CONFLICT'] as const
+    assertRejected(end.value, codes, what)
+  }
+
+  /** Raises the member and waits until that shows. */
+  async hold(ref: MemberRef, to: 'drain' | 'maint' = this.level): Promise<PresentReading> {
+    const { identity } = await this.present(ref)
+    await this.done({ kind: 'hold', ref, to, identity })
+    return this.untilOwn(ref, to)
+  }
+
+  /** Puts a request on the member and waits until it is counted. */
+  async occupy(ref: MemberRef): Promise<() => Promise<void>> {
+    const end = await this.harness.occupy?.(ref)
+    assert.ok(end, 'a harness can occupy a member, unless its provider counts nothing')
+    await this.untilReading(ref, 'the request is counted', (r) => work(r) > 0)
+    return end
+  }
+
+  untilOwn(ref: MemberRef, own: AdminState): Promise<PresentReading> {
+    return this.until(`${formatRef(ref)} reads ${own}`, async () => {
+      const reading = await this.present(ref)
+      return reading.own === own ? reading : undefined
+    })
+  }
+
+  untilReading(ref: MemberRef, what: string, accept: (r: Reading) => boolean): Promise<Reading> {
+    return this.until(`${formatRef(ref)}: ${what}`, async () => {
+      const reading = await this.read(ref)
+      return accept(reading) ? reading : undefined
+    })
+  }
+
+  /** Looks until there is an answer; no fixed wait. */
+  async until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
+    const bound = this.scaled(BOUND) + this.capabilities.freshness * 2
+    const deadline = performance.now() + bound
+    for (;;) {
+      const found = await look()
+      if (found !== undefined) return found
+      assert.ok(performance.now() < deadline, `within ${bound} ms: ${what}`)
+      await sleep(this.scaled(20))
+    }
+  }
+
+  /** Looks for a while that nothing happens: for what must not follow later either. */
+  async stays(what: string, holds: () => Promise<boolean>): Promise<void> {
+    const until = performance.now() + this.scaled(150) + this.capabilities.freshness
+    do {
+      assert.ok(await holds(), what)
+      await sleep(this.scaled(40))
+    } while (performance.now() < until)
+  }
+
+  /** A call that does not end is a failure with a name, not a test run that hangs. */
+  async within<T>(call: Promise<T>, what: string, ms = 3 * BOUND): Promise<T> {
+    const timer = new AbortController()
+    const bound = this.scaled(ms)
+    const late = sleep(bound, undefined, { signal: timer.signal }).then(() =>
+      assert.fail(`${what} ends within ${bound} ms`),
+    )
+    late.catch(() => undefined)
+    try {
+      return await Promise.race([call, late])
+    } finally {
+      timer.abort()
+    }
+  }
+}
+
+/** The one reading of a ref in a snapshot. */
+export function readingOf(snapshot: Snapshot, ref: MemberRef): Reading {
+  const found = snapshot.readings.find((r) => refKey(r.ref) === refKey(ref))
+  assert.ok(found, `${formatRef(ref)} was asked for and is answered`)
+  return found
+}
+
+/** Work that the readable scopes hold. */
+export function work(reading: Reading): number {
+  return reading.scopes.reduce((sum, s) => sum + (s.state === 'read' ? s.active + s.queued : 0), 0)
+}
+
+/** The scopes that can be told apart, and compared, by name. */
+export function byName(scopes: readonly LoadScope[]): ReadonlyMap<string, LoadScope> {
+  return new Map(scopes.map((scope) => [scope.scope, scope]))
+}
+
+export function succeeded(result: ChangeResult | undefined): boolean {
+  return result?.status === 'applied' || result?.status === 'unchanged'
+}
+
+/** A refusal as a value, with one of these codes. */
+export function assertRejected(
+  result: ChangeResult,
+  codes: readonly ErrorCode[],
+  what: string,
+): DrainableError {
+  if (result.status !== 'rejected') return assert.fail(`${what} is rejected, not ${result.status}`)
+  const { error } = result
+  assert.ok(isDrainableError(error), `${what}: the error is a DrainableError`)
+  assert.ok(codes.includes(error.code), `${what}: ${codes.join(' or ')}, not ${error.code}`)
+  assert.ok(error.message.length >= 10, `${what}: the message says what is wrong`)
+  return error
+}
+
+/** How a call ended, whichever way. */
+export async function outcome<T>(call: Promise<T>): Promise<{ value: T } | { error: unknown }> {
+  try {
+    return { value: await call }
+  } catch (error) {
+    return { error }
+  }
+}
+
+function shown(result: ChangeResult): string {
+  return 'error' in result
+    ? `${result.status} (${result.error.code}: ${result.error.message})`
+    : result.status
+}

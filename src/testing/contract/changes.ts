@@ -1,0 +1,295 @@
+import assert from 'node:assert/strict'
+import type { Change, ChangeResult, MemberRef } from '../../provider/contract.js'
+import { formatRef } from '../../provider/member-ref.js'
+import { assertRejected, byName, succeeded, work } from './bench.js'
+import type { Bench } from './bench.js'
+
+const LEVELS = ['drain', 'maint'] as const
+const OTHER = '198.51.100.77:7#another-member'
+
+/** What `apply` owes, for every change that the product can do and every one that it can't. */
+export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
+  'takes no changes': async (bench) => {
+    assert.deepEqual(await bench.apply([]), [])
+  },
+
+  'holds a member in every state of its ladder, and no other member': async (bench) => {
+    for (const to of bench.levels) {
+      const held = await bench.hold(bench.a, to)
+      assert.equal(held.serves, false, `a member in ${to} does not serve`)
+      assert.equal((await bench.present(bench.b)).own, 'ready', 'the other one is untouched')
+    }
+  },
+
+  'comes into force in every scope': async (bench) => {
+    await bench.hold(bench.a)
+    await bench.untilReading(bench.a, 'the state is in force', ({ scopes }) =>
+      scopes.every((scope) => scope.inForce && scope.state === 'read'),
+    )
+  },
+
+  'refuses a state that is not on its ladder, and changes nothing': async (bench) => {
+    for (const to of LEVELS) {
+      if (bench.levels.includes(to)) continue
+      const result = await bench.applyOne({ kind: 'hold', ref: bench.a, to })
+      assertUnsupported(result, `hold to ${to}`)
+      assert.equal((await bench.present(bench.a)).own, 'ready')
+    }
+  },
+
+  'holds twice as once': async (bench) => {
+    const { level, a } = bench
+    await bench.hold(a)
+    await bench.done({ kind: 'hold', ref: a, to: level })
+    const results = await bench.apply([
+      { kind: 'hold', ref: a, to: level },
+      { kind: 'hold', ref: a, to: level },
+    ])
+    assert.ok(results.every(succeeded), 'the same change twice in one call is done')
+    assert.equal((await bench.present(a)).own, level)
+  },
+
+  'raises and never lowers': async (bench) => {
+    const highest = bench.levels.at(-1) ?? bench.level
+    await bench.harness.setBehind(bench.a, highest)
+    await bench.untilOwn(bench.a, highest)
+    for (const to of bench.levels) {
+      await bench.done({ kind: 'hold', ref: bench.a, to })
+      await bench.stays(
+        `a member found in ${highest} stays there under hold to ${to}`,
+        async () => {
+          return (await bench.present(bench.a)).own === highest
+        },
+      )
+    }
+  },
+
+  'restores what it changed': async (bench) => {
+    const { level, a } = bench
+    const { native } = await bench.present(a)
+    await bench.hold(a)
+    const before = native === undefined ? {} : { native }
+    await bench.done({ kind: 'restore', ref: a, expect: level, to: 'ready', ...before })
+    const reading = await bench.untilOwn(a, 'ready')
+    await bench.until('it serves again', async () => (await bench.present(a)).serves || undefined)
+    assert.equal(reading.inherited ?? 'ready', 'ready')
+    const again = await bench.applyOne({
+      kind: 'restore',
+      ref: a,
+      expect: level,
+      to: 'ready',
+      ...before,
+    })
+    if (!succeeded(again)) assertRejected(again, ['CONFLICT'], 'a second restore')
+    assert.equal((await bench.present(a)).own, 'ready')
+  },
+
+  'restores step by step': async (bench) => {
+    const [low, high] = bench.levels
+    if (!low || !high) return
+    const { native } = await bench.present(bench.a)
+    const before = native === undefined ? {} : { native }
+    await bench.hold(bench.a, low)
+    await bench.hold(bench.a, high)
+    await bench.done({ kind: 'restore', ref: bench.a, expect: high, to: low, ...before })
+    await bench.untilOwn(bench.a, low)
+    await bench.done({ kind: 'restore', ref: bench.a, expect: low, to: 'ready', ...before })
+    await bench.untilOwn(bench.a, 'ready')
+  },
+
+  'restores only where the expected state is found': async (bench) => {
+    const { a } = bench
+    for (const found of bench.levels) {
+      await bench.harness.setBehind(a, found)
+      await bench.untilOwn(a, found)
+      for (const expect of bench.capabilities.ladder) {
+        if (expect === found) continue
+        const result = await bench.applyOne({ kind: 'restore', ref: a, expect, to: 'ready' })
+        assertRejected(result, ['CONFLICT'], `restore from ${expect}, found ${found}`)
+        assert.equal((await bench.present(a)).own, found, 'nothing was touched')
+      }
+    }
+  },
+
+  'sees what somebody else does': async (bench) => {
+    for (const to of [...bench.levels, 'ready'] as const) {
+      await bench.harness.setBehind(bench.a, to)
+      await bench.untilOwn(bench.a, to)
+    }
+    assert.equal((await bench.present(bench.b)).own, 'ready')
+  },
+
+  'reads a member that is gone as absent, and changes nothing there': async (bench) => {
+    const { a, b, level } = bench
+    const { identity } = await bench.present(a)
+    await bench.harness.setBehind(a, 'gone')
+    await bench.untilReading(a, 'it is gone', (r) => !r.present)
+    assert.equal((await bench.present(b)).present, true, 'the other one is there')
+    await bench.refusesAbsent({ kind: 'hold', ref: a, to: level, identity })
+    await bench.refusesAbsent({ kind: 'hold', ref: a, to: level })
+    await bench.refusesAbsent({ kind: 'restore', ref: a, expect: level, to: 'ready', identity })
+    assert.equal((await bench.read(a)).present, false, 'it did not come back')
+  },
+
+  'touches nothing under another identity': async (bench) => {
+    const { a } = bench
+    const kinds: readonly Change[] = [
+      { kind: 'hold', ref: a, to: bench.level, identity: OTHER },
+      { kind: 'restore', ref: a, expect: 'ready', to: bench.level, identity: OTHER },
+      { kind: 'terminate', ref: a, identity: OTHER },
+      { kind: 'remove', ref: a, identity: OTHER },
+    ]
+    const before = await bench.present(a)
+    const busy = bench.counts ? await bench.occupy(a) : undefined
+    for (const change of kinds) {
+      const result = await bench.applyOne(change)
+      const codes = ['CONFLICT', 'NOT_FOUND', 'UNSUPPORTED'] as const
+      assertRejected(result, codes, `${change.kind} of another identity`)
+      const after = await bench.present(a)
+      assert.equal(after.own, before.own, `${change.kind}: its state is untouched`)
+      assert.equal(after.identity, before.identity)
+      if (busy) assert.ok(work(after) > 0, `${change.kind}: its work is untouched`)
+    }
+    await busy?.()
+  },
+
+  'gives a refusal as a value, and does the rest': async (bench) => {
+    const { a, b, level } = bench
+    const [first, second] = await bench.apply([
+      { kind: 'hold', ref: a, to: level, identity: OTHER },
+      { kind: 'hold', ref: b, to: level, identity: (await bench.present(b)).identity },
+    ])
+    assert.ok(first && second)
+    assertRejected(first, ['CONFLICT', 'NOT_FOUND'], 'the first change')
+    assert.ok(succeeded(second), 'the second change is done')
+    await bench.untilOwn(b, level)
+    assert.equal((await bench.present(a)).own, 'ready')
+  },
+
+  'changes many members in one call, with one result each, in order': async (bench) => {
+    const { members } = bench.harness
+    const refs = [...members].reverse()
+    const results = await bench.apply(refs.map((ref) => ({ kind: 'hold', ref, to: bench.level })))
+    assert.ok(results.every(succeeded), 'every change is done')
+    for (const ref of members) await bench.untilOwn(ref, bench.level)
+  },
+
+  'keeps the member under its identity through every change': async (bench) => {
+    const { a, level } = bench
+    const { identity, native } = await bench.present(a)
+    for (const to of bench.levels) {
+      const held = await bench.hold(a, to)
+      assert.equal(held.identity, identity, `in ${to} it is the same member`)
+    }
+    const top = bench.levels.at(-1) ?? level
+    await bench.done({
+      kind: 'restore',
+      ref: a,
+      expect: top,
+      to: 'ready',
+      identity,
+      ...(native !== undefined && { native }),
+    })
+    assert.equal((await bench.untilOwn(a, 'ready')).identity, identity)
+  },
+
+  'cuts work where it can, and says so where it can not': async (bench) => {
+    const { a, capabilities } = bench
+    if (!capabilities.terminate) {
+      const busy = bench.counts ? await bench.occupy(a) : undefined
+      assertUnsupported(await bench.applyOne({ kind: 'terminate', ref: a }), 'terminate')
+      if (busy) assert.ok(work(await bench.read(a)) > 0, 'the work goes on')
+      await busy?.()
+      return
+    }
+    assert.ok(bench.counts, 'a provider that cuts work also counts it')
+    const end = await bench.occupy(a)
+    await bench.hold(a)
+    const held = await bench.present(a)
+    const { identity } = held
+    const result = await bench.done({ kind: 'terminate', ref: a, identity })
+    const cut = 'terminated' in result ? result.terminated : undefined
+    if (cut !== undefined && work(held) > 0) {
+      assert.ok(Number.isSafeInteger(cut) && cut >= 1, 'it says how many were cut')
+    }
+    await bench.untilReading(a, 'the work is gone', (r) => work(r) === 0)
+    assert.equal((await bench.present(a)).own, bench.level, 'the member is held as before')
+    await end()
+    assert.ok(
+      succeeded(await bench.applyOne({ kind: 'terminate', ref: a })),
+      'nothing left is no error',
+    )
+  },
+
+  'removes a member where it can, and says so where it can not': async (bench) => {
+    const { a, b } = bench
+    if (!bench.capabilities.remove) {
+      assertUnsupported(await bench.applyOne({ kind: 'remove', ref: a }), 'remove')
+      assert.equal((await bench.read(a)).present, true, 'it is still there')
+      return
+    }
+    await removed(bench, a)
+    assert.equal((await bench.present(b)).own, 'ready', 'the other one is untouched')
+  },
+
+  'adds a member where it can, and says so where it can not': async (bench) => {
+    const { a } = bench
+    const { address = '127.0.0.1', port = 80, weight, native } = await bench.present(a)
+    const add: Change = {
+      kind: 'add',
+      ref: a,
+      address,
+      port,
+      ...(weight !== undefined && { weight }),
+      ...(native !== undefined && { native }),
+    }
+    if (!bench.capabilities.add) {
+      const ref = { pool: bench.pool, member: 'drainable-new' }
+      assertUnsupported(await bench.applyOne({ ...add, ref }), 'add')
+      assert.equal((await bench.read(ref)).present, false, 'nothing was added')
+      return
+    }
+    await bench.harness.setBehind(a, 'gone')
+    await bench.untilReading(a, 'it is gone', (r) => !r.present)
+    await bench.done(add)
+    await bench.untilReading(a, 'it is back', (r) => r.present)
+    const back = await bench.present(a)
+    assert.equal(back.address ?? address, address, 'at the address that was asked for')
+    assert.equal(back.port ?? port, port, 'and at the port')
+  },
+
+  'keeps or loses states at a reload, as it says, and shows that it was one': async (bench) => {
+    const { a, capabilities } = bench
+    const before = await bench.hold(a)
+    if (!bench.harness.reload) return
+    await bench.harness.reload()
+    await bench.until('the new process is read', async () => {
+      const { scopes } = await bench.present(a)
+      const told = scopes.some(({ scope, incarnation }) => {
+        return byName(before.scopes).get(scope)?.incarnation !== incarnation
+      })
+      return told || !bench.counts || undefined
+    })
+    await bench.untilOwn(a, capabilities.survivesReload ? bench.level : 'ready')
+    assert.equal((await bench.present(a)).identity, before.identity, 'it is the same member')
+    await bench.hold(a)
+  },
+}
+
+/** Takes a member out by the product's own rules: held first, and asked again while it says "not yet". */
+async function removed(bench: Bench, ref: MemberRef): Promise<void> {
+  for (const to of bench.levels) await bench.hold(ref, to)
+  const { identity } = await bench.present(ref)
+  await bench.until(`${formatRef(ref)} is removed`, async () => {
+    const result = await bench.applyOne({ kind: 'remove', ref, identity })
+    if (succeeded(result)) return true
+    assertRejected(result, ['CONFLICT'], 'remove, while it is not yet possible')
+    return undefined
+  })
+  await bench.untilReading(ref, 'it is gone', (r) => !r.present)
+}
+
+function assertUnsupported(result: ChangeResult, what: string): void {
+  const error = assertRejected(result, ['UNSUPPORTED'], what)
+  assert.equal(error.retryable, false, `${what}: trying again does not help`)
+}

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isDrainableError } from '../../provider/error.js'
+import type { ErrorCode } from '../../provider/error.js'
+import { outcome, readingOf } from './bench.js'
+import type { Bench } from './bench.js'
+
+const NETWORK: readonly ErrorCode[] = ['UNREACHABLE', 'CONNECTION_LOST', 'CALL_TIMEOUT']
+
+/** What a provider owes when the product can't be reached, the caller gives up, or it is all over. */
+export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
+  'throws when the product can not be reached, and never takes that for zero': async (bench) => {
+    await bench.present(bench.a)
+    await bench.harness.disconnect()
+    for (const refs of [[bench.a], 'all'] as const) {
+      const end = await outcome(bench.observe(refs))
+      assert.ok('error' in end, 'a reading without the product is no reading')
+      assertNetwork(end.error, 'observe')
+    }
+  },
+
+  'says that an outcome is unknown when the product can not be reached': async (bench) => {
+    const { identity } = await bench.present(bench.a)
+    await bench.harness.disconnect()
+    const change = { kind: 'hold', ref: bench.a, to: bench.level, identity } as const
+    const end = await outcome(bench.apply([change]))
+    if ('error' in end) {
+      assertNetwork(end.error, 'apply')
+      return
+    }
+    const [result] = end.value
+    assert.ok(result)
+    if (result.status !== 'unknown') return assert.fail(`unknown, not ${result.status}`)
+    assertNetwork(result.error, 'apply')
+  },
+
+  'does nothing for a signal that fired before': async (bench) => {
+    const reason = new Error('gave up before')
+    const signal = AbortSignal.abort(reason)
+    const { provider } = bench.harness
+    // A look that needed no wait may be answered all the same; a change must not be made.
+    const look = await outcome(bench.observe([bench.a], signal))
+    if ('error' in look) assert.equal(look.error, reason, 'the reason of the signal, as it is')
+    const call = provider.apply(
+      [{ kind: 'hold', ref: bench.a, to: bench.level }],
+      bench.ctx(signal),
+    )
+    const change = await outcome(bench.within(call, 'an aborted apply', 1_000))
+    assert.ok('error' in change, 'an apply under a fired signal rejects')
+    assert.equal(change.error, reason, 'the reason of the signal, as it is')
+    await bench.stays('nothing was changed', async () => {
+      return (await bench.present(bench.a)).own === 'ready'
+    })
+  },
+
+  'ends at once when the signal fires, with its reason': async (bench) => {
+    const { provider } = bench.harness
+    const refs = bench.harness.members
+    const verbs = {
+      observe: (signal: AbortSignal) => provider.observe(refs, bench.ctx(signal)),
+      apply: (signal: AbortSignal) => {
+        return provider.apply([{ kind: 'hold', ref: bench.a, to: bench.level }], bench.ctx(signal))
+      },
+    }
+    for (const [verb, call] of Object.entries(verbs)) {
+      const reason = { gaveUp: verb }
+      const controller = new AbortController()
+      const end = outcome<unknown>(call(controller.signal))
+      controller.abort(reason)
+      const ended = await bench.within(end, `an aborted ${verb}`, 1_000)
+      // A call may have been through already; one that was given up says why, in the caller's own words.
+      if ('error' in ended) assert.equal(ended.error, reason, `${verb}: signal.reason as it is`)
+    }
+    const { readings } = await bench.observe(refs)
+    assert.ok(readings.length >= refs.length, 'it works on afterwards')
+  },
+
+  'ends at once when the signal fires, also when nobody answers': async (bench) => {
+    const { provider } = bench.harness
+    await bench.present(bench.a)
+    await bench.harness.disconnect()
+    const verbs = {
+      observe: (signal: AbortSignal) => provider.observe([bench.a], bench.ctx(signal)),
+      apply: (signal: AbortSignal) => {
+        return provider.apply([{ kind: 'hold', ref: bench.a, to: bench.level }], bench.ctx(signal))
+      },
+    }
+    for (const [verb, call] of Object.entries(verbs)) {
+      const reason = { gaveUp: verb }
+      const controller = new AbortController()
+      const end = outcome<unknown>(call(controller.signal))
+      await sleep(bench.scaled(20))
+      controller.abort(reason)
+      const ended = await bench.within(end, `an aborted ${verb}`, 1_000)
+      if ('value' in ended) {
+        assert.equal(verb, 'apply', 'a reading without the product is no reading')
+      } else if (ended.error !== reason) assertNetwork(ended.error, verb)
+    }
+  },
+
+  'does no work after its close, and closes twice': async (bench) => {
+    const { provider, requests } = bench.harness
+    const under = outcome(provider.observe([bench.a], bench.ctx()))
+    await bench.within(provider.close(), 'close')
+    await bench.within(under, 'a call under way at the close')
+    const closed = requests()
+    await sleep(bench.scaled(300))
+    assert.equal(requests(), closed, 'nothing is asked for by itself')
+    await bench.within(outcome(provider.observe([bench.a], bench.ctx())), 'observe after close')
+    await bench.within(provider.close(), 'a second close')
+    await bench.within(Promise.resolve(provider[Symbol.asyncDispose]()), 'a disposal after close')
+  },
+
+  'pushes snapshots where it can push, and stops when told to': async (bench) => {
+    const { provider } = bench.harness
+    if (!provider.watch) return
+    const controller = new AbortController()
+    const watched = provider.watch([bench.a, bench.b], bench.ctx(controller.signal))
+    const end = outcome(
+      (async () => {
+        let seen = false
+        for await (const snapshot of watched) {
+          const own = readingOf(snapshot, bench.a)
+          readingOf(snapshot, bench.b)
+          if (own.present && own.own === bench.level) {
+            seen = true
+            break
+          }
+        }
+        return seen
+      })(),
+    )
+    await bench.hold(bench.a)
+    const ended = await bench.within(end, 'a watch that sees the change')
+    assert.ok('value' in ended && ended.value, 'the change was pushed')
+    const reason = new Error('enough')
+    const second = provider.watch([bench.a], bench.ctx(controller.signal))[Symbol.asyncIterator]()
+    const next = outcome(
+      second
+        .next()
+        .then(() => second.next())
+        .then(() => second.next()),
+    )
+    controller.abort(reason)
+    const stopped = await bench.within(next, 'an aborted watch', 1_000)
+    if ('error' in stopped) assert.equal(stopped.error, reason, 'signal.reason as it is')
+  },
+}
+
+function assertNetwork(error: unknown, verb: string): void {
+  assert.ok(isDrainableError(error), `${verb} throws a DrainableError, not ${String(error)}`)
+  assert.ok(NETWORK.includes(error.code), `${verb}: a network code, not ${error.code}`)
+  assert.equal(error.retryable, true, `${verb}: trying again may help`)
+}

@@ -1,0 +1,38 @@
+import type { AdminState, DrainableProvider, MemberRef } from '../../provider/contract.js'
+
+/**
+ * One balancer, freshly made for one case, with a provider connected to it. Write one for your own
+ * adapter, hand its opener to {@link providerContract}, and give the cases to your test runner.
+ */
+export interface ContractHarness extends AsyncDisposable {
+  readonly provider: DrainableProvider
+  /** The pool that the cases work on. */
+  readonly pool: string
+  /** Its members, all ready and with nothing to do: at least two. */
+  readonly members: readonly [MemberRef, MemberRef, ...MemberRef[]]
+  /**
+   * Puts one request (or connection) in flight on a member, whatever its state; the returned function
+   * lets it end in good order. Needed unless the provider counts nothing.
+   */
+  occupy?(ref: MemberRef): Promise<() => Promise<void>>
+  /** Changes a member without the provider, as another person or program would. */
+  setBehind(ref: MemberRef, to: AdminState | 'gone'): Promise<void>
+  /** Lets the product start again or read its configuration again, where it can. */
+  reload?(): Promise<void>
+  /** From now on the product cannot be reached: refused, cut off or silent, as you like. */
+  disconnect(): Promise<void>
+  /** How many requests the product got so far. Batching is a feature, so it is tested. */
+  readonly requests: () => number
+  /** How much slower than a local socket the product is; every bound is multiplied by it. Default 1. */
+  readonly timeScale?: number
+}
+
+/** One case of the contract: plain data, for any test runner. */
+export interface ContractCase {
+  /** One sentence: what a provider does. */
+  readonly name: string
+  /** Milliseconds to grant it. */
+  readonly timeout: number
+  /** Opens a harness of its own, and throws (`node:assert`) where the provider breaks the contract. */
+  readonly run: () => Promise<void>
+}

@@ -1,0 +1,33 @@
+/**
+ * Tests for code that drains: the provider contract as a suite, an in-memory balancer, and a clock
+ * that moves when it is told to. The protocol fakes, which speak each balancer's own protocol on a
+ * real socket, have entries of their own (`drainable/testing/haproxy-runtime` and so on).
+ *
+ * @example Thirty minutes of a drain in milliseconds
+ * ```ts
+ * import { drain, isDrainableError } from 'drainable'
+ * import { fakeClock, fakeProvider } from 'drainable/testing'
+ *
+ * const clock = fakeClock()
+ * const lb = fakeProvider({ pools: { web: ['web1', 'web2'] }, clock })
+ * lb.occupy({ pool: 'web', member: 'web1' })
+ * const run = drain(lb, { pool: 'web', member: 'web1' }, { timeout: '30m', clock })
+ * const error = await clock.runUntil(run.catch((e: unknown) => e))
+ * console.log(isDrainableError(error, 'DRAIN_TIMEOUT')) // true
+ * ```
+ *
+ * @packageDocumentation
+ */
+export { providerContract } from './contract/index.js'
+export type { ContractCase, ContractHarness } from './contract/index.js'
+export { fakeClock } from './fake-clock.js'
+export type { FakeClock } from './fake-clock.js'
+export { fakeProvider } from './fake-provider.js'
+export type {
+  FakeCall,
+  FakeFailure,
+  FakeFailureOptions,
+  FakeProvider,
+  FakeProviderOptions,
+  FakeScope,
+} from './fake-provider.js'
