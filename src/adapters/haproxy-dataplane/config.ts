@@ -1,0 +1,267 @@
+import type { CallContext, MaintEffect, MemberRef } from '../../provider/contract.js'
+import { pause } from '../../provider/clock.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
+import { PROVIDER, type DataplaneApi } from './api.js'
+import {
+  parseConfigServer,
+  parseConfigServers,
+  parseDefaultServers,
+  type ConfigServer,
+  type Versioned,
+} from './codec.js'
+
+/** What the configuration says about one server. */
+export interface Configured {
+  /** What maint does to its established work. */
+  readonly maint: MaintEffect
+  /** Whether leaving maint cuts the sessions on the backend's backup servers. */
+  readonly cutsBackups: boolean | 'unknown'
+  /** Whether it is in the file at all: servers added at run time are not. */
+  readonly known: boolean
+  readonly weight: number | null
+  readonly maintenance: string | null
+}
+
+const UNKNOWN: Configured = {
+  maint: 'unknown',
+  cutsBackups: 'unknown',
+  known: false,
+  weight: null,
+  maintenance: null,
+}
+
+/** How often a write that met another one is tried again, each time from a fresh read. */
+const WRITE_ATTEMPTS = 12
+
+/** A configuration write may run HAProxy's own check over a large file. */
+const WRITE_TIMEOUT = 30_000
+
+/**
+ * HAProxy's configuration as the API keeps it. Read once per backend, and again when the version
+ * that every reply carries has changed, or HAProxy was reloaded.
+ */
+export class Configuration {
+  readonly #api: DataplaneApi
+  readonly #pools = new Map<
+    string,
+    { readonly stamp: string; readonly servers: Map<string, Configured> }
+  >()
+
+  constructor(api: DataplaneApi) {
+    this.#api = api
+  }
+
+  /**
+   * What the configuration says about the servers of a backend.
+   *
+   * @param stamp - changes when the configuration may have changed
+   */
+  async servers(
+    pool: string,
+    stamp: string,
+    ctx: CallContext,
+  ): Promise<(member: string) => Configured> {
+    const cached = this.#pools.get(pool)
+    if (cached?.stamp === stamp) return (member) => cached.servers.get(member) ?? UNKNOWN
+    const servers = await this.#read(pool, ctx)
+    if (servers === undefined) return () => UNKNOWN
+    this.#pools.set(pool, { stamp, servers })
+    return (member) => servers.get(member) ?? UNKNOWN
+  }
+
+  /** Forgets what was read of a backend. */
+  forget(pool: string): void {
+    this.#pools.delete(pool)
+  }
+
+  /**
+   * Changes a configured server by reading its line, changing it and writing it back under the
+   * version it was read at; another writer in between means a fresh read.
+   *
+   * @param change - the new line, or undefined where nothing is to be changed
+   * @returns whether something was written; `absent` where the server is not in the configuration
+   */
+  async edit(
+    ref: MemberRef,
+    change: (line: ConfigServer) => Record<string, unknown> | undefined,
+    ctx: CallContext,
+  ): Promise<'written' | 'unchanged' | 'absent'> {
+    this.forget(ref.pool)
+    return this.#retried(ref, ctx, async () => {
+      const line = await this.line(ref, ctx)
+      if (line === undefined) return 'absent'
+      const next = change(line.data)
+      if (next === undefined) return 'unchanged'
+      const { paths } = await this.#api.served(ctx)
+      const path = paths.configServer(ref.pool, ref.member, line.version)
+      const reply = await this.#api.send(
+        { method: 'PUT', path, body: next, timeout: WRITE_TIMEOUT },
+        ctx,
+      )
+      if (reply.status === 200 || reply.status === 202) return 'written'
+      throw this.#api.toError(`PUT configuration of ${formatRef(ref)}`, reply)
+    })
+  }
+
+  /**
+   * Runs a versioned write until it meets no other writer.
+   *
+   * A lost answer is no danger here: the version that the write carried is used up if it was
+   * executed, so the next try reads what it did.
+   */
+  async #retried<T>(ref: MemberRef, ctx: CallContext, write: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await write()
+      } catch (error) {
+        ctx.signal.throwIfAborted()
+        const again = isDrainableError(error, 'CONFLICT', 'CONNECTION_LOST')
+        if (!again || attempt === WRITE_ATTEMPTS) {
+          if (!isDrainableError(error, 'CONFLICT')) throw error
+          throw new DrainableError(
+            'CONFLICT',
+            `${formatRef(ref)}: the configuration could not be written in ${attempt} tries: ${error.message}`,
+            { provider: PROVIDER, ref, cause: error },
+          )
+        }
+        await pause(ctx.clock, Math.random() * Math.min(50 * 2 ** attempt, 1_000), ctx.signal)
+      }
+    }
+  }
+
+  /** Adds a server to the configuration. Returns the reload that this needs, if any. */
+  async add(
+    ref: MemberRef,
+    line: Record<string, unknown>,
+    ctx: CallContext,
+  ): Promise<{ readonly reloadId: string | undefined }> {
+    this.forget(ref.pool)
+    let sent = false
+    return this.#retried(ref, ctx, async () => {
+      const version = await this.#version(ref.pool, ctx)
+      const found = await this.line(ref, ctx)
+      if (found !== undefined) {
+        const ours =
+          found.data['address'] === line['address'] && found.data['port'] === line['port']
+        if (sent && ours) return { reloadId: undefined } // the answer to our own write was lost
+        throw exists(ref)
+      }
+      const { paths } = await this.#api.served(ctx)
+      sent = true
+      const reply = await this.#api.send(
+        {
+          method: 'POST',
+          path: paths.configServers(ref.pool, version),
+          body: line,
+          timeout: WRITE_TIMEOUT,
+        },
+        ctx,
+      )
+      if (reply.status === 201 || reply.status === 202) return { reloadId: reply.reloadId }
+      if (reply.status === 409 && /already exists/.test(reply.words)) throw exists(ref)
+      throw this.#api.toError(`POST configuration of ${formatRef(ref)}`, reply)
+    })
+  }
+
+  /** Takes a server out of the configuration. Returns the reload that this needs; undefined where it was not there. */
+  async remove(
+    ref: MemberRef,
+    ctx: CallContext,
+  ): Promise<{ readonly reloadId: string | undefined } | undefined> {
+    this.forget(ref.pool)
+    return this.#retried(ref, ctx, async () => {
+      const line = await this.line(ref, ctx)
+      if (line === undefined) return undefined
+      const { paths } = await this.#api.served(ctx)
+      const path = paths.configServer(ref.pool, ref.member, line.version)
+      const reply = await this.#api.send({ method: 'DELETE', path, timeout: WRITE_TIMEOUT }, ctx)
+      if (reply.status === 202 || reply.status === 204) return { reloadId: reply.reloadId }
+      if (reply.status === 404) return undefined
+      throw this.#api.toError(`DELETE configuration of ${formatRef(ref)}`, reply)
+    })
+  }
+
+  /** A server's line with the version it was read at; undefined where it is not in the configuration. */
+  async line(ref: MemberRef, ctx: CallContext): Promise<Versioned<ConfigServer> | undefined> {
+    const { paths, tree } = await this.#api.served(ctx)
+    const reply = await this.#api.get(paths.configServer(ref.pool, ref.member), ctx)
+    if (reply.status === 404) return undefined
+    if (reply.status !== 200) {
+      throw this.#api.toError(`GET configuration of ${formatRef(ref)}`, reply)
+    }
+    return this.#api.parse(reply, (text) => parseConfigServer(tree, text, reply.configVersion))
+  }
+
+  async #version(pool: string, ctx: CallContext): Promise<number | undefined> {
+    const { paths, tree } = await this.#api.served(ctx)
+    const reply = await this.#api.read(paths.configServers(pool), ctx)
+    const { version } = this.#api.parse(reply, (text) =>
+      parseConfigServers(tree, text, reply.configVersion),
+    )
+    return version
+  }
+
+  /** A reply other than a good one means "not known", and "not known" is never read as gentle. */
+  async #read(pool: string, ctx: CallContext): Promise<Map<string, Configured> | undefined> {
+    const { paths, tree } = await this.#api.served(ctx)
+    const lines = await this.#api.get(paths.configServers(pool), ctx)
+    if (lines.status !== 200) return undefined
+    const { data } = this.#api.parse(lines, (text) =>
+      parseConfigServers(tree, text, lines.configVersion),
+    )
+    const backend = await this.#defaultServers([paths.configBackend(pool)], ctx)
+    const defaults = await this.#defaultServers(paths.configDefaults, ctx)
+    return new Map(data.map((line) => [line.name, configured(line, backend, defaults)]))
+  }
+
+  async #defaultServers(paths: readonly string[], ctx: CallContext): Promise<Sections> {
+    const { tree } = await this.#api.served(ctx)
+    for (const path of paths) {
+      const reply = await this.#api.get(path, ctx)
+      if (reply.status === 200) {
+        return this.#api.parse(reply, (text) => parseDefaultServers(tree, text))
+      }
+    }
+    return 'unknown'
+  }
+}
+
+type Line = Readonly<Record<string, unknown>>
+type Sections = readonly Line[] | 'unknown'
+
+function configured(line: ConfigServer, backend: Sections, defaults: Sections): Configured {
+  const down = option('on-marked-down', 'shutdown-sessions', line, backend, defaults)
+  const up = option('on-marked-up', 'shutdown-backup-sessions', line, backend, defaults)
+  const weight = line['weight']
+  const maintenance = line['maintenance']
+  return {
+    maint: down === true ? 'cuts' : down === false ? 'gentle' : 'unknown',
+    cutsBackups: up,
+    known: true,
+    weight: typeof weight === 'number' ? weight : null,
+    maintenance: typeof maintenance === 'string' ? maintenance : null,
+  }
+}
+
+/** Whether a server has an option: its own line decides, then its backend's; which defaults section applies is not known. */
+function option(
+  key: string,
+  value: string,
+  line: Line,
+  backend: Sections,
+  defaults: Sections,
+): boolean | 'unknown' {
+  if (line[key] !== undefined) return line[key] === value
+  if (backend === 'unknown' || defaults === 'unknown') return 'unknown'
+  if (backend.some((section) => section[key] === value)) return true
+  return defaults.some((section) => section[key] === value) ? 'unknown' : false
+}
+
+function exists(ref: MemberRef): DrainableError {
+  return new DrainableError('CONFLICT', `${formatRef(ref)} is already in the configuration`, {
+    provider: PROVIDER,
+    ref,
+    retryable: false,
+  })
+}

@@ -1,0 +1,132 @@
+import type { CallContext, MemberRef } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { formatRef, refKey } from '../../provider/member-ref.js'
+import { PROVIDER } from './api.js'
+import type { ConfigServer } from './codec.js'
+import type { Configuration } from './config.js'
+import { readNative, weightOf, type Native } from './member.js'
+import type { Found } from './round.js'
+import type { Json } from '../../provider/contract.js'
+
+/**
+ * The durable form of a drain: `weight 0` in the server's configured line, and `maintenance` for
+ * the seal. The API applies both at run time without a reload; after a reload they still hold.
+ */
+export class DurableMarks {
+  readonly #configuration: Configuration
+  /** As the lines were before our first mark, for a restore that comes without a ticket. */
+  readonly #before = new Map<string, Native>()
+
+  constructor(configuration: Configuration) {
+    this.#configuration = configuration
+  }
+
+  /** Writes the mark. Returns whether something was written; a server that is not configured needs none. */
+  async set(
+    ref: MemberRef,
+    to: 'drain' | 'maint',
+    found: Found,
+    ctx: CallContext,
+  ): Promise<boolean> {
+    const outcome = await this.#configuration.edit(
+      ref,
+      (line) => {
+        const before = {
+          weight: numberOf(line['weight']),
+          maintenance: textOf(line['maintenance']),
+        }
+        const marked = before.weight === 0 && (to === 'drain' || before.maintenance === 'enabled')
+        if (marked) return undefined
+        if (before.weight !== 0) {
+          this.#before.set(refKey(ref), { weight: weightOf(found), configured: before })
+        }
+        return { ...line, weight: 0, ...(to === 'maint' ? { maintenance: 'enabled' } : {}) }
+      },
+      ctx,
+    )
+    return outcome === 'written'
+  }
+
+  /**
+   * Takes back `maintenance`, which the API applies as "ready": with the weight still 0 that is as
+   * closed as a drain.
+   */
+  async leaveMaintenance(
+    ref: MemberRef,
+    native: Json | undefined,
+    ctx: CallContext,
+  ): Promise<void> {
+    const before = readNative(native) ?? this.#before.get(refKey(ref))
+    if (before?.configured?.maintenance === 'enabled') return // it was not ours
+    await this.#configuration.edit(
+      ref,
+      (line) =>
+        line['maintenance'] === 'enabled'
+          ? { ...line, weight: 0, maintenance: 'disabled' }
+          : undefined,
+      ctx,
+    )
+  }
+
+  /**
+   * Takes back every mark. A line that had no weight gets the weight it was running with: taking
+   * the key out again might cost a reload.
+   *
+   * @returns whether something was written
+   * @throws `CONFLICT` where the line has weight 0 and nobody knows what it was before
+   */
+  async clear(
+    ref: MemberRef,
+    native: Json | undefined,
+    siblings: readonly Found[],
+    ctx: CallContext,
+  ): Promise<boolean> {
+    const before = readNative(native) ?? this.#before.get(refKey(ref))
+    const outcome = await this.#configuration.edit(
+      ref,
+      (line) => undo(ref, line, before, siblings),
+      ctx,
+    )
+    this.#before.delete(refKey(ref))
+    return outcome === 'written'
+  }
+}
+
+function undo(
+  ref: MemberRef,
+  line: ConfigServer,
+  before: Native | undefined,
+  siblings: readonly Found[],
+): Record<string, unknown> | undefined {
+  const was = before?.configured
+  const next: Record<string, unknown> = { ...line }
+  if (line['weight'] === 0 && was?.weight !== 0) {
+    next['weight'] = was?.weight ?? weightFor(ref, before, siblings)
+  }
+  if (line['maintenance'] === 'enabled' && was?.maintenance !== 'enabled') {
+    next['maintenance'] = 'disabled'
+  }
+  const same = next['weight'] === line['weight'] && next['maintenance'] === line['maintenance']
+  return same ? undefined : next
+}
+
+/** The weight it had; without a record of that, the one that all others of its backend have. */
+function weightFor(ref: MemberRef, before: Native | undefined, siblings: readonly Found[]): number {
+  if (before !== undefined && before.weight > 0) return before.weight
+  const weights = new Set(siblings.map(weightOf).filter((weight) => weight > 0))
+  const [only] = weights
+  if (only !== undefined && weights.size === 1) return only
+  throw new DrainableError(
+    'CONFLICT',
+    `${formatRef(ref)} has weight 0 in the configuration, and its weight before a durable drain is not known here: restore with the drain's ticket, or set the weight`,
+    { provider: PROVIDER, ref, retryable: false },
+  )
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === 'number' ? value : null
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}

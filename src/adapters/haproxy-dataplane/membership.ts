@@ -1,0 +1,204 @@
+import type { CallContext, Change, ChangeResult, MemberRef } from '../../provider/contract.js'
+import { pause } from '../../provider/clock.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
+import { PROVIDER } from './api.js'
+import { saysNotFound } from './codec.js'
+import { identify, isObject } from './member.js'
+import { followReload } from './reload.js'
+import { readProcesses, readRound, type Found, type Round } from './round.js'
+import type { Tools } from './tools.js'
+
+/** For how long a removal is tried again: HAProxy 2.6 counts pooled connections for up to 15 s. */
+const REMOVE_FOR = 20_000
+
+type Add = Change & { readonly kind: 'add' }
+
+/** Takes servers out of a backend and puts them in, at run time or in the configuration. */
+export class Membership {
+  readonly #tools: Tools
+
+  constructor(tools: Tools) {
+    this.#tools = tools
+  }
+
+  /** Removes. The API puts the server into maint first; a removal that is refused leaves it there. */
+  async remove(ref: MemberRef, round: Round, ctx: CallContext): Promise<ChangeResult> {
+    if (this.#tools.settings.membership === 'configuration') {
+      const removed = await this.#tools.configuration.remove(ref, ctx)
+      if (removed !== undefined) return this.#untilGone(ref, removed.reloadId, round, ctx)
+      // not in the file: a server that was added at run time
+    }
+    return this.#removeAtRuntime(ref, ctx)
+  }
+
+  async #removeAtRuntime(ref: MemberRef, ctx: CallContext): Promise<ChangeResult> {
+    const { api } = this.#tools
+    const { paths } = await api.served(ctx)
+    const path = paths.server(ref.pool, ref.member)
+    const deadline = ctx.clock.now() + REMOVE_FOR
+    for (let wait = 50; ; wait = Math.min(wait * 2, 500)) {
+      let reply
+      try {
+        reply = await api.send({ method: 'DELETE', path }, ctx)
+      } catch (error) {
+        ctx.signal.throwIfAborted()
+        if (!isDrainableError(error, 'CONNECTION_LOST', 'CALL_TIMEOUT')) throw error
+        // never sent twice without a look: it may have been executed, or may still be
+        const { found } = await this.#look(ref, ctx)
+        if (found === undefined) return { ref, status: 'applied' }
+        throw error
+      }
+      if (reply.status === 204) return { ref, status: 'applied' }
+      if (saysNotFound(reply.status, reply.words)) {
+        await readProcesses(api, ctx)
+        return { ref, status: 'unchanged' }
+      }
+      const busy = /still has connections/.test(reply.words)
+      if (!busy) throw api.toError(`DELETE ${path}`, reply)
+      if (ctx.clock.now() + wait > deadline) {
+        const error = new DrainableError(
+          'CONFLICT',
+          `${formatRef(ref)} could not be removed within ${REMOVE_FOR} ms: '${reply.words}'; it stays in maint`,
+          { provider: PROVIDER, ref },
+        )
+        return { ref, status: 'rejected', error }
+      }
+      await pause(ctx.clock, wait, ctx.signal)
+    }
+  }
+
+  async #untilGone(
+    ref: MemberRef,
+    reloadId: string | undefined,
+    round: Round,
+    ctx: CallContext,
+  ): Promise<ChangeResult> {
+    await followReload(
+      this.#tools.api,
+      reloadId,
+      round.infos,
+      this.#tools.settings.reloadTimeout,
+      ctx,
+    )
+    const { found } = await this.#look(ref, ctx)
+    if (found === undefined) return { ref, status: 'applied' }
+    const error = new DrainableError(
+      'CONFLICT',
+      `${formatRef(ref)} is out of the configuration, but still in HAProxy after its reload`,
+      { provider: PROVIDER, ref },
+    )
+    return { ref, status: 'unknown', error }
+  }
+
+  /** Adds, and opens. New servers start in maint. */
+  async add(
+    change: Add,
+    found: Found | undefined,
+    round: Round,
+    ctx: CallContext,
+  ): Promise<ChangeResult> {
+    const { ref } = change
+    const problem = checkAdd(change, found, round, this.#tools.settings.membership)
+    if (problem !== undefined) return { ref, status: 'rejected', error: problem }
+    const line = {
+      ...(isObject(change.native) ? change.native : {}),
+      name: ref.member,
+      address: change.address,
+      port: change.port,
+      ...(change.weight === undefined ? {} : { weight: change.weight }),
+    }
+    if (this.#tools.settings.membership === 'configuration') {
+      const { reloadId } = await this.#tools.configuration.add(ref, line, ctx)
+      if (reloadId !== undefined) {
+        const limit = this.#tools.settings.reloadTimeout
+        await followReload(this.#tools.api, reloadId, round.infos, limit, ctx)
+      }
+    } else {
+      await this.#addAtRuntime(change, line, ctx)
+    }
+    return this.#open(change, ctx)
+  }
+
+  async #addAtRuntime(change: Add, line: Record<string, unknown>, ctx: CallContext): Promise<void> {
+    const { api } = this.#tools
+    const { paths } = await api.served(ctx)
+    const path = paths.servers(change.ref.pool)
+    try {
+      const reply = await api.send({ method: 'POST', path, body: line }, ctx)
+      if (reply.status !== 201) throw api.toError(`POST ${path}`, reply)
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      if (!isDrainableError(error, 'CONNECTION_LOST', 'CALL_TIMEOUT')) throw error
+      const { found } = await this.#look(change.ref, ctx)
+      if (found === undefined || !isWanted(change, found)) throw error
+    }
+  }
+
+  async #open(change: Add, ctx: CallContext): Promise<ChangeResult> {
+    const { ref } = change
+    const { api } = this.#tools
+    const { paths } = await api.served(ctx)
+    const path = paths.server(ref.pool, ref.member)
+    const reply = await api.send({ method: 'PUT', path, body: { admin_state: 'ready' } }, ctx)
+    if (reply.status !== 200) throw api.toError(`PUT ${path}`, reply)
+    const { found } = await this.#look(ref, ctx)
+    if (found !== undefined && isWanted(change, found) && found.verdict.own === 'ready') {
+      return { ref, status: 'applied' }
+    }
+    const seen = found === undefined ? 'not there' : `'${found.rows[0]?.status ?? ''}'`
+    const error = new DrainableError(
+      'CONFLICT',
+      `${formatRef(ref)} was added, but it is ${seen} afterwards`,
+      { provider: PROVIDER, ref },
+    )
+    return { ref, status: 'unknown', error }
+  }
+
+  async #look(ref: MemberRef, ctx: CallContext): Promise<{ readonly found: Found | undefined }> {
+    const pools = new Set([ref.pool])
+    const { api, gate } = this.#tools
+    const round = await gate.run(ctx, true, () => readRound(api, pools, ctx))
+    return { found: round.pools.get(ref.pool)?.get(ref.member) }
+  }
+}
+
+function checkAdd(
+  change: Add,
+  found: Found | undefined,
+  round: Round,
+  membership: 'runtime' | 'configuration',
+): DrainableError | undefined {
+  const { ref, address, port, weight } = change
+  const data = { provider: PROVIDER, ref, retryable: false }
+  if (found !== undefined) {
+    const { identity } = identify(found)
+    return new DrainableError('CONFLICT', `${formatRef(ref)} is there already: ${identity}`, data)
+  }
+  if (!round.pools.has(ref.pool) && round.served.tree === 'v3') {
+    return new DrainableError('NOT_FOUND', `there is no backend ${ref.pool}`, data)
+  }
+  if (!/^[^\s;]+$/.test(address)) {
+    return new DrainableError('REJECTED', `${formatRef(ref)}: '${address}' is no address`, data)
+  }
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+    return new DrainableError(
+      'REJECTED',
+      `${formatRef(ref)}: expected a port from 1 to 65535, found ${port}`,
+      data,
+    )
+  }
+  if (weight !== undefined && round.served.tree === 'v2' && membership === 'runtime') {
+    return new DrainableError(
+      'UNSUPPORTED',
+      `${formatRef(ref)}: Data Plane API 2.x drops the weight of a server added at run time; leave it out, or set membership: 'configuration'`,
+      data,
+    )
+  }
+  return undefined
+}
+
+function isWanted(change: Add, found: Found): boolean {
+  const { address, port } = identify(found)
+  return address === change.address && port === change.port
+}

@@ -1,0 +1,77 @@
+// Two URL trees for the same things. In v2 the backend is a query parameter, in v3 a part of the
+// path; names are always encoded, and always checked first: this API passes some characters
+// through to HAProxy's command line (a blank in a backend name ends up as another command).
+
+/** Which URL tree is served. An API serves exactly one. */
+export type Tree = 'v2' | 'v3'
+
+const NAME = /^[A-Za-z0-9_.:-]{1,512}$/
+
+/** Whether HAProxy would load a configuration with such a server or backend name. */
+export function isName(name: string): boolean {
+  return NAME.test(name)
+}
+
+/** Path and query of each thing, for one tree. */
+export interface Paths {
+  readonly processInfo: string
+  /** Rows of servers: of one backend, or of all. */
+  stats(pool?: string): string
+  servers(pool: string): string
+  server(pool: string, member: string): string
+  configServers(pool: string, version?: number): string
+  configServer(pool: string, member: string, version?: number): string
+  configBackend(pool: string): string
+  /** Every defaults section, first choice first; the second for APIs that lack the first. */
+  readonly configDefaults: readonly string[]
+  reload(id: string): string
+}
+
+/** Where to ask which tree it is. */
+export function infoPath(tree: Tree): string {
+  return `/${tree}/info`
+}
+
+/** The paths of one tree. Names must be valid (`isName`). */
+export function pathsOf(tree: Tree): Paths {
+  const base = `/${tree}/services/haproxy`
+  const config = `${base}/configuration`
+  const stats = (pool?: string): string =>
+    `${base}/stats/native?type=server${pool === undefined ? '' : `&parent=${encode(pool)}`}`
+  const common = { processInfo: `${base}/runtime/info`, stats }
+  const reload = (id: string): string => `${base}/reloads/${encode(id)}`
+  if (tree === 'v2') {
+    return {
+      ...common,
+      servers: (pool) => `${base}/runtime/servers?backend=${encode(pool)}`,
+      server: (pool, member) => `${base}/runtime/servers/${encode(member)}?backend=${encode(pool)}`,
+      configServers: (pool, version) =>
+        `${config}/servers?backend=${encode(pool)}${query('&', version)}`,
+      configServer: (pool, member, version) =>
+        `${config}/servers/${encode(member)}?backend=${encode(pool)}${query('&', version)}`,
+      configBackend: (pool) => `${config}/backends/${encode(pool)}`,
+      configDefaults: [`${config}/named_defaults`, `${config}/defaults`],
+      reload,
+    }
+  }
+  return {
+    ...common,
+    servers: (pool) => `${base}/runtime/backends/${encode(pool)}/servers`,
+    server: (pool, member) => `${base}/runtime/backends/${encode(pool)}/servers/${encode(member)}`,
+    configServers: (pool, version) =>
+      `${config}/backends/${encode(pool)}/servers${query('?', version)}`,
+    configServer: (pool, member, version) =>
+      `${config}/backends/${encode(pool)}/servers/${encode(member)}${query('?', version)}`,
+    configBackend: (pool) => `${config}/backends/${encode(pool)}`,
+    configDefaults: [`${config}/defaults`],
+    reload,
+  }
+}
+
+function encode(name: string): string {
+  return encodeURIComponent(name)
+}
+
+function query(lead: '?' | '&', version: number | undefined): string {
+  return version === undefined ? '' : `${lead}version=${version}`
+}

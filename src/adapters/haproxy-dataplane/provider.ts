@@ -1,0 +1,192 @@
+import type {
+  CallContext,
+  Change,
+  ChangeResult,
+  DrainableProvider,
+  LoadScope,
+  MemberRef,
+  PresentReading,
+  ProviderInfo,
+  Reading,
+  Snapshot,
+} from '../../provider/contract.js'
+import { isDrainableError } from '../../provider/error.js'
+import { DataplaneApi, PROVIDER } from './api.js'
+import { Changer } from './changes.js'
+import { Configuration, type Configured } from './config.js'
+import { PollGate } from './gate.js'
+import {
+  configStamp,
+  everyMember,
+  healthOfAll,
+  hintsOf,
+  identify,
+  serves,
+  toNative,
+  toPoolReading,
+  weightOf,
+} from './member.js'
+import type { Settings } from './options.js'
+import { isName } from './paths.js'
+import { ProcessMemory, type Process } from './processes.js'
+import { readProcesses, readRound, type Found, type Round } from './round.js'
+
+/** Up to so many backends the configuration of each is asked for what maint does there. */
+const ASK_CONFIGURATION = 32
+
+/** A provider over one Data Plane API: see `index.ts` for the options. */
+export class HaproxyDataplaneProvider implements DrainableProvider {
+  readonly specVersion = 1
+  readonly name = PROVIDER
+  readonly instance: string
+  readonly #settings: Settings
+  readonly #api: DataplaneApi
+  readonly #gate = new PollGate()
+  readonly #memory: ProcessMemory
+  readonly #configuration: Configuration
+  readonly #changer: Changer
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+    this.#api = new DataplaneApi(settings)
+    this.instance = this.#api.instance
+    this.#memory = new ProcessMemory(settings.oldWorkers)
+    this.#configuration = new Configuration(this.#api)
+    this.#changer = new Changer({
+      api: this.#api,
+      settings,
+      gate: this.#gate,
+      memory: this.#memory,
+      configuration: this.#configuration,
+    })
+  }
+
+  async describe(ctx: CallContext): Promise<ProviderInfo> {
+    const served = await this.#api.served(ctx)
+    const [info] = await readProcesses(this.#api, ctx)
+    const { maintCuts } = this.#settings
+    return {
+      product: 'haproxy',
+      version: `${info?.version ?? 'unknown'} (Data Plane API ${served.version})`,
+      capabilities: {
+        ladder: ['ready', 'drain', 'maint'],
+        maint: maintCuts === undefined ? 'unknown' : maintCuts ? 'cuts' : 'gentle',
+        terminate: maintCuts === true,
+        remove: true,
+        add: true,
+        counts: 'requests',
+        freshness: 0,
+        blind: 1_100,
+        lateBound: 30_000,
+        survivesReload: false,
+        countsAfterRemove: false,
+        minInterval: 250,
+      },
+    }
+  }
+
+  async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
+    ctx.signal.throwIfAborted()
+    if (refs !== 'all' && refs.length === 0) return { readings: [], pools: [] }
+    const pools =
+      refs === 'all' ? refs : new Set(refs.map((ref) => ref.pool).filter((pool) => isName(pool)))
+    const round = await this.#gate.run(ctx, false, () => readRound(this.#api, pools, ctx))
+    const processes = this.#memory.note(round.infos)
+    const names = [...round.pools.keys()]
+    const configured = await this.#configured(names, round, ctx)
+    const readings: Reading[] = []
+    for (const ref of refs === 'all' ? everyMember(round) : refs) {
+      const found = round.pools.get(ref.pool)?.get(ref.member)
+      if (found === undefined) {
+        const now = ctx.clock.now()
+        const scopes = this.#memory.scopes(ref, processes, [], false, now)
+        readings.push({ ref, present: false, scopes })
+      } else {
+        const config = configured.get(ref.pool)?.(ref.member)
+        readings.push(this.#toReading(ref, found, config, round, processes, ctx))
+      }
+    }
+    return { readings, pools: names.map((pool) => toPoolReading(pool, round)) }
+  }
+
+  apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
+    return this.#changer.apply(changes, ctx)
+  }
+
+  async close(): Promise<void> {
+    await this.#api.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  #toReading(
+    ref: MemberRef,
+    found: Found,
+    config: Configured | undefined,
+    round: Round,
+    processes: readonly Process[],
+    ctx: CallContext,
+  ): PresentReading {
+    const { verdict } = found
+    const read = found.rows.flatMap((row, slot): LoadScope[] => {
+      const process = processes[slot]
+      if (process === undefined) return []
+      return [
+        {
+          scope: process.scope,
+          incarnation: process.incarnation,
+          state: 'read',
+          sampledAt: round.sampledAt,
+          active: row.scur,
+          queued: row.qcur,
+          arrivals: row.arrivals,
+          inForce: verdict.own !== 'unknown',
+          ...(verdict.doubt === undefined ? {} : { note: verdict.doubt }),
+        },
+      ]
+    })
+    const held = verdict.own !== 'ready'
+    const scopes = this.#memory.scopes(ref, processes, read, held, ctx.clock.now())
+    const unverified = this.#memory.unverified(processes)
+    const hints = hintsOf(verdict.doubt, config, this.#settings)
+    return {
+      ref,
+      present: true,
+      ...identify(found),
+      weight: weightOf(found),
+      own: verdict.own,
+      ...(verdict.inherited === undefined ? {} : { inherited: verdict.inherited }),
+      serves: serves(found, round.pools.get(ref.pool)),
+      health: healthOfAll(found),
+      scopes,
+      ...(config === undefined || this.#settings.maintCuts !== undefined
+        ? {}
+        : { maint: config.maint }),
+      native: toNative(found, config, this.#settings.durable),
+      ...(unverified === undefined ? {} : { unverified }),
+      ...(hints.length === 0 ? {} : { hints }),
+    }
+  }
+
+  /** What the configuration says, where that is of interest: a configuration that can't be read is "unknown", not an error. */
+  async #configured(
+    pools: readonly string[],
+    round: Round,
+    ctx: CallContext,
+  ): Promise<ReadonlyMap<string, (member: string) => Configured>> {
+    const result = new Map<string, (member: string) => Configured>()
+    if (pools.length > ASK_CONFIGURATION) return result
+    if (this.#settings.maintCuts !== undefined && !this.#settings.durable) return result
+    const stamp = configStamp(round)
+    for (const pool of pools) {
+      try {
+        result.set(pool, await this.#configuration.servers(pool, stamp, ctx))
+      } catch (error) {
+        if (!isDrainableError(error, 'MALFORMED_REPLY', 'REJECTED', 'FORBIDDEN')) throw error
+      }
+    }
+    return result
+  }
+}
