@@ -1,0 +1,131 @@
+import { isIP } from 'node:net'
+
+/** A member of a service group, or a service: its name alone, or with all that is known of it. */
+export type FakeMember =
+  | string
+  | {
+      /** A service's name; for a group member `server:port`, or the server's name beside `port`. */
+      readonly name: string
+      /** Address of the server. Default: the name where it is one, else one made up. */
+      readonly address?: string
+      /** Default 80, or what `name` says. `*` is 65535 in NITRO. */
+      readonly port?: number
+      readonly weight?: number
+      /** What the monitors say. Default `UP`. */
+      readonly health?: 'UP' | 'DOWN' | 'UNKNOWN' | 'BUSY'
+      /** Taken by fakes with a data plane; this one has none. */
+      readonly to?: string
+    }
+
+/** A service group or a load balancing virtual server, with what shapes a drain of its members. */
+export interface FakePool {
+  readonly members: readonly FakeMember[]
+  /** Default `HTTP`. */
+  readonly servicetype?: string
+  /** `DISABLED`: connections live on after OUT OF SERVICE. Default `ENABLED`. */
+  readonly downstateflush?: 'ENABLED' | 'DISABLED'
+  /** `API` and `DNS` groups refuse actions on one member. Default `DISABLED`. */
+  readonly autoscale?: 'DISABLED' | 'DNS' | 'POLICY' | 'CLOUD' | 'API'
+  /** Of a virtual server: `DISABLED` turns persistent clients away in TROFS. Default `ENABLED`. */
+  readonly trofspersistence?: 'ENABLED' | 'DISABLED'
+  /** Of a virtual server: who serves when nobody of its own does. */
+  readonly backupvserver?: string
+}
+
+/** The content of one partition. */
+export interface FakeConfig {
+  /** Service groups by name; a list is short for its members. Default: `web` with `web1:80` and `web2:80`. */
+  readonly pools?: Readonly<Record<string, readonly FakeMember[] | FakePool>>
+  /** Virtual servers by name, with services. Default: none. */
+  readonly vservers?: Readonly<Record<string, readonly FakeMember[] | FakePool>>
+}
+
+/** How to start the stand-in for an appliance. */
+export interface FakeOptions extends FakeConfig {
+  /** 0 takes a free one. Default 0. */
+  readonly port?: number
+  /** Address to listen on. Default `127.0.0.1`. */
+  readonly host?: string
+  /** `false` speaks plain HTTP; a key and a certificate replace the self-signed one. Default `true`. */
+  readonly tls?: boolean | { readonly key: string; readonly cert: string }
+  /** Default `admin`. */
+  readonly username?: string
+  /** Default `secret`. */
+  readonly password?: string
+  /** More users, or users with fewer rights. */
+  readonly users?: Readonly<
+    Record<string, { readonly password: string; readonly rights?: 'superuser' | 'read-only' }>
+  >
+  /** Builds before 13.0 lack fields of the member bindings, 10.x lacks `severity` too. Default `13.1`. */
+  readonly version?: '10.5' | '12.1' | '13.0' | '13.1' | '14.1'
+  /** A second node that is the secondary, with an address of its own. Default `false`. */
+  readonly ha?: boolean
+  /** An NSIP of a cluster refuses changes; the cluster's own address takes them. Default: no cluster. */
+  readonly cluster?: 'clip' | 'nsip'
+  /** Partitions besides the default one. */
+  readonly partitions?: Readonly<Record<string, FakeConfig>>
+  /** Where the token of a login stands. Default `both`. */
+  readonly tokenIn?: 'both' | 'cookie' | 'body'
+  /** `false` refuses `X-NITRO-USER` with 1244. Default `true`. */
+  readonly headerAuth?: boolean
+  /** How an ended session is told. Default 401 and 444. */
+  readonly expiry?: { readonly status: number; readonly errorcode: number }
+  /** Sessions at once before 445. Default 20. */
+  readonly maxSessions?: number
+  /** Requests at once before 446. Default: no limit. */
+  readonly maxRequests?: number
+  /** `empty`: actions are answered by a body of no bytes, as old builds do. Default `done`. */
+  readonly actionReply?: 'done' | 'empty'
+  /** A second disable during TROFS. Default `restart`. */
+  readonly secondDisable?: 'restart' | 'refuse' | 'ignore'
+  /** Milliseconds between two looks of the appliance at its TROFS members. Default 1,000. */
+  readonly tick?: number
+  /** Milliseconds for which `stat` repeats itself. Default 0: always what is. */
+  readonly statInterval?: number
+  /** Milliseconds from an enable to the first passed check, DOWN until then. Default 0. */
+  readonly checkDelay?: number
+  /** Milliseconds every reply is held back. Default 0. */
+  readonly latency?: number
+  /** One row comes as an object where an array is usual. Default `false`. */
+  readonly loneObjects?: boolean
+}
+
+/** A member as the fake holds it, whatever way it was given. */
+export interface MemberSeed {
+  readonly name: string
+  readonly server: string
+  readonly address: string
+  readonly port: number
+  readonly weight: number
+  readonly health: 'UP' | 'DOWN' | 'UNKNOWN' | 'BUSY'
+}
+
+/** A pool given as a list or as an object, as an object. */
+export function toPool(pool: readonly FakeMember[] | FakePool): FakePool {
+  return Array.isArray(pool) ? { members: pool as readonly FakeMember[] } : (pool as FakePool)
+}
+
+/** `web1`, `web1:8080`, `10.0.0.1:80`, `[2001:db8::1]:80`, `2001:db8::1`, or the object form. */
+export function toSeed(member: FakeMember, index: number, kind: 'member' | 'service'): MemberSeed {
+  const given = typeof member === 'string' ? { name: member } : member
+  const split = kind === 'member' ? splitName(given.name) : { server: given.name, port: undefined }
+  const made = `192.0.2.${(index % 250) + 1}`
+  const address = given.address ?? (isIP(split.server) === 0 ? made : split.server)
+  return {
+    name: given.name,
+    server: kind === 'member' ? split.server : address,
+    address,
+    port: given.port ?? split.port ?? 80,
+    weight: given.weight ?? 1,
+    health: given.health ?? 'UP',
+  }
+}
+
+/** `server:port` in its parts; the port is undefined where there is none. */
+export function splitName(name: string): { server: string; port: number | undefined } {
+  if (isIP(name) !== 0) return { server: name, port: undefined }
+  const match = /^(.*):(\d+|\*)$/s.exec(name)
+  if (!match) return { server: name, port: undefined }
+  const server = (match[1] ?? '').replace(/^\[(.*)\]$/, '$1')
+  return { server, port: match[2] === '*' ? 65_535 : Number(match[2]) }
+}

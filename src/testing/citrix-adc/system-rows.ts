@@ -1,0 +1,128 @@
+import type { Plain } from './config.js'
+import type { Node } from './node.js'
+import { NitroError } from './reply.js'
+import { ctime } from './rows.js'
+
+/** Objects that a client may ask for and that are of no use to a drain: known, and empty. */
+const EMPTY = new Set([
+  'nsfeature',
+  'nsmode',
+  'nsip',
+  'lbmonitor',
+  'lbmonbindings',
+  'servicegroup_lbmonitor_binding',
+  'service_lbmonitor_binding',
+  'servicegroup_servicegroupentitymonbindings_binding',
+  'servicegroup_servicegroupmemberlist_binding',
+  'gslbservice',
+  'gslbvserver',
+  'csvserver',
+  'systemsession',
+  'nslicense',
+  'Interface',
+  'sslcertkey',
+])
+
+/**
+ * What one node says of itself.
+ *
+ * @returns undefined for a type that nobody knows
+ */
+export function systemRows(
+  node: Node,
+  tree: 'config' | 'stat',
+  type: string,
+  name: string | undefined,
+): readonly Plain[] | undefined {
+  if (tree === 'stat') return STAT[type]?.(node)
+  if (EMPTY.has(type)) return []
+  const rows = CONFIG[type]?.(node)
+  if (rows === undefined || name === undefined) return rows
+  const key = type === 'nspartition' ? 'partitionname' : 'id'
+  const found = rows.filter((row) => String(row[key]) === name)
+  if (found.length === 0) throw new NitroError(258, name)
+  return found
+}
+
+const STAT: Readonly<Record<string, (node: Node) => readonly Plain[]>> = {
+  hanode: (node) => [
+    {
+      hacurstatus: node.paired ? 'YES' : 'NO',
+      hacurstate: 'UP',
+      hacurmasterstate: node.role,
+      transtime: ctime(node.transitionAt),
+      hatotpktrx: '0',
+      hatotpkttx: '0',
+      haerrproptimeout: '0',
+      haerrsyncfailure: '0',
+    },
+  ],
+  system: (node) => [
+    {
+      starttime: ctime(node.bootedAt),
+      starttimelocal: ctime(node.bootedAt),
+      timesincestart: since(node.bootedAt),
+      cpuusagepcnt: 1,
+      memusagepcnt: 11,
+      numcpus: '2',
+    },
+  ],
+  ns: (node) => [{ starttime: ctime(node.bootedAt), starttimelocal: ctime(node.bootedAt) }],
+}
+
+const CONFIG: Readonly<Record<string, (node: Node) => readonly Plain[]>> = {
+  hanode: (node) => [haRow('0', node), ...(node.peer === undefined ? [] : [haRow('1', node.peer)])],
+  nsversion: (node) => [
+    {
+      version: `NetScaler NS${node.options.version ?? '13.1'}: Build 49.13.nc, Date: Jul  3 2023, 10:11:12   (64-bit)`,
+      mode: '1',
+    },
+  ],
+  nsconfig: (node) => [
+    {
+      ipaddress: node.address,
+      netmask: '255.255.255.0',
+      lastconfigsavetime: ctime(node.savedAt),
+      systemtime: String(Math.floor(Date.now() / 1_000)),
+      configchanged: node.changed,
+      primaryip: node.role === 'Primary' ? node.address : (node.peer?.address ?? ''),
+    },
+  ],
+  nspartition: (node) =>
+    [...node.partitions.keys()]
+      .filter((name) => name !== 'default')
+      .map((name, index) => ({ partitionname: name, partitionid: String(index + 1) })),
+  nshardware: () => [{ hwdescription: 'drainable fake', sysid: '450000', serialno: 'FAKE' }],
+  clusterinstance: (node) =>
+    node.options.cluster === undefined
+      ? []
+      : [{ clid: '1', adminstate: 'ENABLED', operationalstate: 'ENABLED', propstate: 'ENABLED' }],
+  clusternode: (node) =>
+    node.options.cluster === undefined
+      ? []
+      : [
+          { nodeid: '0', ipaddress: node.address, state: 'ACTIVE', masterstate: 'ACTIVE' },
+          { nodeid: '1', ipaddress: '192.0.2.242', state: 'ACTIVE', masterstate: 'ACTIVE' },
+        ],
+}
+
+function haRow(id: string, node: Node): Plain {
+  return {
+    id,
+    name: node.address,
+    ipaddress: node.address,
+    hastatus: 'UP',
+    state: node.role,
+    hasync: 'ENABLED',
+    haprop: 'ENABLED',
+    hellointerval: '200',
+    deadinterval: '3',
+  }
+}
+
+function since(at: number): string {
+  const seconds = Math.floor((Date.now() - at) / 1_000)
+  const two = (value: number): string => String(value).padStart(2, '0')
+  const days = Math.floor(seconds / 86_400)
+  return `${two(days)}:${two(Math.floor(seconds / 3_600) % 24)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`
+}
