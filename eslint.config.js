@@ -9,6 +9,7 @@ export default tseslint.config(
       '.engines/**',
       'docs/api/**',
       'test/fixtures/**',
+      'test/package/consumer/**',
       'src/adapters/envoy/grpc/gen/**',
     ],
   },

@@ -1,0 +1,56 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { entries, output, root, specifier } from '../../scripts/package/entries.ts'
+import { loadedByBuilt } from './built-graph.js'
+
+const named = entries.map((item) => [specifier(item), item] as const)
+const esmOnly = ['p-retry', 'is-network-error']
+
+describe.each(named)('%s as built', (_, item) => {
+  const esm = loadedByBuilt(`${output(item)}.js`)
+  const cjs = loadedByBuilt(`${output(item)}.cjs`)
+
+  it('loads exactly the packages that the list of entries says', () => {
+    expect(esm.packages).toEqual([...item.externals].sort())
+    expect(cjs.packages).toEqual(item.externals.filter((name) => !esmOnly.includes(name)).sort())
+  })
+
+  it(`is within its budget of ${item.kilobytes} kB`, () => {
+    expect(esm.bytes / 1000).toBeLessThan(item.kilobytes)
+    // The same code with what CommonJS needs around it, and the packages that are ESM only.
+    expect(cjs.bytes / 1000).toBeLessThan(item.kilobytes * 1.25)
+  })
+
+  it('has declarations for both kinds of module', () => {
+    for (const ending of ['d.ts', 'd.cts']) {
+      expect(existsSync(join(root, 'dist', `${output(item)}.${ending}`))).toBe(true)
+    }
+  })
+})
+
+describe('the build', () => {
+  const files = readdirSync(join(root, 'dist'), { recursive: true, encoding: 'utf8' })
+
+  it('names no package in public declarations that users would have to install', () => {
+    const allowed = ['zod', 'undici', '@grpc/grpc-js']
+    const seen = files
+      .filter((file) => /\.d\.c?ts$/.test(file))
+      .flatMap((file) => {
+        const text = readFileSync(join(root, 'dist', file), 'utf8')
+        return [...text.matchAll(/(?:from|import\() ?'([^'.][^']*)'/g)].map((m) => m[1] ?? '')
+      })
+      .filter((name) => !name.startsWith('node:') && !allowed.includes(name))
+    expect([...new Set(seen)]).toEqual([])
+  })
+
+  it('keeps the licence of everything that it bundles', () => {
+    const notices = readFileSync(join(root, 'THIRD-PARTY-NOTICES.md'), 'utf8')
+    for (const name of [...esmOnly, '@bufbuild/protobuf', '@grpc/grpc-js-xds']) {
+      expect(notices).toContain(`## ${name} `)
+    }
+    expect(notices).toContain('Permission is hereby granted')
+    expect(notices).toContain('Apache License')
+    expect(notices).toContain('Copyright 2008 Google Inc.')
+  })
+})

@@ -1,0 +1,81 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { entries, output, root } from '../../scripts/package/entries.ts'
+import { makeConsumer, nodeNames, run } from './consumer.js'
+import type { Consumer } from './consumer.js'
+
+let consumer: Consumer
+
+beforeAll(async () => {
+  consumer = await makeConsumer()
+})
+
+afterAll(() => {
+  consumer[Symbol.dispose]()
+})
+
+const tool = (name: string) => join(root, 'node_modules/.bin', name)
+const node = (name: string) => consumer.nodes.get(name) ?? name
+
+it('holds the build, the papers and nothing else', () => {
+  const { files } = consumer
+  const papers = ['LICENSE', 'README.md', 'CHANGELOG.md', 'THIRD-PARTY-NOTICES.md', 'package.json']
+  expect(files.filter((file) => !file.startsWith('dist/')).sort()).toEqual(papers.sort())
+  expect(
+    files.filter((file) => !/\.(c?js|d\.c?ts)$/.test(file) && file.startsWith('dist/')),
+  ).toEqual([])
+  for (const item of entries) {
+    for (const ending of ['js', 'cjs', 'd.ts', 'd.cts']) {
+      expect(files).toContain(`dist/${output(item)}.${ending}`)
+    }
+  }
+})
+
+it('is clean to publint', async () => {
+  await run(tool('publint'), ['--strict', consumer.tarball], root)
+})
+
+it('is clean to attw, profile node16', async () => {
+  await run(tool('attw'), [consumer.tarball, '--profile', 'node16'], root)
+})
+
+describe.each(nodeNames)('on Node %s', (name) => {
+  it('is what it says it is', async () => {
+    expect(await run(node(name), ['-v'], root)).toMatch(new RegExp(`^v${name}\\b`))
+  })
+
+  it.each(['esm.mjs', 'cjs.cjs'])('gives every entry to %s', async (file) => {
+    const said = JSON.parse(await run(node(name), [file], consumer.directory)) as object
+    expect(Object.keys(said)).toHaveLength(entries.length)
+    expect(said).toMatchObject({ drainable: expect.arrayContaining(['drain', 'ready']) as unknown })
+  })
+
+  it('gives the same names to both', async () => {
+    const [esm, cjs] = await Promise.all(
+      ['esm.mjs', 'cjs.cjs'].map((file) => run(node(name), [file], consumer.directory)),
+    )
+    expect(JSON.parse(esm ?? '')).toEqual(JSON.parse(cjs ?? ''))
+  })
+
+  it.each(['drain.mjs', 'drain.cjs'])('drains a member in %s', async (file) => {
+    expect(await run(node(name), [file], consumer.directory)).toContain('drained and ready')
+  })
+
+  it('knows an error of one copy in the other', async () => {
+    expect(await run(node(name), ['brand.mjs'], consumer.directory)).toBe('same error\n')
+  })
+
+  it('does nothing by being loaded', async () => {
+    expect(await run(node(name), ['quiet.mjs'], consumer.directory)).toBe('quiet\n')
+  })
+})
+
+it('is loaded and used by a Jest 30 project', async () => {
+  const jest = join(consumer.directory, 'node_modules/jest/bin/jest.js')
+  await run(process.execPath, [jest, '--ci'], consumer.directory)
+})
+
+it('has types for both kinds of module under nodenext', async () => {
+  const tsc = join(consumer.directory, 'node_modules/typescript/bin/tsc')
+  await run(process.execPath, [tsc, '-p', '.'], consumer.directory)
+})
