@@ -1,0 +1,410 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { X509Certificate } from 'node:crypto'
+import { selfSignedCertificate } from '../tls-certificate.js'
+import type { Lab } from './call.js'
+import { autoSync } from './cm.js'
+import { Config, toMember, type FakeMember, type FakeNode, type FakePool } from './config.js'
+import { handle } from './handler.js'
+import { fromSegment, partitionOf } from './names.js'
+import type { BigipFakeFailure, BigipFakeOptions, BigipFakeRequest } from './options.js'
+import { Listener } from './server.js'
+import { Unit } from './unit.js'
+import { VirtualServer } from './virtual-server.js'
+
+/** Names a member: full paths, or names in `/Common`; a member also by `address:port`. */
+export interface BigipFakeRef {
+  readonly pool: string
+  readonly member: string
+}
+
+/** Counters a test sets by hand. */
+export interface BigipFakeLoad {
+  readonly curConns?: number
+  readonly totConns?: number
+  readonly totRequests?: number
+  /** Requests in the member's queue. */
+  readonly depth?: number
+  /** Sessions, as persistence records keep them. */
+  readonly curSessions?: number
+}
+
+const RELEASE = { '13.1': '13.1.5', '15.1': '15.1.10', '17.1': '17.1.1' } as const
+
+/** A running fake, made by `startFake`. */
+export class BigipFake implements AsyncDisposable {
+  readonly username: string
+  readonly password: string
+  /** Certificate a client has to trust, PEM; empty over plain HTTP. */
+  readonly ca: string
+  /** SHA-256 fingerprint of the certificate; empty over plain HTTP. */
+  readonly fingerprint256: string
+  /** Every request of every unit, in the order they came. */
+  readonly requests: BigipFakeRequest[]
+  readonly #lab: Lab
+  readonly #listeners: Listener[]
+  readonly #targets: ReadonlyMap<string, string>
+  readonly #virtuals = new Map<string, VirtualServer>()
+
+  /** Starts the units and waits until they listen. */
+  static async start(options: BigipFakeOptions): Promise<BigipFake> {
+    const tls = toTls(options.tls ?? true)
+    const lab = toLab(options)
+    const requests: BigipFakeRequest[] = []
+    const listeners = lab.units.map(
+      (unit, i) =>
+        new Listener({
+          unit: unit.name,
+          host: lab.options.host,
+          port: options.port === undefined || options.port === 0 ? 0 : options.port + i,
+          tls: tls.pair,
+          latency: lab.options.latency,
+          record: (request) => requests.push(request),
+          handle: (request) => handle(lab, unit, request),
+        }),
+    )
+    for (const listener of listeners) await listener.listen()
+    return new BigipFake(lab, listeners, requests, tls)
+  }
+
+  private constructor(
+    lab: Lab,
+    listeners: Listener[],
+    requests: BigipFakeRequest[],
+    tls: { readonly ca: string; readonly fingerprint256: string },
+  ) {
+    this.#lab = lab
+    this.#listeners = listeners
+    this.requests = requests
+    this.ca = tls.ca
+    this.fingerprint256 = tls.fingerprint256
+    this.username = lab.options.username
+    this.password = lab.options.password
+    this.#targets = toTargets(lab.options.pools)
+  }
+
+  /** Address of the first unit. */
+  get url(): string {
+    return this.urls[0] ?? ''
+  }
+
+  /** Addresses of all units. */
+  get urls(): readonly string[] {
+    return this.#listeners.map((listener) => listener.url)
+  }
+
+  /** Names of the units, as in {@link BigipFakeRequest.unit}. */
+  get units(): readonly string[] {
+    return this.#lab.units.map((unit) => unit.name)
+  }
+
+  /** Name of the unit that passes traffic. */
+  get active(): string {
+    return this.#active().name
+  }
+
+  /** Live tokens on all units. */
+  get tokens(): number {
+    return this.#lab.units.reduce((sum, unit) => sum + unit.tokens.count(), 0)
+  }
+
+  /** The most requests one unit had in the works at one time. */
+  get peak(): number {
+    return Math.max(...this.#listeners.map((listener) => listener.peak))
+  }
+
+  /**
+   * Holds a connection to a member on the active unit until the returned function is called.
+   *
+   * @param ref - the member
+   * @param n - how many
+   */
+  occupy(ref: BigipFakeRef, n = 1): Promise<() => Promise<void>> {
+    const unit = this.#active()
+    const { pool, member } = this.#find(unit, ref)
+    const flows = Array.from({ length: n }, () => unit.open(pool, member))
+    return Promise.resolve(() => {
+      for (const flow of flows) unit.end(flow)
+      return Promise.resolve()
+    })
+  }
+
+  /** A connection to a member comes and goes. */
+  visit(ref: BigipFakeRef): void {
+    const unit = this.#active()
+    const { pool, member } = this.#find(unit, ref)
+    unit.end(unit.open(pool, member))
+  }
+
+  /** Sets counters of a member on the active unit, or on the named one. */
+  setLoad(ref: BigipFakeRef, load: BigipFakeLoad, unitName?: string): void {
+    const unit = this.#lab.units.find((u) => u.name === unitName) ?? this.#active()
+    const { pool, member } = this.#find(unit, ref)
+    unit.counters(pool.fullPath, member.fullPath).change(load)
+  }
+
+  /** What the active unit holds for a member, with no lag. */
+  load(ref: BigipFakeRef): Required<BigipFakeLoad> {
+    const unit = this.#active()
+    const { pool, member } = this.#find(unit, ref)
+    const { curConns, totConns, totRequests, depth, curSessions } = unit.counters(
+      pool.fullPath,
+      member.fullPath,
+    ).now
+    return { curConns, totConns, totRequests, depth, curSessions }
+  }
+
+  /** The two words of a member as the named unit (or the active one) holds them. */
+  state(ref: BigipFakeRef, unitName?: string): 'ready' | 'drain' | 'maint' {
+    const unit = this.#lab.units.find((u) => u.name === unitName) ?? this.#active()
+    const { member } = this.#find(unit, ref)
+    if (member.forcedDown) return 'maint'
+    return member.session === 'user-disabled' ? 'drain' : 'ready'
+  }
+
+  /** Somebody else changes a member on the active unit, or takes it out of its pool. */
+  setBehind(ref: BigipFakeRef, to: 'ready' | 'drain' | 'maint' | 'gone'): void {
+    const unit = this.#active()
+    const { pool, member } = this.#find(unit, ref)
+    if (to === 'gone') pool.members.delete(member.fullPath)
+    else switchTo(member, to)
+    this.#changed(unit)
+  }
+
+  /** Somebody else changes a node on the active unit: it reaches the node's members in every pool. */
+  setNodeBehind(name: string, to: 'ready' | 'drain' | 'maint'): void {
+    const unit = this.#active()
+    const node = unit.config.nodes.get(fromSegment(name))
+    if (node === undefined) throw new Error(`the fake has no node ${name}`)
+    switchTo(node, to)
+    this.#changed(unit)
+  }
+
+  /** A monitor's verdict on a member, on every unit. */
+  setMonitor(ref: BigipFakeRef, to: 'up' | 'down' | 'checking' | 'unchecked'): void {
+    for (const unit of this.#lab.units) this.#find(unit, ref).member.monitor = to
+  }
+
+  /** Adds a member, as a person or DNS would. */
+  addMember(pool: string, member: Parameters<typeof toMember>[1]): void {
+    const unit = this.#active()
+    const found = unit.config.pools.get(fromSegment(pool))
+    if (found === undefined) throw new Error(`the fake has no pool ${pool}`)
+    unit.config.addMember(found, toMember(found.fullPath, member, found.members.size))
+    this.#changed(unit)
+  }
+
+  /** Makes requests fail until `times` is used up, or until {@link BigipFake.recover}. */
+  fail(what: BigipFakeFailure): void {
+    this.#lab.units.forEach((unit, i) => {
+      if (what.unit === undefined || what.unit === unit.name) this.#listeners[i]?.fail(what)
+    })
+  }
+
+  /** Ends what {@link BigipFake.fail} began. */
+  async recover(): Promise<void> {
+    for (const listener of this.#listeners) await listener.recover()
+  }
+
+  /** Words that sync-status answers in place of the true ones; `undefined` ends that. */
+  setSyncStatus(status: string | undefined): void {
+    this.#lab.syncStatus = status
+  }
+
+  /** Makes every token too old at once. */
+  expireTokens(): void {
+    for (const unit of this.#lab.units) unit.tokens.expireAll()
+  }
+
+  /**
+   * The active unit becomes standby and its flows end; in a pair the other one takes over, with its
+   * own configuration. A single unit becomes active again with the next call.
+   */
+  failover(): Promise<void> {
+    const [first, second] = this.#lab.units
+    if (first === undefined) return Promise.resolve()
+    const was = this.#lab.units.find((unit) => unit.role === 'active')
+    const next = second === undefined ? first : was === first ? second : first
+    was?.setRole('standby')
+    was?.cut(() => true)
+    if (was !== next) next.setRole('active')
+    return Promise.resolve()
+  }
+
+  /**
+   * The control plane of a unit restarts: 503, then paths that are not registered, then objects that
+   * seem to be missing; its tokens are gone. With `reboot` flows, counters and unsaved changes go too.
+   *
+   * @returns when it answers as before
+   */
+  async restart(
+    options: { readonly ms?: number; readonly reboot?: boolean; readonly unit?: string } = {},
+  ): Promise<void> {
+    const unit = this.#lab.units.find((u) => u.name === options.unit) ?? this.#active()
+    const third = (options.ms ?? 600) / 3
+    unit.tokens.clear()
+    if (options.reboot === true) {
+      unit.resetTraffic()
+      if (unit.saved !== undefined) unit.config.copyFrom(unit.saved)
+      unit.setRole(unit.role)
+    }
+    for (const stage of ['proxy', 'framework', 'loading'] as const) {
+      unit.stage = stage
+      await sleep(third, undefined, { ref: false })
+    }
+    unit.stage = 'up'
+  }
+
+  /** Holds a unit in a stage of its start until the next call. */
+  setStage(stage: 'proxy' | 'framework' | 'loading' | 'up', unitName?: string): void {
+    const unit = this.#lab.units.find((u) => u.name === unitName) ?? this.#active()
+    unit.stage = stage
+  }
+
+  /**
+   * A TCP virtual server in front of a pool: it forwards to the members' `to`, round robin among
+   * those enabled, and counts what it forwards.
+   *
+   * @param pool - the pool
+   * @param options - `persist`: clients of one source address stay with their member
+   */
+  async virtual(
+    pool: string,
+    options: { readonly persist?: boolean } = {},
+  ): Promise<{ readonly host: string; readonly port: number }> {
+    const full = fromSegment(pool)
+    const known = this.#virtuals.get(full)
+    if (known !== undefined) return known.address
+    const made = new VirtualServer({
+      pool: full,
+      persist: options.persist ?? false,
+      unit: () => this.#active(),
+      target: (member) => this.#targets.get(`${full}\0${member.fullPath}`),
+    })
+    await made.listen(this.#lab.options.host)
+    this.#virtuals.set(full, made)
+    return made.address
+  }
+
+  /** Stops listening and cuts every connection. */
+  async close(): Promise<void> {
+    for (const virtual of this.#virtuals.values()) virtual.close()
+    for (const listener of this.#listeners) await listener.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  #active(): Unit {
+    const unit = this.#lab.units.find((u) => u.role === 'active') ?? this.#lab.units[0]
+    if (unit === undefined) throw new Error('the fake has no unit')
+    return unit
+  }
+
+  #changed(unit: Unit): void {
+    unit.config.revision += 1
+    autoSync(this.#lab, unit)
+  }
+
+  #find(unit: Unit, ref: BigipFakeRef): { pool: FakePool; member: FakeMember } {
+    const pool = unit.config.pools.get(fromSegment(ref.pool))
+    const partition = pool === undefined ? 'Common' : partitionOf(pool.fullPath)
+    const member =
+      pool?.members.get(ref.member) ??
+      pool?.members.get(`/${partition}/${ref.member}`) ??
+      pool?.members.get(`/Common/${ref.member}`) ??
+      [...(pool?.members.values() ?? [])].find(
+        (m) => `${m.address}:${m.port}` === ref.member || m.node.endsWith(`/${ref.member}`),
+      )
+    if (pool === undefined || member === undefined) {
+      throw new Error(`the fake has no member ${ref.member} in pool ${ref.pool}`)
+    }
+    return { pool, member }
+  }
+}
+
+function switchTo(of: FakeMember | FakeNode, to: 'ready' | 'drain' | 'maint'): void {
+  of.session = to === 'ready' ? 'user-enabled' : 'user-disabled'
+  of.forcedDown = to === 'maint'
+  of.generation += 1
+}
+
+function toTls(tls: NonNullable<BigipFakeOptions['tls']>): {
+  readonly ca: string
+  readonly fingerprint256: string
+  readonly pair: { readonly key: string; readonly cert: string } | undefined
+} {
+  if (tls === false) return { ca: '', fingerprint256: '', pair: undefined }
+  const pair = tls === true ? selfSignedCertificate() : tls
+  const { fingerprint256 } = new X509Certificate(pair.cert)
+  return { ca: pair.cert, fingerprint256, pair }
+}
+
+function toLab(options: BigipFakeOptions): Lab {
+  const pair = options.pair === true ? {} : options.pair === false ? undefined : options.pair
+  const version = options.version ?? '15.1'
+  const statsLag = options.statsLag ?? 0
+  const skew = options.clockSkew ?? 0
+  const units = [new Unit('bigip1.example.com', 'active', statsLag, skew)]
+  if (pair !== undefined) units.push(new Unit('bigip2.example.com', 'standby', statsLag, skew))
+  const pools = options.pools ?? { web: ['10.0.0.1:80', '10.0.0.2:80'] }
+  for (const unit of units) {
+    fill(unit.config, pools, options.poolProps ?? {})
+    unit.saved = new Config()
+    unit.saved.copyFrom(unit.config)
+  }
+  return {
+    units,
+    virtuals: options.virtuals ?? {},
+    group: pair === undefined ? undefined : (pair.group ?? 'dg1'),
+    autoSync: pair?.autoSync ?? false,
+    release: RELEASE[version],
+    syncStatus: undefined,
+    options: {
+      pools,
+      poolProps: options.poolProps ?? {},
+      host: options.host ?? '127.0.0.1',
+      username: options.username ?? 'admin',
+      password: options.password ?? 'secret',
+      version,
+      role: options.role ?? 'admin',
+      tokenTimeout: options.tokenTimeout ?? 1_200,
+      maxTokens: options.maxTokens ?? 100,
+      lockAfter: options.lockAfter ?? Infinity,
+      loginNeedsBasic: options.loginNeedsBasic ?? false,
+      clockSkew: skew,
+      statsLag,
+      checkDelay: options.checkDelay ?? 0,
+      latency: options.latency ?? 0,
+      fqdnInherits: options.fqdnInherits ?? true,
+      connectionDelete: options.connectionDelete ?? true,
+    },
+  }
+}
+
+function fill(
+  config: Config,
+  pools: NonNullable<BigipFakeOptions['pools']>,
+  props: NonNullable<BigipFakeOptions['poolProps']>,
+): void {
+  let index = 0
+  for (const [name, members] of Object.entries(pools)) {
+    const pool = config.addPool(fromSegment(name), props[name])
+    for (const option of members) {
+      config.addMember(pool, toMember(pool.fullPath, option, index))
+      index += 1
+    }
+  }
+}
+
+function toTargets(pools: NonNullable<BigipFakeOptions['pools']>): ReadonlyMap<string, string> {
+  const found = new Map<string, string>()
+  for (const [name, members] of Object.entries(pools)) {
+    const pool = fromSegment(name)
+    members.forEach((option, i) => {
+      if (typeof option === 'string' || option.to === undefined) return
+      found.set(`${pool}\0${toMember(pool, option, i).fullPath}`, option.to)
+    })
+  }
+  return found
+}

@@ -1,0 +1,39 @@
+/**
+ * A BIG-IP that is not there: iControl REST over HTTPS as TMOS 13.1, 15.1 and 17.1 speak it, with
+ * tokens, pools, members, nodes, statistics, roles, config-sync, transactions and restarts, refusing
+ * what the device refuses. It judges by what it was asked to hold, and knows nothing of the adapter.
+ *
+ * @example
+ * ```ts
+ * import { startFake } from 'drainable/testing/f5-bigip'
+ *
+ * await using fake = await startFake({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] } })
+ * const release = await fake.occupy({ pool: 'web', member: '10.0.0.1:80' })
+ * console.log(fake.url) // https://127.0.0.1:40123, its certificate is fake.ca
+ * await release()
+ * ```
+ *
+ * @packageDocumentation
+ */
+import { BigipFake } from './fake.js'
+import type { BigipFakeOptions } from './options.js'
+
+export type { FakeMemberOptions, FakePoolOptions, MonitorState } from './config.js'
+export type { BigipFake, BigipFakeLoad, BigipFakeRef } from './fake.js'
+export type {
+  BigipFakeFailure,
+  BigipFakeOptions,
+  BigipFakeRequest,
+  BigipVersion,
+  FakeVirtualOptions,
+} from './options.js'
+
+/**
+ * Starts a fake BIG-IP, or a pair of them, on loopback.
+ *
+ * @param options - pools, credentials, release, and how the device behaves
+ * @returns the running fake; close it, or bind it with `await using`
+ */
+export async function startFake(options: BigipFakeOptions = {}): Promise<BigipFake> {
+  return BigipFake.start(options)
+}

@@ -1,0 +1,313 @@
+import { Config } from './config.js'
+import { link, ok, word, type Call } from './call.js'
+import { toSegment } from './names.js'
+import { configError, entries, type Answer } from './replies.js'
+import type { Flow } from './unit.js'
+
+/** `/mgmt/tm/sys...` */
+export function sys(call: Call): Answer | undefined {
+  const [, , area] = call.segments
+  const get = call.method === 'GET'
+  switch (area) {
+    case undefined:
+      return get ? ok(sysCollection(call)) : undefined
+    case 'version':
+      return get ? ok(version(call)) : undefined
+    case 'ready':
+      return get ? ok(ready(call)) : undefined
+    case 'failover':
+      return get ? ok(raw(call, 'sys:failover:failover', failoverText(call))) : undefined
+    case 'connection':
+      return connections(call)
+    case 'config':
+      return call.method === 'POST' ? saveConfig(call) : undefined
+    case 'provision':
+      return get ? ok(provision(call)) : undefined
+    case 'global-settings':
+      return get ? ok(globalSettings(call)) : undefined
+    case 'cluster':
+      return get
+        ? ok({
+            kind: 'tm:sys:cluster:clustercollectionstate',
+            selfLink: link(call, 'tm/sys/cluster'),
+            items: [],
+          })
+        : undefined
+    default:
+      return undefined
+  }
+}
+
+/** `POST /mgmt/tm/util/bash`, as F5's Ansible modules save the configuration. */
+export function bash(call: Call): Answer | undefined {
+  if (call.method !== 'POST') return undefined
+  const args = word(call, 'utilCmdArgs') ?? ''
+  if (args.includes('save sys config') || args.includes('save /sys config')) save(call)
+  return ok({ kind: 'tm:util:bash:runstate', command: 'run', utilCmdArgs: args })
+}
+
+/** One row of statistics in the nested shape of `show` commands. */
+export function row(call: Call, kind: string, path: string, nested: object): object {
+  return {
+    kind: `tm:${kind}stats`,
+    selfLink: link(call, path),
+    entries: { [`https://localhost/mgmt/${path}/0`]: { nestedStats: { entries: nested } } },
+  }
+}
+
+/** A `show` command whose answer is the text of tmsh. */
+export function raw(call: Call, kind: string, text: string): object {
+  return {
+    kind: `tm:${kind}stats`,
+    selfLink: link(call, call.path.replace(/^\/mgmt\//, '')),
+    apiRawValues: { apiAnonymous: text },
+  }
+}
+
+function sysCollection(call: Call): object {
+  const areas = ['cluster', 'config', 'connection', 'failover', 'provision', 'ready', 'version']
+  return {
+    kind: 'tm:sys:syscollectionstate',
+    selfLink: link(call, 'tm/sys'),
+    items: areas.map((area) => ({ reference: { link: link(call, `tm/sys/${area}`) } })),
+  }
+}
+
+function version(call: Call): object {
+  return row(
+    call,
+    'sys:version:version',
+    'tm/sys/version',
+    entries({
+      Build: '0.0.4',
+      Date: 'Mon Mar 13 09:12:44 PDT 2023',
+      Edition: 'Point Release 4',
+      Product: 'BIG-IP',
+      Title: 'Main Package',
+      Version: call.lab.release,
+    }),
+  )
+}
+
+function ready(call: Call): object {
+  const config = call.unit.stage === 'up' ? 'yes' : 'no'
+  return row(
+    call,
+    'sys:ready:ready',
+    'tm/sys/ready',
+    entries({ configReady: config, licenseReady: 'yes', provisionReady: 'yes' }),
+  )
+}
+
+function failoverText(call: Call): string {
+  const seconds = Math.floor((Date.now() - call.unit.roleSince) / 1_000)
+  const two = (n: number): string => String(n).padStart(2, '0')
+  const clock = [Math.floor(seconds / 3_600) % 24, Math.floor(seconds / 60) % 60, seconds % 60]
+  return `Failover ${call.unit.role} for ${Math.floor(seconds / 86_400)}d ${clock.map(two).join(':')}\n`
+}
+
+function provision(call: Call): object {
+  return {
+    kind: 'tm:sys:provision:provisioncollectionstate',
+    selfLink: link(call, 'tm/sys/provision'),
+    items: [
+      {
+        kind: 'tm:sys:provision:provisionstate',
+        name: 'ltm',
+        fullPath: 'ltm',
+        generation: 1,
+        selfLink: link(call, 'tm/sys/provision/ltm'),
+        cpuRatio: 0,
+        diskRatio: 0,
+        level: 'nominal',
+        memoryRatio: 0,
+      },
+    ],
+  }
+}
+
+function globalSettings(call: Call): object {
+  return {
+    kind: 'tm:sys:global-settings:global-settingsstate',
+    selfLink: link(call, 'tm/sys/global-settings'),
+    hostname: call.unit.name,
+  }
+}
+
+function saveConfig(call: Call): Answer {
+  const command = word(call, 'command')
+  if (command !== 'save' && command !== 'load') {
+    throw configError(400, `invalid command "${command ?? ''}"`)
+  }
+  if (command === 'save') save(call)
+  else if (call.unit.saved !== undefined) call.unit.config.copyFrom(call.unit.saved)
+  return ok({ kind: `tm:sys:config:${command}state`, command })
+}
+
+function save(call: Call): void {
+  const copy = new Config()
+  copy.copyFrom(call.unit.config)
+  call.unit.saved = copy
+}
+
+/** Lists or deletes flows. A DELETE without options empties the device's whole table. */
+function connections(call: Call): Answer | undefined {
+  const matches = toFilter(call.query.get('options'))
+  if (call.method === 'DELETE') {
+    if (!call.lab.options.connectionDelete) {
+      throw configError(400, 'Operation is not supported on component /sys/connection.')
+    }
+    call.unit.cut(matches)
+    return { status: 200 }
+  }
+  if (call.method !== 'GET') return undefined
+  const found = [...call.unit.flows]
+    .filter(matches)
+    .map((flow, i) => [
+      `https://localhost/mgmt/tm/sys/connection/${i}`,
+      { nestedStats: { entries: entries(flowFields(flow)) } },
+    ])
+  return ok({
+    kind: 'tm:sys:connection:connectionstats',
+    selfLink: link(call, 'tm/sys/connection'),
+    entries: Object.fromEntries(found) as object,
+  })
+}
+
+function toFilter(options: string | null): (flow: Flow) => boolean {
+  const words = (options ?? '').split(/\s+/).filter((w) => w !== '')
+  const wanted = new Map<string, string>()
+  for (let i = 0; i < words.length; i += 2) {
+    const key = words[i] ?? ''
+    const value = words[i + 1]
+    if (!FILTERS.has(key)) throw configError(400, `Syntax Error: "${key}" unknown property`)
+    if (value === undefined) throw configError(400, `Syntax Error: "${key}" requires a value`)
+    wanted.set(key, value)
+  }
+  return (flow) => {
+    const fields = new Map<string, string>([
+      ['ss-server-addr', flow.address],
+      ['ss-server-port', String(flow.port)],
+      ['cs-client-addr', '192.0.2.1'],
+      ['cs-client-port', String(1_024 + (flow.id % 60_000))],
+      ['protocol', 'tcp'],
+    ])
+    return [...wanted].every(([key, value]) => fields.get(key) === value)
+  }
+}
+
+const FILTERS = new Set([
+  ...['ss-server-addr', 'ss-server-port', 'ss-client-addr', 'ss-client-port', 'protocol'],
+  ...['cs-server-addr', 'cs-server-port', 'cs-client-addr', 'cs-client-port', 'age', 'type'],
+])
+
+function flowFields(flow: Flow): Record<string, string | number> {
+  const port = 1_024 + (flow.id % 60_000)
+  return {
+    connectionId: 0,
+    csBytesIn: 416,
+    csBytesOut: 0,
+    csClientAddr: '192.0.2.1',
+    csClientPort: port,
+    csServerAddr: '198.51.100.10',
+    csServerPort: 80,
+    idleTime: 0,
+    idleTimeout: 300,
+    protocol: 6,
+    slot: '1',
+    ssClientAddr: '192.0.2.1',
+    ssClientPort: port,
+    ssServerAddr: flow.address,
+    ssServerPort: flow.port,
+    tmm: flow.id % 2,
+    type: 'self',
+    unitId: 0,
+  }
+}
+
+/** `/mgmt/tm/ltm/virtual`, `/mgmt/tm/ltm/profile/one-connect`, `/mgmt/tm/ltm/persistence/persist-records`. */
+export function ltmOthers(call: Call): Answer | undefined {
+  const [, , area, sub] = call.segments
+  if (area === 'persistence' && sub === 'persist-records') {
+    if (call.method === 'DELETE') return { status: 200 }
+    if (call.method !== 'GET') return undefined
+    let records = 0
+    for (const pool of call.unit.config.pools.values()) {
+      for (const member of pool.members.values()) {
+        records += call.unit.counters(pool.fullPath, member.fullPath).shown.curSessions
+      }
+    }
+    const text = `Sys::Persistent Connections\nTotal records returned: ${records}\n`
+    return ok(raw(call, 'ltm:persistence:persist-records:persist-records', text))
+  }
+  if (call.method !== 'GET') return undefined
+  if (area === 'virtual') return ok(virtuals(call))
+  if (area === 'profile' && sub === 'one-connect') return ok(oneConnectProfiles(call))
+  return undefined
+}
+
+function virtuals(call: Call): object {
+  const expand = call.query.get('expandSubcollections') === 'true'
+  const items = Object.entries(call.lab.virtuals).map(([given, virtual], i) => {
+    const full = given.startsWith('/') ? given : `/Common/${given}`
+    const name = full.slice(full.lastIndexOf('/') + 1)
+    const pool = virtual.pool.startsWith('/') ? virtual.pool : `/Common/${virtual.pool}`
+    const path = `tm/ltm/virtual/${toSegment(full)}`
+    const profiles = ['tcp', 'http', ...(virtual.oneConnect === true ? ['oneconnect'] : [])]
+    return {
+      kind: 'tm:ltm:virtual:virtualstate',
+      name,
+      partition: full.split('/')[1],
+      fullPath: full,
+      selfLink: link(call, path),
+      destination: `/Common/198.51.100.${i + 10}:80`,
+      enabled: true,
+      ipProtocol: 'tcp',
+      pool,
+      ...(virtual.persist === undefined
+        ? {}
+        : { persist: [{ name: virtual.persist, partition: 'Common', tmDefault: 'yes' }] }),
+      profilesReference: {
+        link: link(call, `${path}/profiles`),
+        isSubcollection: true,
+        ...(expand
+          ? {
+              items: profiles.map((profile) => ({
+                kind: 'tm:ltm:virtual:profiles:profilesstate',
+                name: profile,
+                partition: 'Common',
+                fullPath: `/Common/${profile}`,
+                context: 'all',
+              })),
+            }
+          : {}),
+      },
+    }
+  })
+  return {
+    kind: 'tm:ltm:virtual:virtualcollectionstate',
+    selfLink: link(call, 'tm/ltm/virtual'),
+    items,
+  }
+}
+
+function oneConnectProfiles(call: Call): object {
+  return {
+    kind: 'tm:ltm:profile:one-connect:one-connectcollectionstate',
+    selfLink: link(call, 'tm/ltm/profile/one-connect'),
+    items: [
+      {
+        kind: 'tm:ltm:profile:one-connect:one-connectstate',
+        name: 'oneconnect',
+        partition: 'Common',
+        fullPath: '/Common/oneconnect',
+        selfLink: link(call, 'tm/ltm/profile/one-connect/~Common~oneconnect'),
+        idleTimeoutOverride: 'disabled',
+        maxAge: 86_400,
+        maxReuse: 1_000,
+        maxSize: 10_000,
+        sourceMask: 'any',
+      },
+    ],
+  }
+}

@@ -1,0 +1,113 @@
+import { Config, type FakeMember, type FakePool } from './config.js'
+import { Timeline } from './timeline.js'
+import { Tokens } from './tokens.js'
+
+/** One server-side flow to a member. */
+export interface Flow {
+  readonly id: number
+  readonly pool: string
+  readonly member: string
+  readonly address: string
+  readonly port: number
+  readonly since: number
+  /** What the data plane does when the flow is deleted. */
+  readonly onCut: () => void
+}
+
+/** Requests held back until a transaction is committed. */
+export interface Transaction {
+  readonly id: number
+  readonly until: number
+  state: 'STARTED' | 'COMPLETED' | 'FAILED'
+  readonly commands: { readonly method: string; readonly uri: string; readonly body: unknown }[]
+}
+
+/** How the control plane answers while it comes up. */
+export type Stage = 'proxy' | 'framework' | 'loading' | 'up'
+
+let flows = 0
+
+/** One device: its configuration, its traffic, its tokens, its role. */
+export class Unit {
+  readonly name: string
+  readonly config = new Config()
+  readonly tokens: Tokens
+  readonly flows = new Set<Flow>()
+  readonly transactions = new Map<number, Transaction>()
+  readonly #counters = new Map<string, Timeline>()
+  readonly #statsLag: number
+  role: 'active' | 'standby' | 'forced_offline'
+  roleSince = Date.now()
+  stage: Stage = 'up'
+  saved: Config | undefined
+  failedLogins = 0
+  /** What `config-sync` last took from elsewhere or gave away. */
+  syncedRevision = 1
+
+  constructor(name: string, role: 'active' | 'standby', statsLag: number, skew: number) {
+    this.name = name
+    this.role = role
+    this.#statsLag = statsLag
+    this.tokens = new Tokens(skew)
+  }
+
+  setRole(role: Unit['role']): void {
+    this.role = role
+    this.roleSince = Date.now()
+  }
+
+  counters(pool: string, member: string): Timeline {
+    const key = `${pool}\0${member}`
+    const known = this.#counters.get(key)
+    if (known !== undefined) return known
+    const made = new Timeline(this.#statsLag)
+    this.#counters.set(key, made)
+    return made
+  }
+
+  /** A flow to the member begins. */
+  open(pool: FakePool, member: FakeMember, onCut: () => void = () => undefined): Flow {
+    flows += 1
+    const flow: Flow = {
+      id: flows,
+      pool: pool.fullPath,
+      member: member.fullPath,
+      address: member.address,
+      port: member.port,
+      since: Date.now(),
+      onCut,
+    }
+    this.flows.add(flow)
+    const counters = this.counters(flow.pool, flow.member)
+    const { curConns, totConns, totRequests } = counters.now
+    counters.change({
+      curConns: curConns + 1,
+      totConns: totConns + 1,
+      totRequests: totRequests + 1,
+    })
+    return flow
+  }
+
+  /** The flow has ended by itself; nothing happens where it was cut before. */
+  end(flow: Flow): void {
+    if (!this.flows.delete(flow)) return
+    const counters = this.counters(flow.pool, flow.member)
+    counters.change({ curConns: counters.now.curConns - 1 })
+  }
+
+  /** Deletes flows, as `delete sys connection` does. */
+  cut(which: (flow: Flow) => boolean): number {
+    const hit = [...this.flows].filter(which)
+    for (const flow of hit) {
+      this.end(flow)
+      flow.onCut()
+    }
+    return hit.length
+  }
+
+  /** The traffic processes start anew: flows and counters are gone. */
+  resetTraffic(): void {
+    this.cut(() => true)
+    for (const timeline of this.#counters.values()) timeline.reset()
+  }
+}
