@@ -1,0 +1,98 @@
+import type { AddressType } from './endpoint-input.js'
+
+/**
+ * One spelling for one address, for comparing: IPv6 in its short lower-case form without brackets,
+ * an IPv4 address inside IPv6 (`::ffff:10.0.0.1`) as IPv4, names in lower case. What follows a `%`
+ * (a route domain of BIG-IP, a zone of a link-local address) is kept: `10.0.0.1%1` is not `10.0.0.1`.
+ * Anything else, such as the path of a socket, is returned as it is.
+ *
+ * @example
+ * ```ts
+ * import { canonicalAddress } from 'drainable/endpoints'
+ *
+ * canonicalAddress('[2001:DB8:0:0::1]') // '2001:db8::1'
+ * ```
+ */
+export function canonicalAddress(text: string): string {
+  if (text.startsWith('/')) return text
+  if (!text.includes(':')) return text.toLowerCase()
+  const bare = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text
+  const percent = bare.indexOf('%')
+  const head = percent < 0 ? bare : bare.slice(0, percent)
+  const domain = percent < 0 ? '' : bare.slice(percent)
+  const groups = parseIPv6(head)
+  return groups === undefined ? text.toLowerCase() : formatIPv6(groups) + domain
+}
+
+/** What an address is, told from its text. */
+export function addressTypeOf(text: string): AddressType {
+  if (text.includes(':') && !text.startsWith('/')) return 'IPv6'
+  return /^\d{1,3}(?:\.\d{1,3}){3}(?:%\d+)?$/.test(text) ? 'IPv4' : 'FQDN'
+}
+
+/** An address and a port in one text: `10.0.0.1:80`, `[2001:db8::1]:80`; without a port the address alone. */
+export function formatAddress(address: string, port?: number): string {
+  if (port === undefined) return address
+  const bare = address.includes(':') && !address.startsWith('[') && !address.startsWith('/')
+  return bare ? `[${address}]:${port}` : `${address}:${port}`
+}
+
+/** The eight groups of an IPv6 address, or undefined where the text is none. */
+function parseIPv6(text: string): number[] | undefined {
+  const halves = text.split('::')
+  if (halves.length > 2) return undefined
+  const [left = '', right] = halves
+  const head = parseGroups(left, right === undefined)
+  const tail = right === undefined ? [] : parseGroups(right, true)
+  if (head === undefined || tail === undefined) return undefined
+  const missing = 8 - head.length - tail.length
+  if (right === undefined ? missing !== 0 : missing < 1) return undefined
+  return [...head, ...new Array<number>(missing).fill(0), ...tail]
+}
+
+/** @param last - whether these groups end the address, where a dotted IPv4 may stand */
+function parseGroups(text: string, last: boolean): number[] | undefined {
+  if (text === '') return []
+  const parts = text.split(':')
+  const groups: number[] = []
+  for (const [i, part] of parts.entries()) {
+    if (last && i === parts.length - 1 && part.includes('.')) {
+      const dotted = parseDotted(part)
+      if (dotted === undefined) return undefined
+      groups.push(...dotted)
+    } else {
+      if (!/^[0-9a-f]{1,4}$/i.test(part)) return undefined
+      groups.push(Number.parseInt(part, 16))
+    }
+  }
+  return groups
+}
+
+function parseDotted(text: string): [number, number] | undefined {
+  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)
+  if (!match) return undefined
+  const [a = 256, b = 256, c = 256, d = 256] = match.slice(1).map(Number)
+  if (a > 255 || b > 255 || c > 255 || d > 255) return undefined
+  return [a * 256 + b, c * 256 + d]
+}
+
+function formatIPv6(groups: readonly number[]): string {
+  const [, , , , , marker, high = 0, low = 0] = groups
+  if (marker === 0xffff && groups.slice(0, 5).every((group) => group === 0)) {
+    return [high >> 8, high & 255, low >> 8, low & 255].join('.')
+  }
+  const { start, length } = longestZeroRun(groups)
+  const hex = groups.map((group) => group.toString(16))
+  if (length < 2) return hex.join(':')
+  return `${hex.slice(0, start).join(':')}::${hex.slice(start + length).join(':')}`
+}
+
+function longestZeroRun(groups: readonly number[]): { start: number; length: number } {
+  let best = { start: 0, length: 0 }
+  let start = 0
+  for (const [i, group] of groups.entries()) {
+    if (group !== 0) start = i + 1
+    else if (i + 1 - start > best.length) best = { start, length: i + 1 - start }
+  }
+  return best
+}
