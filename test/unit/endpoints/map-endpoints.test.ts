@@ -10,7 +10,7 @@ import {
 } from './vectors.js'
 
 describe.each(STRATEGY_NAMES)('vectors of %s', (strategy) => {
-  const vectors = fixture<Vector[]>(strategy)
+  const vectors = fixture(strategy) as Vector[]
   test.each(vectors)('$name', ({ endpoints, context = {}, expected }) => {
     const decisions = mapEndpoints(endpoints, { strategy, context })
     expect(decisions).toHaveLength(expected.length)
@@ -20,7 +20,7 @@ describe.each(STRATEGY_NAMES)('vectors of %s', (strategy) => {
 })
 
 describe('the full matrix: 27 combinations, 4 contexts', () => {
-  const matrices = fixture<Matrix[]>('matrix')
+  const matrices = fixture('matrix') as Matrix[]
 
   test.each(matrices)('$strategy', ({ strategy, context, other, cells }) => {
     expect(Object.keys(cells).toSorted()).toEqual(COMBINATIONS.toSorted())

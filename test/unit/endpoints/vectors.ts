@@ -67,9 +67,9 @@ export const STRATEGY_NAMES: readonly StrategyName[] = [
 ]
 
 /** Reads a file of test/fixtures/endpoint-conditions. */
-export function fixture<T>(name: string): T {
+export function fixture(name: string): unknown {
   const url = new URL(`../../fixtures/endpoint-conditions/${name}.json`, import.meta.url)
-  return JSON.parse(readFileSync(url, 'utf8')) as T
+  return JSON.parse(readFileSync(url, 'utf8'))
 }
 
 /** All 27 combinations, three letters each: ready, serving, terminating; `-` is not said. */
@@ -80,13 +80,15 @@ export const COMBINATIONS: readonly string[] = ['T', 'F', '-'].flatMap((r) =>
 /** `TF-` as conditions; `nil` chooses how "not said" is written. */
 export function conditionsOf(
   letters: string,
-  nil: null | undefined = undefined,
+  nil?: null,
 ): {
   ready: boolean | null | undefined
   serving: boolean | null | undefined
   terminating: boolean | null | undefined
 } {
-  const [ready, serving, terminating] = [...letters].map((l) => (l === '-' ? nil : l === 'T'))
+  const [ready, serving, terminating] = Array.from(letters, (letter) =>
+    letter === '-' ? nil : letter === 'T',
+  )
   return { ready, serving, terminating }
 }
 

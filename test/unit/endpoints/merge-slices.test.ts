@@ -1,0 +1,256 @@
+import fc from 'fast-check'
+import {
+  mergeSlices,
+  normaliseConditions,
+  type EndpointInput,
+  type EndpointSlice,
+} from 'drainable/endpoints'
+import { describe, expect, test } from 'vitest'
+import { fixture, type MergeVector } from './vectors.js'
+
+describe('vectors', () => {
+  test.each(fixture('slice-merge') as MergeVector[])('$name', ({ slices, options, expected }) => {
+    const { portName, ...rest } = options
+    const merged = mergeSlices(slices, portName === undefined ? rest : { ...rest, port: portName })
+    expect(merged.map(comparable).toSorted(byPlace)).toEqual(expected)
+  })
+})
+
+const http = { name: 'http', port: 80, protocol: 'TCP' }
+
+function slice(
+  name: string,
+  endpoints: EndpointSlice['endpoints'],
+  more: Partial<EndpointSlice> = {},
+): EndpointSlice {
+  return {
+    metadata: { name },
+    addressType: 'IPv4',
+    ports: [http],
+    endpoints: endpoints ?? null,
+    ...more,
+  }
+}
+
+describe('ports', () => {
+  const two = slice('s', [{ addresses: ['10.0.0.1'] }], {
+    ports: [http, { name: 'metrics', port: 9090 }, { name: 'open', port: null }],
+  })
+  const numbers = (list: readonly EndpointInput[]): unknown[] => list.map(({ port }) => port)
+
+  test('all of them without an option; one without a number is skipped', () => {
+    expect(numbers(mergeSlices([two]))).toEqual([80, 9090])
+  })
+
+  test('by name, by number, by a number in a text', () => {
+    expect(numbers(mergeSlices([two], { port: 'metrics' }))).toEqual([9090])
+    expect(numbers(mergeSlices([two], { port: 80 }))).toEqual([80])
+    expect(numbers(mergeSlices([two], { port: '9090' }))).toEqual([9090])
+    expect(numbers(mergeSlices([two], { port: 'grpc' }))).toEqual([])
+  })
+
+  test('names and protocols have the defaults of the API', () => {
+    const bare = slice('s', [{ addresses: ['10.0.0.1'] }], { ports: [{ port: 53 }] })
+    expect(mergeSlices([bare])).toMatchObject([{ portName: '', protocol: 'TCP' }])
+    expect(mergeSlices([bare], { protocol: 'UDP' })).toEqual([])
+    expect(numbers(mergeSlices([bare], { port: '' }))).toEqual([53])
+  })
+
+  test('a slice without ports is skipped, unless there is a port to use', () => {
+    for (const ports of [[], null, undefined]) {
+      const headless = {
+        metadata: { name: 's' },
+        addressType: 'IPv4',
+        ports,
+        endpoints: [{ addresses: ['10.0.0.1'] }],
+      }
+      expect(mergeSlices([headless])).toEqual([])
+      expect(mergeSlices([headless], { port: 'http' })).toEqual([])
+      expect(numbers(mergeSlices([headless], { port: 9000 }))).toEqual([9000])
+      expect(numbers(mergeSlices([headless], { port: 'http', defaultPort: 9001 }))).toEqual([9001])
+    }
+  })
+})
+
+describe('which slices count', () => {
+  const fqdn = slice('s', [{ addresses: ['db.example.test'] }], { addressType: 'FQDN' })
+
+  test('names only on request', () => {
+    expect(mergeSlices([fqdn])).toEqual([])
+    expect(mergeSlices([fqdn], { families: ['FQDN'] })).toMatchObject([{ addressType: 'FQDN' }])
+  })
+
+  test('one service by its label', () => {
+    const labelled = (name: string, namespace: string, service: string): EndpointSlice =>
+      slice(name, [{ addresses: [`10.0.0.${name.length}`] }], {
+        metadata: { name, namespace, labels: { 'kubernetes.io/service-name': service } },
+      })
+    const list = [
+      labelled('a', 'shop', 'web'),
+      labelled('bb', 'shop', 'api'),
+      labelled('ccc', 'test', 'web'),
+    ]
+    const names = (service: string): unknown[] =>
+      mergeSlices(list, { service }).map((one) => one.fromSlice)
+    expect(names('web')).toEqual(['a', 'ccc'])
+    expect(names('shop/web')).toEqual(['a'])
+    expect(names('shop/db')).toEqual([])
+  })
+
+  test('endpoints without an address are skipped', () => {
+    expect(mergeSlices([slice('s', [{ addresses: [] }, { addresses: [''] }])])).toEqual([])
+  })
+})
+
+describe('records of one address and port', () => {
+  test('IPv6 is one address however it is spelled', () => {
+    const six = (name: string, address: string): EndpointSlice =>
+      slice(name, [{ addresses: [address] }], { addressType: 'IPv6' })
+    const merged = mergeSlices([six('b', '2001:db8:0::1'), six('a', '2001:DB8::0001')])
+    expect(merged).toMatchObject([{ addresses: ['2001:DB8::0001'], fromSlice: 'a' }])
+  })
+
+  test('what was not said is still not said afterwards: strategies read it differently', () => {
+    const [one] = mergeSlices([
+      slice('s', [{ addresses: ['10.0.0.1'], conditions: { ready: false } }]),
+    ])
+    expect(one?.conditions).toEqual({ ready: false })
+  })
+
+  test('hints become names', () => {
+    const hints = { forZones: [{ name: 'a' }], forNodes: [{ name: 'n1' }, { name: 'n2' }] }
+    const [one] = mergeSlices([slice('s', [{ addresses: ['10.0.0.1'], hints }])])
+    expect(one?.hints).toEqual({ forZones: ['a'], forNodes: ['n1', 'n2'] })
+  })
+
+  test('the same object twice in a slice: the better one', () => {
+    const twice = [
+      { addresses: ['10.0.0.1'], conditions: { ready: false } },
+      { addresses: ['10.0.0.1'], conditions: { ready: true } },
+    ]
+    expect(mergeSlices([slice('s', twice)])).toMatchObject([{ conditions: { ready: true } }])
+  })
+})
+
+describe('order means nothing', () => {
+  const tri = fc.constantFrom(true, false, null)
+  const endpoint = fc.record({
+    addresses: fc.constantFrom(['10.0.0.1'], ['10.0.0.2'], ['10.0.0.3']),
+    conditions: fc.record({ ready: tri, serving: tri, terminating: tri }),
+    targetRef: fc.option(fc.record({ uid: fc.constantFrom('p1', 'p2', 'p3') })),
+    zone: fc.constantFrom('a', 'b'),
+  })
+  const slices = (name: fc.Arbitrary<string | null>): fc.Arbitrary<EndpointSlice[]> =>
+    fc.array(
+      fc.record({
+        metadata: fc.record({ name }),
+        addressType: fc.constant('IPv4'),
+        ports: fc.constant([http]),
+        endpoints: fc.array(endpoint, { maxLength: 4 }),
+      }),
+      { maxLength: 5 },
+    )
+  const sets = fc.oneof(slices(fc.constantFrom('s1', 's2', 's3')), slices(fc.constant(null)))
+
+  test('any order of slices, and the list twice, give the same list', () => {
+    const shuffled = sets.chain((list) =>
+      fc.tuple(fc.constant(list), fc.shuffledSubarray(list, { minLength: list.length })),
+    )
+    fc.assert(
+      fc.property(shuffled, ([list, other]) => {
+        const merged = mergeSlices(list)
+        expect(mergeSlices(other)).toEqual(merged)
+        expect(mergeSlices([...other, ...structuredClone(list)])).toEqual(merged)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  test('one record per address and port, and it is one that was there', () => {
+    fc.assert(
+      fc.property(sets, (list) => {
+        const merged = mergeSlices(list)
+        const all = list.flatMap((one) => one.endpoints ?? [])
+        expect(new Set(merged.map((one) => one.addresses[0])).size).toBe(merged.length)
+        expect(merged.length).toBe(new Set(all.map((one) => one.addresses[0])).size)
+      }),
+    )
+  })
+
+  test('the input is not changed', () => {
+    fc.assert(
+      fc.property(sets, (list) => {
+        const before = structuredClone(list)
+        mergeSlices(list)
+        expect(list).toEqual(before)
+      }),
+    )
+  })
+})
+
+describe('input that is no EndpointSlice', () => {
+  test.each([
+    ['web', {}, 'slices is "web", expected a list of EndpointSlices'],
+    [[null], {}, 'slices[0] is null, expected an EndpointSlice'],
+    [
+      [{ subsets: [] }],
+      {},
+      `slices[0].addressType is missing, expected 'IPv4', 'IPv6' or 'FQDN' (this looks like`,
+    ],
+    [[slice('web-x1', 3 as never)], {}, 'slices[0] (web-x1).endpoints is 3, expected a list'],
+    [
+      [slice('web-x1', [{ addresses: '10.0.0.1' } as never])],
+      {},
+      'slices[0] (web-x1).endpoints[0].addresses is "10.0.0.1"',
+    ],
+    [
+      [slice('web-x1', [{ addresses: [1] } as never])],
+      {},
+      '.endpoints[0].addresses[0] is 1, expected a text',
+    ],
+    [
+      [slice('web-x1', [{ addresses: [], conditions: { serving: 'yes' } } as never])],
+      {},
+      'slices[0] (web-x1).endpoints[0].conditions.serving is "yes", expected true or false',
+    ],
+    [
+      [slice('s', [{ addresses: [], hints: { forZones: ['a'] } } as never])],
+      {},
+      'hints.forZones[0] is "a"',
+    ],
+    [
+      [slice('s', [], { ports: [{ port: '80' }] as never })],
+      {},
+      'slices[0] (s).ports[0].port is "80", expected a number',
+    ],
+    [[], { port: 0 }, 'port is 0, expected a port from 1 to 65535'],
+    [[], { port: true }, 'port is true, expected a text'],
+    [[], { ports: 80 }, `unknown option 'ports'`],
+    [[], { families: ['IPv5'] }, `families[0] is "IPv5", expected 'IPv4' or 'IPv6' or 'FQDN'`],
+  ])('%#', (slices, options, message) => {
+    expect(() => mergeSlices(slices as never, options as never)).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_OPTIONS',
+        message: expect.stringContaining(message) as string,
+      }),
+    )
+  })
+})
+
+function comparable(one: EndpointInput): Record<string, unknown> {
+  const { addresses, port, protocol, addressType, fromSlice, conditions } = one
+  return {
+    address: addresses[0],
+    port,
+    protocol,
+    addressType,
+    fromSlice,
+    conditions: normaliseConditions(conditions),
+  }
+}
+
+function byPlace(a: Record<string, unknown>, b: Record<string, unknown>): number {
+  const place = (one: Record<string, unknown>): string =>
+    JSON.stringify([one.addressType, one.address, one.port])
+  return place(a) < place(b) ? -1 : 1
+}
