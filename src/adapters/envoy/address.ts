@@ -1,0 +1,30 @@
+/**
+ * Member names: `10.0.0.1:80`, `[2001:db8::1]:80`, `/run/app.sock`, `envoy://listener/id`.
+ *
+ * An endpoint set and the admin API may write one IPv6 address in two ways; both go through
+ * {@link formatSocket}, so that they meet.
+ */
+export function formatSocket(address: string, port: number): string {
+  return address.includes(':') ? `[${canonicalIpv6(address)}]:${port}` : `${address}:${port}`
+}
+
+/** The same member name for every way of writing it. */
+export function canonicalMember(name: string): string {
+  const match = /^\[(.+)\]:(\d+)$/.exec(name)
+  return match?.[1] === undefined ? name : formatSocket(match[1], Number(match[2]))
+}
+
+/** Address and port of a member name; undefined for a pipe or an internal listener. */
+export function parseSocket(name: string): { address: string; port: number } | undefined {
+  const match = /^(?:\[([^\]]+)\]|([^:/]+)):(\d+)$/.exec(name)
+  const address = match?.[1] ?? match?.[2]
+  return address === undefined ? undefined : { address, port: Number(match?.[3]) }
+}
+
+function canonicalIpv6(address: string): string {
+  try {
+    return new URL(`http://[${address}]/`).hostname.slice(1, -1)
+  } catch {
+    return address.toLowerCase() // a zone (fe80::1%eth0) is no URL host
+  }
+}

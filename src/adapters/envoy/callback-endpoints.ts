@@ -1,0 +1,101 @@
+import { z } from 'zod'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { parseOptions } from '../../provider/options.js'
+import type { Assignment } from './assignment.js'
+import { JsonAssignment } from './codec-json.js'
+import { parseSets } from './sets.js'
+import type { EndpointSink, Published, SinkHost } from './sink.js'
+
+/** Options of {@link callbackEndpoints}. */
+export interface CallbackEndpointsOptions {
+  /**
+   * The full endpoint sets as your control plane holds them now: a list of `ClusterLoadAssignment`s
+   * in EDS JSON, one of them, or a whole EDS document. Called for every look.
+   */
+  readonly load: () => Promise<unknown>
+  /** Takes one full `ClusterLoadAssignment` in EDS JSON. Resolves when your control plane has it. */
+  readonly publish: (set: unknown) => Promise<void>
+}
+
+const isFunction = (value: unknown): boolean => typeof value === 'function'
+const schema = z.strictObject({
+  load: z.custom<() => Promise<unknown>>(isFunction, 'expected a function'),
+  publish: z.custom<(set: unknown) => Promise<void>>(isFunction, 'expected a function'),
+})
+
+/**
+ * Endpoint sets that somebody else serves (Istio, Envoy Gateway, Contour, Consul, a controller of
+ * your own): you read them and hand changed ones over, the proxies' admin API is the receipt.
+ *
+ * @throws `INVALID_OPTIONS`
+ */
+export function callbackEndpoints(options: CallbackEndpointsOptions): EndpointSink {
+  const checked = parseOptions(schema, options, 'callbackEndpoints()')
+  return new CallbackEndpoints(checked.load, checked.publish)
+}
+
+class CallbackEndpoints implements EndpointSink {
+  readonly kind = 'callback'
+  readonly instance = 'callback'
+  /** Nobody knows how long a foreign control plane takes. */
+  readonly lateBound = 30_000
+  readonly #load: () => Promise<unknown>
+  readonly #publish: (set: unknown) => Promise<void>
+  readonly #known = new Map<string, Published>()
+  #seq = 0
+
+  constructor(load: () => Promise<unknown>, publish: (set: unknown) => Promise<void>) {
+    this.#load = load
+    this.#publish = publish
+  }
+
+  async load(_host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>> {
+    const value = await untilAborted(this.#load(), signal).catch((cause: unknown) => {
+      if (signal.aborted) throw signal.reason
+      if (isDrainableError(cause)) throw cause
+      throw new DrainableError('UNREACHABLE', `callbackEndpoints load(): ${words(cause)}`, {
+        cause,
+      })
+    })
+    const sets = parseSets(value, 'callbackEndpoints load()', 'MALFORMED_REPLY')
+    for (const set of sets) {
+      const known = this.#known.get(set.cluster)
+      if (known?.set.version === set.version) continue
+      this.#known.set(set.cluster, { set, seq: ++this.#seq, version: set.version })
+    }
+    const names = new Set(sets.map((set) => set.cluster))
+    for (const name of this.#known.keys()) if (!names.has(name)) this.#known.delete(name)
+    return new Map(this.#known)
+  }
+
+  async publish(set: Assignment, signal?: AbortSignal): Promise<Published> {
+    if (!(set instanceof JsonAssignment)) {
+      throw new DrainableError('INVALID_OPTIONS', 'callbackEndpoints takes JSON sets only')
+    }
+    await untilAborted(this.#publish(set.toJson()), signal)
+    const published = { set, seq: ++this.#seq, version: set.version }
+    this.#known.set(set.cluster, published)
+    return published
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+}
+
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason)
+    if (signal.aborted) {
+      onAbort()
+      return
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}
+
+function words(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause)
+}

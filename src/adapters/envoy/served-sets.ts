@@ -1,0 +1,56 @@
+import type { JsonObject } from './codec-json.js'
+import type { Assignment } from './assignment.js'
+import type { Published, SinkHost } from './sink.js'
+
+/**
+ * The sets of a sink that serves them itself: given at the start, or adopted from the proxies before
+ * anything is served, so that nothing is ever emptied by a management server that just came up.
+ */
+export class ServedSets<A extends Assignment> {
+  readonly #convert: (resources: readonly JsonObject[]) => Promise<readonly A[]>
+  readonly #sets = new Map<string, Published & { readonly set: A }>()
+  readonly #listeners = new Set<(cluster: string) => void>()
+  #seq = 0
+  #loading: Promise<void> | undefined
+  #loaded = false
+
+  constructor(convert: (resources: readonly JsonObject[]) => Promise<readonly A[]>) {
+    this.#convert = convert
+  }
+
+  get loaded(): boolean {
+    return this.#loaded
+  }
+
+  get(cluster: string): (Published & { readonly set: A }) | undefined {
+    return this.#sets.get(cluster)
+  }
+
+  all(): ReadonlyMap<string, Published> {
+    return new Map(this.#sets)
+  }
+
+  /** Takes over the sets of the proxies, once; a failed attempt is repeated by the next call. */
+  async adopt(host: SinkHost, signal: AbortSignal): Promise<void> {
+    if (this.#loaded) return
+    this.#loading ??= this.#adopt(host, signal).finally(() => (this.#loading = undefined))
+    await this.#loading
+  }
+
+  put(set: A): Published & { readonly set: A } {
+    const published = { set, seq: ++this.#seq, version: set.version }
+    this.#sets.set(set.cluster, published)
+    this.#loaded = true
+    for (const fn of this.#listeners) fn(set.cluster)
+    return published
+  }
+
+  listen(fn: (cluster: string) => void): void {
+    this.#listeners.add(fn)
+  }
+
+  async #adopt(host: SinkHost, signal: AbortSignal): Promise<void> {
+    const sets = await this.#convert(await host.adopt(signal))
+    for (const set of sets) this.put(set)
+  }
+}
