@@ -1,21 +1,55 @@
-import { EventEmitter } from 'eventemitter3'
 import type { DrainableProvider } from '../provider/contract.js'
+import { Discovery } from './discovery.js'
+import { emitterOf } from './emitters.js'
+import type { DrainEvent } from './events.js'
+import { closeLanesWith } from './lane.js'
 
-// PLACEHOLDER while the core is under construction; the signature is final.
+/**
+ * The events of every drain and watch on a provider, and of members somebody else drains. Every
+ * provider made by our factories has these.
+ */
 export interface ProviderEvents {
-  on(e: string, fn: (ev: never) => void): this
-  off(e: string, fn: (ev: never) => void): this
+  /** Listens to one kind of event, for all members under drain or `watch`, whoever drains them. */
+  on<K extends DrainEvent['type']>(e: K, fn: (ev: Extract<DrainEvent, { type: K }>) => void): this
+  /** Stops listening. With the last listener the looking stops too. */
+  off<K extends DrainEvent['type']>(e: K, fn: (ev: Extract<DrainEvent, { type: K }>) => void): this
 }
-export function withEvents<P extends DrainableProvider>(provider: P): P & ProviderEvents {
-  const emitter = new EventEmitter()
-  return Object.assign(provider, {
-    on(e: string, fn: (ev: never) => void) {
-      emitter.on(e, fn as never)
-      return provider
-    },
-    off(e: string, fn: (ev: never) => void) {
-      emitter.off(e, fn as never)
-      return provider
-    },
-  }) as never
+
+/**
+ * Gives a provider of your own the drain events.
+ *
+ * While anybody listens, the provider is looked at from time to time, so that drains begun from
+ * outside (an operator's `set server`, another controller) give events too. That looking does not keep
+ * the process alive and ends with `close()`.
+ *
+ * @returns the same object
+ */
+export function withEvents<P extends DrainableProvider>(p: P): P & ProviderEvents {
+  const provider = p as P & ProviderEvents
+  const emitter = emitterOf(provider)
+  let discovery: Discovery | undefined
+  const listening = (): boolean => emitter.eventNames().length > 0
+  const on = (type: DrainEvent['type'], fn: (event: DrainEvent) => void): typeof provider => {
+    emitter.on(type, fn)
+    discovery ??= new Discovery(provider)
+    return provider
+  }
+  const off = (type: DrainEvent['type'], fn: (event: DrainEvent) => void): typeof provider => {
+    emitter.off(type, fn)
+    if (!listening()) {
+      discovery?.stop()
+      discovery = undefined
+    }
+    return provider
+  }
+  Object.defineProperties(provider, {
+    on: { value: on, configurable: true },
+    off: { value: off, configurable: true },
+  })
+  closeLanesWith(provider, () => {
+    discovery?.stop()
+    discovery = undefined
+    emitter.removeAllListeners()
+  })
+  return provider
 }

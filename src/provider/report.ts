@@ -105,4 +105,6 @@ export interface DrainReport {
   readonly members: readonly MemberReport[]
   /** Milliseconds from the start of this drain to its end, or to now. */
   readonly elapsed: number
+  /** Why the drain did not start, where that is about no single member. */
+  readonly error?: DrainableError
 }

@@ -99,8 +99,7 @@ export class HttpClient implements AsyncDisposable {
           ...(call.body === undefined || text ? {} : { 'content-type': 'application/json' }),
           ...call.headers,
         },
-        body:
-          call.body === undefined ? null : text ? (call.body) : JSON.stringify(call.body),
+        body: call.body === undefined ? null : text ? call.body : JSON.stringify(call.body),
       })
       return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
     } catch (cause) {

@@ -1,0 +1,336 @@
+import type {
+  Change,
+  ChangeResult,
+  DrainableProvider,
+  MemberRef,
+  ProviderInfo,
+  Snapshot,
+} from '../provider/contract.js'
+import type { Clock } from '../provider/clock.js'
+import { DrainableError } from '../provider/error.js'
+import { refKey } from '../provider/member-ref.js'
+import { allUnknown, bounded, CALL_LIMIT } from './call.js'
+import { Reservations } from './reservations.js'
+import { setBackgroundTimer } from './timer.js'
+
+/** What one look brought: either the snapshot or why there is none. */
+export type Look =
+  | {
+      readonly snapshot: Snapshot
+      readonly error?: never
+      readonly askedAt: number
+      readonly at: number
+    }
+  | {
+      readonly snapshot?: never
+      readonly error: DrainableError
+      readonly askedAt: number
+      readonly at: number
+    }
+
+/** Somebody who wants to be shown some members from time to time. */
+export interface Viewer {
+  readonly refs: readonly MemberRef[] | 'all'
+  /** Called with every look that included its members. */
+  readonly see: (look: Look) => void
+  /** Whether this alone should keep the process alive. */
+  readonly background: boolean
+}
+
+interface Seat {
+  readonly viewer: Viewer
+  due: number
+  pause: number
+}
+
+interface Flush {
+  readonly changes: Change[]
+  readonly done: Promise<readonly ChangeResult[]>
+}
+
+/**
+ * The one way to one balancer: everybody who drains on it shares one observe per tick and one apply
+ * per flush. An abort of one waits for no shared call.
+ */
+export class Lane {
+  readonly provider: DrainableProvider
+  readonly clock: Clock
+  /** Members about to be drained that still count as serving in what was read. */
+  readonly reservations = new Reservations()
+  readonly #seats = new Set<Seat>()
+  readonly #stop = new AbortController()
+  #info: Promise<ProviderInfo> | undefined
+  #cancelTimer: (() => void) | undefined
+  #looking = false
+  #cost = 0
+  #floor = 0
+  #lastLook = -Infinity
+  #flush: Flush | undefined
+
+  constructor(provider: DrainableProvider, clock: Clock) {
+    this.provider = provider
+    this.clock = clock
+  }
+
+  /** How long a look takes at present, in milliseconds. */
+  get cost(): number {
+    return this.#cost
+  }
+
+  /** Shortest pause between two looks, as the provider wants it. */
+  get floor(): number {
+    return this.#floor
+  }
+
+  /** Product and capabilities, asked once. */
+  async describe(signal: AbortSignal): Promise<ProviderInfo> {
+    this.#info ??= bounded(
+      this.provider.name,
+      'describe',
+      this.clock,
+      this.#stop.signal,
+      CALL_LIMIT,
+      (context) => this.provider.describe(context),
+    )
+    const asked = this.#info
+    try {
+      const info = await abortable(asked, signal)
+      this.#floor = info.capabilities.minInterval ?? 0
+      return info
+    } catch (error) {
+      if (this.#info === asked && !signal.aborted) this.#info = undefined
+      throw error
+    }
+  }
+
+  /** One look, now and alone. */
+  async look(
+    refs: readonly MemberRef[] | 'all',
+    signal: AbortSignal,
+    limit = CALL_LIMIT,
+  ): Promise<Look & { readonly snapshot: Snapshot }> {
+    const askedAt = this.clock.now()
+    const any = AbortSignal.any([signal, this.#stop.signal])
+    const snapshot = await bounded(
+      this.provider.name,
+      'observe',
+      this.clock,
+      any,
+      limit,
+      (context) => this.provider.observe(refs, context),
+    )
+    checkSnapshot(snapshot, this.provider)
+    return { snapshot, askedAt, at: this.clock.now() }
+  }
+
+  /** Changes, together with those of everybody else who asks in the same turn. */
+  apply(changes: readonly Change[], signal: AbortSignal): Promise<readonly ChangeResult[]> {
+    const flush = (this.#flush ??= this.#openFlush())
+    const from = flush.changes.length
+    flush.changes.push(...changes)
+    return abortable(flush.done, signal).then((results) =>
+      results.slice(from, from + changes.length),
+    )
+  }
+
+  #openFlush(): Flush {
+    const changes: Change[] = []
+    const done = (async () => {
+      await Promise.resolve()
+      this.#flush = undefined
+      try {
+        const results = await bounded(
+          this.provider.name,
+          'apply',
+          this.clock,
+          this.#stop.signal,
+          CALL_LIMIT,
+          (context) => this.provider.apply(changes, context),
+        )
+        if (results.length === changes.length) return results
+        throw new DrainableError(
+          'MALFORMED_REPLY',
+          `the provider gave ${results.length} results for ${changes.length} changes`,
+          { provider: this.provider.name },
+        )
+      } catch (error) {
+        if (this.#stop.signal.aborted) throw error
+        return allUnknown(changes, error as DrainableError)
+      }
+    })()
+    done.catch(() => undefined) // whoever asked sees it; an abandoned flush is nobody's
+    return { changes, done }
+  }
+
+  /** Takes a seat; the first look is due at once. Returns how to move the next look and how to leave. */
+  join(viewer: Viewer): { readonly next: (pause: number) => void; readonly leave: () => void } {
+    const seat: Seat = { viewer, due: this.clock.now(), pause: 0 }
+    this.#seats.add(seat)
+    this.#schedule()
+    return {
+      next: (pause) => {
+        seat.pause = pause
+        seat.due = this.clock.now() + pause
+        this.#schedule()
+      },
+      leave: () => {
+        this.#seats.delete(seat)
+        this.#schedule()
+      },
+    }
+  }
+
+  #schedule(): void {
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+    if (this.#looking || this.#seats.size === 0 || this.#stop.signal.aborted) return
+    const due = Math.min(...[...this.#seats].map((seat) => seat.due))
+    if (due === Infinity) return
+    const wait = Math.max(
+      0,
+      due - this.clock.now(),
+      this.#lastLook + this.#floor - this.clock.now(),
+    )
+    const background = [...this.#seats].every((seat) => seat.viewer.background)
+    const look = (): void => {
+      this.#cancelTimer = undefined
+      void this.#tick()
+    }
+    this.#cancelTimer = background
+      ? setBackgroundTimer(this.clock, look, wait)
+      : this.clock.setTimeout(look, wait)
+  }
+
+  async #tick(): Promise<void> {
+    const askedAt = this.clock.now()
+    // Whoever is nearly due comes along, so that many drains make one look and not many.
+    const seats = [...this.#seats].filter((seat) => seat.due <= askedAt + seat.pause / 4)
+    if (seats.length === 0) {
+      this.#schedule()
+      return
+    }
+    this.#looking = true
+    this.#lastLook = askedAt
+    for (const seat of seats) seat.due = Infinity
+    const look = await this.#observe(union(seats), askedAt)
+    this.#looking = false
+    if (this.#stop.signal.aborted) return
+    this.#cost = this.#cost === 0 ? look.at - askedAt : (this.#cost * 3 + look.at - askedAt) / 4
+    for (const seat of seats) if (this.#seats.has(seat)) seat.viewer.see(look)
+    this.#schedule()
+  }
+
+  async #observe(refs: readonly MemberRef[] | 'all', askedAt: number): Promise<Look> {
+    try {
+      const look = await this.look(refs, this.#stop.signal)
+      return { ...look, askedAt }
+    } catch (error) {
+      return { error: error as DrainableError, askedAt, at: this.clock.now() }
+    }
+  }
+
+  /** Ends everything: seats, timers, calls. */
+  close(reason: unknown): void {
+    this.#stop.abort(reason)
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+    const seats = [...this.#seats]
+    this.#seats.clear()
+    for (const seat of seats) {
+      const at = this.clock.now()
+      const error = new DrainableError('UNREACHABLE', 'the provider was closed', {
+        provider: this.provider.name,
+        retryable: false,
+      })
+      seat.viewer.see({ error, askedAt: at, at })
+    }
+  }
+
+  get closed(): boolean {
+    return this.#stop.signal.aborted
+  }
+}
+
+function union(seats: readonly Seat[]): readonly MemberRef[] | 'all' {
+  const refs = new Map<string, MemberRef>()
+  for (const { viewer } of seats) {
+    if (viewer.refs === 'all') return 'all'
+    for (const ref of viewer.refs) refs.set(refKey(ref), ref)
+  }
+  return [...refs.values()]
+}
+
+/** A provider that lists a present member without a process would make "no scope" look like "no work". */
+function checkSnapshot(snapshot: Snapshot, provider: DrainableProvider): void {
+  for (const reading of snapshot.readings) {
+    if (reading.present && reading.scopes.length === 0) {
+      throw new DrainableError(
+        'MALFORMED_REPLY',
+        `${provider.name} listed a member without any process that can hold its work`,
+        { provider: provider.name, ref: reading.ref },
+      )
+    }
+  }
+}
+
+/** The promise, or the signal's reason as soon as it fires. */
+function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) return Promise.reject(signal.reason as Error)
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}
+
+const lanes = new WeakMap<DrainableProvider, Map<Clock, Lane>>()
+
+/** The lane of a provider: one per balancer and clock, shared by everybody in this process. */
+export function laneOf(provider: DrainableProvider, clock: Clock): Lane {
+  const byClock = lanes.get(provider) ?? openLanes(provider)
+  let lane = byClock.get(clock)
+  if (lane === undefined || lane.closed) {
+    lane = new Lane(provider, clock)
+    byClock.set(clock, lane)
+  }
+  return lane
+}
+
+/** The first lane of a provider: from now on closing the provider closes its lanes. */
+function openLanes(provider: DrainableProvider): Map<Clock, Lane> {
+  const byClock = new Map<Clock, Lane>()
+  lanes.set(provider, byClock)
+  hookClose(provider, () => {
+    for (const lane of byClock.values()) {
+      lane.close(new DrainableError('UNREACHABLE', 'the provider was closed', { retryable: false }))
+    }
+    byClock.clear()
+  })
+  return byClock
+}
+
+/** Makes closing a provider close its lanes, and then call `also`. */
+export function closeLanesWith(provider: DrainableProvider, also: () => void): void {
+  if (!lanes.has(provider)) openLanes(provider)
+  hookClose(provider, also)
+}
+
+/**
+ * Runs `end` before the provider closes: nothing may keep looking at a closed provider, or keep the
+ * process alive for it. Both ways to close are hooked on the object itself, because `await using`
+ * takes the dispose method when the variable is declared.
+ */
+function hookClose(provider: DrainableProvider, end: () => void): void {
+  if (!Object.isExtensible(provider)) return
+  for (const method of ['close', Symbol.asyncDispose] as const) {
+    const original = provider[method].bind(provider)
+    Object.defineProperty(provider, method, {
+      configurable: true,
+      writable: true,
+      value: async () => {
+        end()
+        await original()
+      },
+    })
+  }
+}

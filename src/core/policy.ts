@@ -1,0 +1,305 @@
+import { z } from 'zod'
+import type { Capabilities, MaintEffect } from '../provider/contract.js'
+import { systemClock, type Clock } from '../provider/clock.js'
+import {
+  formatDuration,
+  parseDuration,
+  type Duration,
+  type DurationRule,
+} from '../provider/duration.js'
+import { DrainableError } from '../provider/error.js'
+import { parseOptions } from '../provider/options.js'
+import type { DrainEvent } from './events.js'
+import type { MachinePolicy } from './machine/state.js'
+import type { Ticket, TicketStore } from './ticket.js'
+
+/** What every verb takes. */
+export interface Call {
+  /** Ends the call at once; it rejects with `signal.reason`. */
+  readonly signal?: AbortSignal
+  /** Default: the real clock. */
+  readonly clock?: Clock
+  /** Called with every event. What it throws is reported as an unhandled error of the process, never swallowed. */
+  readonly onEvent?: (e: DrainEvent) => void
+}
+
+/** How a drain is to go. Every field has a default that is safe. */
+export interface Policy extends Call {
+  /**
+   * How long to wait for idle. `Infinity` is allowed; a bare number from 1 to 999 is refused
+   * (seconds?). Refused where it can't hold max(`settle`, the product's blind time) and the product's
+   * freshness, unless `onTimeout` is `proceed` or `terminate`.
+   * @defaultValue `'30s'`
+   */
+  readonly timeout?: Duration
+  /**
+   * What to do with work left at the deadline: `fail` leaves the member drained, `terminate` cuts it,
+   * `proceed` ends as `proceeded`.
+   * @defaultValue `'fail'`
+   */
+  readonly onTimeout?: 'fail' | 'terminate' | 'proceed'
+  /**
+   * The state to hold the member in. `maint` keeps persistent clients out from the start; where the
+   * product's maint is not gentle it needs `onTimeout: 'terminate'` as well.
+   * @defaultValue `'drain'`
+   */
+  readonly hold?: 'drain' | 'maint'
+  /** Raise from drain to maint that long after the start: for persistence that never lets go. @defaultValue off */
+  readonly escalateAfter?: Duration
+  /** For how long nothing may arrive before a member is called idle. @defaultValue `'1s'` */
+  readonly settle?: Duration
+  /** Whether to take the member out of its pool once idle. @defaultValue `'idle'` */
+  readonly until?: 'idle' | 'removed'
+  /**
+   * On the verdict, close the door to persistent clients too: raise to maint, look once more.
+   * @defaultValue where maint is gentle
+   */
+  readonly seal?: boolean
+  /** How many serving members each pool of each balancer must keep. @defaultValue `1` */
+  readonly keepReady?: number
+  /** What to do where `keepReady` would not hold: refuse, or wait for a replacement. @defaultValue `'fail'` */
+  readonly onMinimum?: 'fail' | 'wait'
+  /**
+   * What to do when somebody else sets another state: end, or set ours again, at most three times.
+   * What a reload or failover forgot is always put back.
+   * @defaultValue `'fail'`
+   */
+  readonly onOverrule?: 'reapply' | 'fail'
+  /** What to do on abort: leave the member as it is, or undo. @defaultValue `'leave'` */
+  readonly onAbort?: 'leave' | 'restore'
+  /** What to do where the product can't do a part of the policy: refuse, or go on without that part. @defaultValue `'fail'` */
+  readonly ifUnsupported?: 'fail' | 'proceed'
+  /** Where tickets are kept, for a resume after a crash. */
+  readonly tickets?: TicketStore
+  /** The ticket's id. @defaultValue a random one */
+  readonly id?: string
+  /** Called with the ticket before and after each change; the first change waits for it. */
+  readonly onTicket?: (t: Ticket) => Promise<void> | void
+}
+
+/** A duration among options, in milliseconds. */
+export function durationOption(rule: DurationRule = {}): z.ZodType<number> {
+  return z.unknown().transform((value, context) => {
+    try {
+      return parseDuration(value, 'it', rule)
+    } catch (error) {
+      context.addIssue({
+        code: 'custom',
+        message: (error as Error).message.replace(/^it is /, 'is '),
+      })
+      return z.NEVER
+    }
+  })
+}
+
+const fn = z.custom<(...args: never[]) => unknown>(
+  (value) => typeof value === 'function',
+  'expected a function',
+)
+
+/** The fields of {@link Call}. */
+export const callShape = {
+  signal: z
+    .custom<AbortSignal>((value) => value instanceof AbortSignal, 'expected an AbortSignal')
+    .exactOptional(),
+  clock: z
+    .custom<Clock>(
+      (value) => typeof (value as Partial<Clock> | null)?.now === 'function',
+      'expected a clock with now() and setTimeout()',
+    )
+    .exactOptional(),
+  onEvent: fn.exactOptional() as unknown as z.ZodType<Call['onEvent']>,
+}
+
+const storeSchema = z.custom<TicketStore>(
+  (value) =>
+    ['get', 'set', 'delete'].every(
+      (method) => typeof (value as Record<string, unknown> | null)?.[method] === 'function',
+    ),
+  'expected a store with get, set and delete',
+)
+
+/** Where tickets go. */
+export const ticketShape = {
+  tickets: storeSchema.exactOptional(),
+  onTicket: fn.exactOptional() as unknown as z.ZodType<Policy['onTicket']>,
+}
+
+/** The fields of {@link Policy} that are plain data; they go into the ticket. */
+const dataShape = {
+  timeout: durationOption({ bareSeconds: 'refuse', infinite: true }).default(30_000),
+  onTimeout: z.enum(['fail', 'terminate', 'proceed']).default('fail'),
+  hold: z.enum(['drain', 'maint']).default('drain'),
+  escalateAfter: durationOption().exactOptional(),
+  settle: durationOption().default(1_000),
+  until: z.enum(['idle', 'removed']).default('idle'),
+  seal: z.boolean().exactOptional(),
+  keepReady: z.number().int().min(0).default(1),
+  onMinimum: z.enum(['fail', 'wait']).default('fail'),
+  onOverrule: z.enum(['reapply', 'fail']).default('fail'),
+  onAbort: z.enum(['leave', 'restore']).default('leave'),
+  ifUnsupported: z.enum(['fail', 'proceed']).default('fail'),
+}
+
+const policySchema = z.strictObject({
+  ...callShape,
+  ...ticketShape,
+  ...dataShape,
+  id: z
+    .string()
+    .regex(/^[\w.:@-]{1,200}$/, 'expected 1 to 200 letters, digits or _ . : @ -')
+    .exactOptional(),
+})
+
+/** The plain data of a policy, durations in milliseconds; null stands for none. */
+export interface PolicyData {
+  readonly timeout: number | null
+  readonly onTimeout: 'fail' | 'terminate' | 'proceed'
+  readonly hold: 'drain' | 'maint'
+  readonly escalateAfter: number | null
+  readonly settle: number
+  readonly until: 'idle' | 'removed'
+  readonly seal: boolean | null
+  readonly keepReady: number
+  readonly onMinimum: 'fail' | 'wait'
+  readonly onOverrule: 'reapply' | 'fail'
+  readonly onAbort: 'leave' | 'restore'
+  readonly ifUnsupported: 'fail' | 'proceed'
+}
+
+/** A policy, checked and with its defaults. */
+export interface ResolvedPolicy {
+  readonly data: PolicyData
+  readonly clock: Clock
+  readonly signal: AbortSignal | undefined
+  readonly onEvent: ((e: DrainEvent) => void) | undefined
+  readonly tickets: TicketStore | undefined
+  readonly onTicket: ((t: Ticket) => Promise<void> | void) | undefined
+  readonly id: string | undefined
+}
+
+/**
+ * Checks a policy.
+ *
+ * @throws `INVALID_OPTIONS` naming every wrong field
+ */
+export function parsePolicy(policy: Policy, subject: string): ResolvedPolicy {
+  const given = parseOptions(policySchema, policy, subject)
+  const { timeout, escalateAfter, seal } = given
+  return {
+    data: {
+      timeout: timeout === Infinity ? null : timeout,
+      onTimeout: given.onTimeout,
+      hold: given.hold,
+      escalateAfter: escalateAfter ?? null,
+      settle: given.settle,
+      until: given.until,
+      seal: seal ?? null,
+      keepReady: given.keepReady,
+      onMinimum: given.onMinimum,
+      onOverrule: given.onOverrule,
+      onAbort: given.onAbort,
+      ifUnsupported: given.ifUnsupported,
+    },
+    clock: given.clock ?? systemClock,
+    signal: given.signal,
+    onEvent: given.onEvent,
+    tickets: given.tickets,
+    onTicket: given.onTicket,
+    id: given.id,
+  }
+}
+
+/**
+ * What the machine is told, once the product's capabilities are known.
+ *
+ * @param maint - what maint does to the members at hand, where a reading said so
+ * @throws `INVALID_OPTIONS`, `UNSUPPORTED` where the product can't do what the policy asks for
+ */
+export function toMachinePolicy(
+  data: PolicyData,
+  capabilities: Capabilities,
+  maint: readonly MaintEffect[],
+  subject: string,
+): MachinePolicy {
+  checkTimeout(data, capabilities, subject)
+  const fits = fitLadder(data, capabilities, maint, subject)
+  return {
+    mode: 'drain',
+    hold: fits.hold,
+    seal: fits.seal,
+    settle: data.settle,
+    until: fits.until,
+    onTimeout: fits.onTimeout,
+    onOverrule: data.onOverrule,
+    escalateAfter: fits.escalateAfter,
+    capabilities,
+  }
+}
+
+function checkTimeout(data: PolicyData, capabilities: Capabilities, subject: string): void {
+  if (data.timeout === null || data.onTimeout !== 'fail') return
+  const need = Math.max(
+    Math.max(data.settle, capabilities.blind) + capabilities.freshness,
+    capabilities.minTimeout ?? 0,
+  )
+  if (data.timeout >= need) return
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: timeout is ${formatDuration(data.timeout)}, expected at least ${formatDuration(need)}: this balancer can't prove idle faster (settle ${formatDuration(data.settle)}, blind ${formatDuration(capabilities.blind)}, freshness ${formatDuration(capabilities.freshness)}); set a longer timeout, or onTimeout: 'proceed'`,
+  )
+}
+
+function fitLadder(
+  data: PolicyData,
+  capabilities: Capabilities,
+  maint: readonly MaintEffect[],
+  subject: string,
+): Pick<MachinePolicy, 'hold' | 'seal' | 'until' | 'onTimeout' | 'escalateAfter'> {
+  const can = (what: boolean, message: string): boolean => {
+    if (what || data.ifUnsupported === 'proceed') return what
+    throw new DrainableError('UNSUPPORTED', `${subject}: ${message}`)
+  }
+  const hasMaint = capabilities.ladder.includes('maint')
+  const effects = maint.length > 0 ? maint : [capabilities.maint]
+  const gentle = hasMaint && effects.every((effect) => effect === 'gentle')
+  const word = gentle || data.onTimeout === 'terminate'
+  const rough = `maint is not known to keep established work here (${effects.join(', ')}), so it counts as terminate: add onTimeout: 'terminate' if that is meant, or stay with drain`
+  const noMaint = `this balancer has no maint; use drain`
+  let hold = data.hold
+  if (
+    hold === 'maint' &&
+    !(can(hasMaint, `hold: 'maint': ${noMaint}`) && can(word, `hold: 'maint': ${rough}`))
+  ) {
+    hold = 'drain'
+  }
+  let { escalateAfter, until, onTimeout } = data
+  if (
+    escalateAfter !== null &&
+    !(can(hasMaint, `escalateAfter: ${noMaint}`) && can(word, `escalateAfter: ${rough}`))
+  ) {
+    escalateAfter = null
+  }
+  if (
+    until === 'removed' &&
+    !can(
+      capabilities.remove,
+      `until: 'removed': this balancer can't remove members; use until: 'idle' and remove it in the configuration`,
+    )
+  ) {
+    until = 'idle'
+  }
+  const cuts = capabilities.terminate || (hasMaint && effects.includes('cuts'))
+  if (
+    onTimeout === 'terminate' &&
+    !can(
+      cuts,
+      `onTimeout: 'terminate': this balancer can't cut connections; use 'fail' or 'proceed'`,
+    )
+  ) {
+    onTimeout = 'fail'
+  }
+  if (data.seal === true) can(hasMaint, `seal: ${noMaint}`)
+  const seal = data.seal === null ? 'gentle' : data.seal ? 'always' : 'never'
+  return { hold, seal, until, onTimeout, escalateAfter }
+}

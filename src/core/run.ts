@@ -1,0 +1,488 @@
+import type {
+  Change,
+  ChangeResult,
+  DrainableProvider,
+  Reading,
+  Snapshot,
+} from '../provider/contract.js'
+import type { Clock } from '../provider/clock.js'
+import { DrainableError } from '../provider/error.js'
+import { formatRef, refKey } from '../provider/member-ref.js'
+import type { DrainReport, Outcome, Why } from '../provider/report.js'
+import { nextPause } from './cadence.js'
+import { claim } from './claims.js'
+import { emitOn } from './emitters.js'
+import type { DrainEvent } from './events.js'
+import { belowMinimum, refuseAtMinimum } from './guard.js'
+import { toDrainableError } from './call.js'
+import type { Lane, Look } from './lane.js'
+import type { Ledger } from './ledger.js'
+import { dueIn, unchangedFor, workOf } from './machine/due.js'
+import type { DrainState, Effect, Input, MachinePolicy } from './machine/state.js'
+import { transition } from './machine/transition.js'
+import { explain } from './machine/why.js'
+import { reportMember, worst } from './report.js'
+import { readingsOf } from './target.js'
+import { LONGEST_TIMER } from './timer.js'
+
+/** How long a look or a change asked for at the deadline may take before it counts as failed. */
+const LAST_LOOK = 2_000
+/** Pause between looks while a drain that is over is still held. */
+const HOLD_PAUSE = 100
+/** Most of the random wait before a drain that left too few serving is undone. */
+const UNDO_WAIT = 1_000
+
+/** What a run needs to know beside the members. */
+export interface RunOptions {
+  readonly provider: DrainableProvider
+  readonly lane: Lane
+  readonly policy: MachinePolicy
+  readonly keepReady: number
+  readonly onMinimum: 'fail' | 'wait'
+  readonly ledger: Ledger | undefined
+  /** Epoch milliseconds minus the drain's clock. */
+  readonly wallOffset: () => number
+  readonly emit: (event: DrainEvent) => void
+  /** Called once, when every member has an outcome. */
+  readonly onEnd: (report: DrainReport) => void
+}
+
+/**
+ * Turns the machine's effects into calls and events, for the members of one drain: looks come from
+ * the lane, changes go to it, the ledger is written before and after each change.
+ */
+export class DrainRun {
+  readonly #options: RunOptions
+  readonly #states: Map<string, DrainState>
+  readonly #startedAt: number
+  readonly #stop = new AbortController()
+  readonly #unclaim: readonly (() => void)[]
+  #seat: ReturnType<Lane['join']> | undefined
+  readonly #sending = new Set<Promise<void>>()
+  #snapshot: Snapshot | undefined
+  #failures = 0
+  #cancelDeadline: (() => void) | undefined
+  #over = false
+  #released = false
+  /** Members whose first hold has just been confirmed: the pool is looked at once more. */
+  readonly #justHeld = new Set<string>()
+
+  constructor(options: RunOptions, states: readonly DrainState[]) {
+    this.#options = options
+    this.#states = new Map(states.map((state) => [refKey(state.ref), state]))
+    this.#startedAt = this.#clock.now()
+    this.#unclaim = states.map((state) =>
+      claim(options.provider, state.ref, { yield: () => this.#yield(state) }),
+    )
+  }
+
+  get #clock(): Clock {
+    return this.#options.lane.clock
+  }
+
+  get states(): ReadonlyMap<string, DrainState> {
+    return this.#states
+  }
+
+  /** Begins to look; `first` is the look the members were picked from. */
+  start(first?: Look): void {
+    this.#sit(false)
+    this.#armDeadline()
+    if (first !== undefined) this.#see(first)
+  }
+
+  #sit(background: boolean): void {
+    this.#seat?.leave()
+    const refs = [...this.#states.values()].map((state) => state.ref)
+    this.#seat = this.#options.lane.join({ refs, background, see: (look) => this.#see(look) })
+  }
+
+  report(): DrainReport {
+    const now = this.#clock.now()
+    const members = [...this.#states.values()].map((state) =>
+      reportMember(state, this.#options.policy, now),
+    )
+    return {
+      outcome: worst(members.map((member) => member.outcome)),
+      members,
+      elapsed: Math.round(now - this.#startedAt),
+    }
+  }
+
+  why(): readonly Why[] {
+    const now = this.#clock.now()
+    return [...this.#states.values()].flatMap((state) => explain(state, this.#options.policy, now))
+  }
+
+  /** Ends every member that has no outcome yet. */
+  end(outcome: Outcome, error?: DrainableError): void {
+    const input =
+      error === undefined
+        ? { type: 'end' as const, outcome }
+        : { type: 'end' as const, outcome, error }
+    for (const key of this.#states.keys()) this.#feed(key, input)
+    this.#conclude()
+  }
+
+  /** Stops looking and keeping the drain up; nothing is changed. */
+  release(): void {
+    if (this.#released) return
+    this.#released = true
+    this.#stop.abort(new DrainableError('CONFLICT', 'the drain was released'))
+    this.#cancelDeadline?.()
+    this.#seat?.leave()
+    for (const state of this.#states.values()) this.#options.lane.reservations.release(state.ref)
+    for (const unclaim of this.#unclaim) unclaim()
+  }
+
+  /** Another call of this process makes the member ready: do not fight it. */
+  #yield({ ref }: DrainState): void {
+    if (this.#options.policy.mode === 'watch') return
+    const key = refKey(ref)
+    if (this.#states.get(key)?.ended === null) {
+      const error = new DrainableError(
+        'DRAIN_OVERRULED',
+        `${formatRef(ref)} was made ready by another call of this process while it was drained`,
+        { ref },
+      )
+      this.#feed(key, { type: 'end', outcome: 'overruled', error })
+      this.#conclude()
+    } else this.#feed(key, { type: 'release' })
+  }
+
+  #armDeadline(): void {
+    const deadlines = [...this.#states.values()].flatMap((state) => state.deadline ?? [])
+    if (deadlines.length === 0 || this.#over) return
+    const wait = Math.min(...deadlines) - this.#clock.now()
+    const fire = (): void => {
+      if (wait > LONGEST_TIMER) this.#armDeadline()
+      else this.#atDeadline()
+    }
+    this.#cancelDeadline = this.#clock.setTimeout(fire, Math.max(0, Math.min(wait, LONGEST_TIMER)))
+  }
+
+  /** One last look; where it does not come in time, the balancer is not readable. */
+  #atDeadline(): void {
+    this.#seat?.next(0)
+    this.#cancelDeadline = this.#clock.setTimeout(() => {
+      const now = this.#clock.now()
+      const late = new DrainableError(
+        'CALL_TIMEOUT',
+        `the balancer gave no answer to the last look within ${LAST_LOOK} ms`,
+        {
+          provider: this.#options.provider.name,
+        },
+      )
+      for (const [key, state] of this.#states) {
+        const { pending } = state
+        const cutting = state.terminateUntil !== null && now < state.terminateUntil + LAST_LOOK
+        if (state.ended !== null || cutting) continue
+        if (pending?.state === 'sent') {
+          const { change } = pending
+          this.#feed(key, {
+            type: 'result',
+            change,
+            result: { ref: change.ref, status: 'unknown', error: late },
+          })
+        }
+        if (this.#states.get(key)?.ended === null) {
+          this.#feed(key, { type: 'unreadable', error: late, askedAt: now })
+        }
+      }
+      this.#conclude()
+      if (!this.#over) this.#atDeadline()
+    }, LAST_LOOK)
+  }
+
+  /** Takes a look in, for every member; what it makes necessary goes out in one call. */
+  #see(look: Look): void {
+    if (this.#released) return
+    this.#failures = look.error === undefined ? 0 : this.#failures + 1
+    if (look.snapshot !== undefined) this.#snapshot = look.snapshot
+    const changes: { key: string; change: Change }[] = []
+    for (const [key, state] of this.#states) {
+      const reading =
+        look.snapshot === undefined ? undefined : this.#readingOf(look.snapshot, state)
+      if (look.error !== undefined)
+        this.#take(key, { type: 'unreadable', error: look.error, askedAt: look.askedAt }, changes)
+      else if (reading !== undefined)
+        this.#take(key, { type: 'reading', reading, askedAt: look.askedAt }, changes)
+      if (reading !== undefined) this.#afterHold(key, reading, look)
+    }
+    this.#send(changes)
+    this.#conclude()
+    this.#seat?.next(this.#pause())
+  }
+
+  #readingOf(snapshot: Snapshot, state: DrainState): Reading {
+    return (
+      readingsOf(snapshot).get(refKey(state.ref)) ?? { ref: state.ref, present: false, scopes: [] }
+    )
+  }
+
+  #feed(key: string, input: FreeInput): void {
+    const changes: { key: string; change: Change }[] = []
+    this.#take(key, input, changes)
+    this.#send(changes)
+  }
+
+  #take(key: string, input: FreeInput, changes: { key: string; change: Change }[]): void {
+    const state = this.#states.get(key)
+    if (state === undefined) return
+    const at = this.#clock.now()
+    const stamped = { ...input, at, wall: at + this.#options.wallOffset() } as Input
+    const step = transition(state, stamped, this.#options.policy)
+    this.#states.set(key, step.state)
+    if (wasCarriedOut(state, step.state)) this.#options.ledger?.confirm(key)
+    for (const effect of step.effects) this.#effect(key, effect, changes)
+  }
+
+  #effect(key: string, effect: Effect, changes: { key: string; change: Change }[]): void {
+    switch (effect.type) {
+      case 'emit':
+        if (!this.#over) this.#options.emit(effect.event)
+        emitOn(this.#options.provider, effect.event)
+        return
+      case 'apply': {
+        const denied = effect.first ? this.#refuse(key) : undefined
+        if (denied === undefined) changes.push({ key, change: effect.change })
+        else
+          this.#take(
+            key,
+            { type: 'denied', error: denied, final: this.#options.onMinimum === 'fail' },
+            changes,
+          )
+        return
+      }
+      case 'end':
+        return
+      default:
+        effect satisfies never
+    }
+  }
+
+  /** The guard: asked before each first hold, it reserves the member's place where it lets it pass. */
+  #refuse(key: string): DrainableError | undefined {
+    const state = this.#states.get(key)
+    const reading = state?.last?.reading
+    if (reading?.present !== true || this.#snapshot === undefined) return undefined
+    const { keepReady, lane } = this.#options
+    const refused = refuseAtMinimum(reading, this.#snapshot, lane.reservations, keepReady)
+    if (refused === undefined && reading.serves) {
+      lane.reservations.take(reading.ref, this.#clock.now())
+      this.#justHeld.add(key)
+    }
+    return refused
+  }
+
+  /**
+   * The first look after a first hold: the place is taken for good. Where another controller took the
+   * last one at the same time, ours is undone after a random wait.
+   */
+  #afterHold(key: string, reading: Reading, look: Look): void {
+    const state = this.#states.get(key)
+    if (state === undefined || look.snapshot === undefined || look.askedAt <= state.confirmedAt)
+      return
+    if (state.pending !== null || !this.#justHeld.delete(key)) return
+    this.#options.lane.reservations.release(state.ref)
+    if (!reading.present || state.confirmed === 'none') return
+    const { keepReady } = this.#options
+    if (keepReady > 0 && belowMinimum(reading, look.snapshot, keepReady)) void this.#undo(key)
+  }
+
+  async #undo(key: string): Promise<void> {
+    const { lane, keepReady, onMinimum } = this.#options
+    const { signal } = this.#stop
+    try {
+      await new Promise<void>((resolve) => {
+        const cancel = this.#clock.setTimeout(resolve, Math.random() * UNDO_WAIT)
+        signal.addEventListener(
+          'abort',
+          () => {
+            cancel()
+            resolve()
+          },
+          { once: true },
+        )
+      })
+      const state = this.#states.get(key)
+      if (state === undefined || signal.aborted || state.ended !== null) return
+      const { snapshot } = await lane.look([state.ref], signal)
+      const reading = this.#readingOf(snapshot, state)
+      if (!reading.present || state.found === null || state.found.own === 'unknown') return
+      if (reading.own === 'unknown' || !belowMinimum(reading, snapshot, keepReady)) return
+      const error = new DrainableError(
+        'POOL_AT_MINIMUM',
+        `${formatRef(state.ref)} was made ready again: somebody else took another member of ${state.ref.pool} at the same moment, and fewer than keepReady ${keepReady} were left serving`,
+        { ref: state.ref },
+      )
+      const { native } = state.found
+      const [result] = await lane.apply(
+        [
+          {
+            kind: 'restore',
+            ref: state.ref,
+            identity: state.found.identity,
+            expect: reading.own,
+            to: state.found.own,
+            ...(native === null ? {} : { native }),
+          },
+        ],
+        signal,
+      )
+      if (result?.status === 'rejected' || result?.status === 'unknown') {
+        this.#report(result.error, state)
+        return
+      }
+      this.#feed(key, { type: 'denied', error, final: onMinimum === 'fail' })
+      this.#conclude()
+    } catch (error) {
+      if (signal.aborted) return
+      const state = this.#states.get(key)
+      if (state !== undefined)
+        this.#report(toDrainableError(error, this.#options.provider.name, 'undo'), state)
+    }
+  }
+
+  #report(error: DrainableError, state: DrainState): void {
+    const event = {
+      type: 'fault' as const,
+      at: new Date(this.#clock.now() + this.#options.wallOffset()).toISOString(),
+      ref: state.ref,
+      error,
+    }
+    if (!this.#over) this.#options.emit(event)
+    emitOn(this.#options.provider, event)
+  }
+
+  #send(changes: readonly { key: string; change: Change }[]): void {
+    if (changes.length === 0) return
+    const sent = this.#apply(changes).finally(() => this.#sending.delete(sent))
+    this.#sending.add(sent)
+  }
+
+  /** Resolves when no change of ours is under way any more, or after `limit`. */
+  async settle(limit: number): Promise<void> {
+    let cancel = (): void => undefined
+    const late = new Promise<void>((resolve) => {
+      cancel = this.#clock.setTimeout(resolve, limit)
+    })
+    await Promise.race([Promise.allSettled(this.#sending), late])
+    cancel()
+  }
+
+  /** Writes the ticket, sends the changes, writes the ticket again. */
+  async #apply(changes: readonly { key: string; change: Change }[]): Promise<void> {
+    const { ledger, lane, provider } = this.#options
+    const { signal } = this.#stop
+    for (const { key, change } of changes) ledger?.intend(key, change)
+    try {
+      await ledger?.save(this.#states)
+    } catch (cause) {
+      if (!this.#unsaved(changes, cause)) return
+    }
+    if (signal.aborted) return
+    let results: readonly ChangeResult[]
+    try {
+      results = await lane.apply(
+        changes.map(({ change }) => change),
+        signal,
+      )
+    } catch (error) {
+      if (this.#released) return
+      const failed = toDrainableError(error, provider.name, 'apply')
+      results = changes.map(({ change }) => ({ ref: change.ref, status: 'unknown', error: failed }))
+    }
+    const next: { key: string; change: Change }[] = []
+    changes.forEach(({ key, change }, i) => {
+      const result = results[i]
+      if (result === undefined) return
+      ledger?.settle(key, change, result)
+      this.#take(key, { type: 'result', change, result }, next)
+    })
+    this.#send(next)
+    ledger?.save(this.#states).catch((cause: unknown) => this.#unsaved([], cause))
+    this.#conclude()
+    this.#seat?.next(0)
+  }
+
+  /**
+   * The ticket could not be written. Before the first change that ends the drain, because an undo
+   * would be impossible; later it is a fault, and the drain goes on.
+   */
+  #unsaved(changes: readonly { key: string; change: Change }[], cause: unknown): boolean {
+    const words = cause instanceof Error ? cause.message : String(cause)
+    const error = new DrainableError('TICKET_INVALID', `the ticket could not be saved: ${words}`, {
+      cause,
+    })
+    let proceed = true
+    for (const { key, change } of changes) {
+      const state = this.#states.get(key)
+      if (state === undefined || state.confirmed !== 'none') continue
+      proceed = false
+      this.#take(
+        key,
+        { type: 'result', change, result: { ref: change.ref, status: 'rejected', error } },
+        [],
+      )
+    }
+    const [first] = this.#states.values()
+    if (first !== undefined) this.#report(error, first)
+    this.#conclude()
+    return proceed
+  }
+
+  #pause(): number {
+    const { lane, policy } = this.#options
+    if (this.#over) return Math.max(HOLD_PAUSE, lane.floor, lane.cost * 10)
+    const now = this.#clock.now()
+    const pauses = [...this.#states.values()].map((state) =>
+      nextPause({
+        work: workOf(state),
+        unchangedFor: unchangedFor(state, now),
+        due: dueIn(state, policy, now),
+        cost: lane.cost,
+        floor: lane.floor,
+        failures: this.#failures,
+      }),
+    )
+    return Math.min(...pauses)
+  }
+
+  /** Every member has its outcome: say so once. The drain is kept up until it is released. */
+  #conclude(): void {
+    if (this.#over || this.#released) return
+    const states = [...this.#states.values()]
+    if (states.some((state) => state.ended === null)) return
+    this.#over = true
+    this.#cancelDeadline?.()
+    for (const key of this.#states.keys()) this.#feed(key, { type: 'settle' })
+    const report = this.report()
+    const event: DrainEvent = {
+      type: 'end',
+      at: new Date(this.#clock.now() + this.#options.wallOffset()).toISOString(),
+      outcome: report.outcome,
+      report,
+    }
+    this.#options.emit(event)
+    emitOn(this.#options.provider, event)
+    const held = [...this.#states.values()].some((state) => state.holding)
+    void (this.#options.ledger?.save(this.#states) ?? Promise.resolve())
+      .catch((cause: unknown) => void this.#unsaved([], cause))
+      .then(() => this.#options.onEnd(report))
+    if (held) this.#sit(true)
+    else this.release()
+  }
+}
+
+/** Whether a change whose answer was lost has just turned out to have been carried out. */
+function wasCarriedOut(before: DrainState, after: DrainState): boolean {
+  const lost = before.pending
+  if (lost?.state !== 'lost' || after.pending !== null) return false
+  const { change } = lost
+  if (change.kind === 'hold') return after.confirmed === change.to
+  return change.kind === 'remove' && after.phase === 'removed'
+}
+
+type WithoutStamp<T> = T extends unknown ? Omit<T, 'at' | 'wall'> : never
+type FreeInput = WithoutStamp<Input>
