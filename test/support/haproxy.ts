@@ -1,0 +1,191 @@
+/** A real HAProxy under the control of a test: started from a configuration, reloaded, frozen, killed. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createConnection, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Engine } from './engines.js'
+
+/** How HAProxy is run. `hidden`: under a master whose socket nobody knows. */
+export type Mode = 'master' | 'hidden' | 'plain'
+
+export interface HaproxyOptions {
+  readonly engine: Engine
+  /** All but the `global` section's sockets; `port(name)` gives a free port, the same for one name. */
+  readonly config: (port: (name: string) => number, dir: string) => string
+  readonly mode?: Mode
+  /** More lines of the `global` section. */
+  readonly global?: string
+  /** Rights of the stats socket. */
+  readonly level?: 'admin' | 'operator' | 'user'
+}
+
+/** Waits until `look` gives something else than undefined or false. */
+export async function until<T>(
+  look: () => T | undefined | false | Promise<T | undefined | false>,
+  what: string,
+  ms = 10_000,
+): Promise<T> {
+  const end = performance.now() + ms
+  for (;;) {
+    const found = await look()
+    if (found !== undefined && found !== false) return found
+    if (performance.now() > end) throw new Error(`${what}: not within ${ms} ms`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+/** One line to a CLI socket, read to the close. */
+export async function cli(path: string, line: string): Promise<string> {
+  const socket = createConnection({ path })
+  socket.setEncoding('utf8')
+  let text = ''
+  socket.on('data', (chunk: string) => (text += chunk))
+  socket.write(`${line}\n`)
+  await once(socket, 'close')
+  return text
+}
+
+const taken = new Set<number>()
+
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const address = server.address()
+    server.close()
+    await once(server, 'close')
+    if (typeof address !== 'object' || address === null || taken.has(address.port)) continue
+    taken.add(address.port)
+    return address.port
+  }
+}
+
+export class Haproxy implements AsyncDisposable {
+  readonly version: string
+  readonly series: string
+  readonly dir = mkdtempSync(join(tmpdir(), 'drainable-'))
+  /** The stats socket. */
+  readonly socket = join(this.dir, 'admin.sock')
+  /** The master socket; there in mode `master`. */
+  readonly master = join(this.dir, 'master.sock')
+  readonly #options: HaproxyOptions
+  readonly #ports = new Map<string, number>()
+  readonly #children: ChildProcess[] = []
+  #log = ''
+
+  private constructor(options: HaproxyOptions) {
+    this.#options = options
+    this.version = options.engine.version
+    this.series = options.engine.series
+  }
+
+  static async start(options: HaproxyOptions): Promise<Haproxy> {
+    const haproxy = new Haproxy(options)
+    await haproxy.#prepare()
+    haproxy.#spawn([])
+    try {
+      await until(() => haproxy.pid().catch(() => undefined), 'HAProxy answers')
+    } catch (cause) {
+      await haproxy[Symbol.asyncDispose]()
+      throw new Error(`HAProxy ${haproxy.version} did not start: ${haproxy.#log}`, { cause })
+    }
+    return haproxy
+  }
+
+  /** The port of that name in the configuration. */
+  port(name: string): number {
+    const port = this.#ports.get(name)
+    if (port === undefined) throw new Error(`no port ${name} in the configuration`)
+    return port
+  }
+
+  async #prepare(config = this.#options.config): Promise<void> {
+    const wanted = new Set<string>()
+    config((name) => {
+      wanted.add(name)
+      return this.#ports.get(name) ?? 1
+    }, this.dir)
+    for (const name of wanted) if (!this.#ports.has(name)) this.#ports.set(name, await freePort())
+    const { level = 'admin', global = '' } = this.#options
+    const text = `global
+  stats socket ${this.socket} level ${level} expose-fd listeners
+  nbthread 2
+${global}
+defaults
+  mode http
+  timeout connect 3s
+  timeout client 60s
+  timeout server 60s
+  timeout tunnel 60s
+  timeout queue 30s
+  retries 3
+${config((name) => this.port(name), this.dir)}
+`
+    writeFileSync(join(this.dir, 'haproxy.cfg'), text)
+  }
+
+  #spawn(more: readonly string[]): ChildProcess {
+    const { engine, mode = 'master' } = this.#options
+    const args = ['-f', join(this.dir, 'haproxy.cfg'), ...more]
+    if (mode !== 'plain') args.push('-W')
+    if (mode === 'master') args.push('-S', `${this.master},level,admin`)
+    const child = spawn(engine.path, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    const keep = (chunk: Buffer): void => {
+      this.#log = (this.#log + chunk.toString()).slice(-4_000)
+    }
+    child.stdout.on('data', keep)
+    child.stderr.on('data', keep)
+    this.#children.push(child)
+    return child
+  }
+
+  /** Pid of the process that serves the stats socket. */
+  async pid(): Promise<number> {
+    const pid = Number(/^Pid: (\d+)/m.exec(await this.cli('show info'))?.[1])
+    return pid > 0 ? pid : Promise.reject(new Error('no pid'))
+  }
+
+  cli(line: string): Promise<string> {
+    return cli(this.socket, line)
+  }
+
+  /** One cell of `show stat`. */
+  async stat(pool: string, member: string, column: string): Promise<string> {
+    const [header = '', ...rows] = (await this.cli('show stat -1 6 -1')).trim().split('\n')
+    const columns = header.slice(2).split(',')
+    const cells = rows.map((row) => row.split(',')).find(([p, s]) => p === pool && s === member)
+    return cells?.[columns.indexOf(column)] ?? ''
+  }
+
+  /** Replaces the process that serves, as an operator does, with another configuration if one is given. */
+  async reload(config?: HaproxyOptions['config']): Promise<void> {
+    if (config !== undefined) await this.#prepare(config)
+    const before = await this.pid()
+    const main = this.#children.at(-1)
+    if (this.#options.mode === 'plain') {
+      this.#spawn(['-x', this.socket, '-sf', String(before)])
+    } else main?.kill('SIGUSR2')
+    await until(async () => (await this.pid().catch(() => before)) !== before, 'the reload', 15_000)
+  }
+
+  /** To the process that serves. */
+  async signal(name: NodeJS.Signals): Promise<number> {
+    const pid = await this.pid()
+    process.kill(pid, name)
+    return pid
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const child of this.#children) {
+      if (child.exitCode !== null || child.signalCode !== null) continue
+      const closed = once(child, 'close')
+      child.kill('SIGTERM')
+      const hard = setTimeout(() => child.kill('SIGKILL'), 2_000)
+      await closed
+      clearTimeout(hard)
+    }
+    rmSync(this.dir, { recursive: true, force: true })
+  }
+}
