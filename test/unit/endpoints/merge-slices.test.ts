@@ -251,6 +251,6 @@ function comparable(one: EndpointInput): Record<string, unknown> {
 
 function byPlace(a: Record<string, unknown>, b: Record<string, unknown>): number {
   const place = (one: Record<string, unknown>): string =>
-    JSON.stringify([one.addressType, one.address, one.port])
+    [one.addressType, one.address, one.port].join(' ')
   return place(a) < place(b) ? -1 : 1
 }
