@@ -12,8 +12,11 @@ const alias = Object.entries(compilerOptions.paths).map(([name, [path]]) => ({
   replacement: new URL(path, import.meta.url).pathname,
 }))
 
-/** One project a kind of test, so that each can be run alone: `vitest run --project unit`. */
-function project(name: string, timeout: number, extra: object = {}) {
+/**
+ * One project a kind of test, so that each can be run alone: `vitest run --project unit`. Groups run one after the other:
+ * what measures real time must not share two cores with everything else.
+ */
+function project(name: string, timeout: number, group: number, extra: object = {}) {
   return {
     extends: true as const,
     test: {
@@ -21,6 +24,7 @@ function project(name: string, timeout: number, extra: object = {}) {
       include: [`test/${name}/**/*.test.ts`],
       testTimeout: timeout,
       hookTimeout: timeout,
+      sequence: { groupOrder: group },
       ...extra,
     },
   }
@@ -31,16 +35,17 @@ export default defineConfig({
   test: {
     pool: 'forks',
     projects: [
-      project('unit', 20_000),
-      project('contract', 60_000),
-      project('engine', 120_000, { fileParallelism: false }),
-      project('docs', 120_000),
-      project('package', 300_000, { fileParallelism: false }),
+      project('unit', 20_000, 0),
+      project('contract', 60_000, 1),
+      project('engine', 120_000, 2, { fileParallelism: false }),
+      project('docs', 120_000, 0),
+      project('package', 300_000, 3, { fileParallelism: false }),
       {
-        ...project('types', 60_000),
+        ...project('types', 60_000, 0),
         test: {
           name: 'types',
           include: [],
+          sequence: { groupOrder: 0 },
           typecheck: { enabled: true, only: true, include: ['test/types/**/*.test-d.ts'] },
         },
       },

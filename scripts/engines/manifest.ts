@@ -109,10 +109,10 @@ export function writeManifest(): Manifest {
 }
 
 /** What is installed now, oldest version first. Nothing is installed and nothing is downloaded. */
-export function readEngines(kind: EngineKind): readonly Engine[] {
+export function readEngines(kind: EngineKind, path = manifestPath): readonly Engine[] {
   const named = enginesFromEnvironment(kind)
   if (named !== undefined) return named
-  if (!existsSync(manifestPath)) return []
-  const manifest = JSON.parse(readFileSync(manifestPath, 'utf8')) as Partial<Manifest>
+  if (!existsSync(path)) return []
+  const manifest = JSON.parse(readFileSync(path, 'utf8')) as Partial<Manifest>
   return (manifest[kind] ?? []).filter((e) => existsSync(e.path))
 }

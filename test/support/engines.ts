@@ -12,8 +12,8 @@ const said = new Set<EngineKind>()
  * With none installed this is an error under `CI`. Elsewhere it is said once on standard error, and the list is empty:
  * `describe.skipIf(engines('haproxy').length === 0)` or `describe.each(engines('haproxy'))`.
  */
-export function engines(kind: EngineKind): readonly Engine[] {
-  const found = readEngines(kind)
+export function engines(kind: EngineKind, manifest?: string): readonly Engine[] {
+  const found = readEngines(kind, manifest)
   if (found.length > 0) return found
   const missing = `no ${kind} to test with: run "npm run engines${kind === 'kube' ? ' -- kube' : ''}"`
   if (isCi() && kind !== 'kube') throw new Error(missing)

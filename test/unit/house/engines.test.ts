@@ -1,0 +1,77 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  enginesFromEnvironment,
+  readEngines,
+  runVersion,
+} from '../../../scripts/engines/manifest.ts'
+import { engineOf, engines } from '../../support/engines.js'
+
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'drainable-engines-'))
+})
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function program(name: string, says: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, `#!/bin/sh\necho '${says}'\n`)
+  chmodSync(path, 0o755)
+  return path
+}
+
+describe('the version that an engine says', () => {
+  it.each([
+    ['haproxy', 'HAProxy version 2.6.12-1+deb12u2 2025/04/16 - https://haproxy.org/', '2.6.12'],
+    ['haproxy', 'HAProxy version 3.3-dev4 2025/07/11 - https://haproxy.org/', '3.3'],
+    ['envoy', '/tmp/envoy  version: 3b1e/1.40.0/Clean/RELEASE/BoringSSL', '1.40.0'],
+    ['kube', 'Kubernetes v1.36.3', '1.36.3'],
+  ] as const)('of %s is read from "%s"', (kind, says, version) => {
+    expect(runVersion(kind, program('engine', says))).toBe(version)
+  })
+
+  it('is missing for a program that does not run', () => {
+    expect(runVersion('haproxy', join(folder, 'nothing'))).toBeUndefined()
+  })
+})
+
+describe('engines of the environment', () => {
+  it('take the place of installed ones', () => {
+    const paths = [program('a', 'HAProxy version 2.6.1'), program('b', 'HAProxy version 3.0.2')]
+    vi.stubEnv('DRAINABLE_HAPROXY', paths.join(', '))
+    expect(readEngines('haproxy').map((engine) => [engine.series, engine.path])).toEqual([
+      ['2.6', paths[0]],
+      ['3.0', paths[1]],
+    ])
+    expect(engineOf('haproxy', '3.0')?.version).toBe('3.0.2')
+  })
+
+  it('are an error when one of them does not run', () => {
+    vi.stubEnv('DRAINABLE_ENVOY', join(folder, 'nothing'))
+    expect(() => enginesFromEnvironment('envoy')).toThrow(/DRAINABLE_ENVOY names .*nothing/)
+  })
+})
+
+describe('a missing engine', () => {
+  it('fails under CI', () => {
+    vi.stubEnv('CI', 'true')
+    vi.stubEnv('DRAINABLE_HAPROXY', program('a', 'HAProxy version 2.6.1'))
+    expect(() => engineOf('haproxy', '3.0')).toThrow('no haproxy 3.0 to test with')
+    expect(() => engines('envoy', join(folder, 'none.json'))).toThrow('no envoy to test with')
+  })
+
+  it('is said out loud elsewhere', () => {
+    vi.stubEnv('CI', '')
+    const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
+    expect(engines('envoy', join(folder, 'none.json'))).toEqual([])
+    expect(said).toHaveBeenCalledWith('SKIPPED: no envoy to test with: run "npm run engines"\n')
+    said.mockRestore()
+  })
+})
