@@ -1,3 +1,4 @@
+import { pause } from '../../provider/clock.js'
 import type { CallContext } from '../../provider/contract.js'
 import { isDrainableError } from '../../provider/error.js'
 import { type Channel, keptChannel, type MasterSocket, WorkerGone } from './channel.js'
@@ -104,7 +105,7 @@ export class OtherProcesses {
   ): Promise<OtherSight> {
     let workers: Workers
     try {
-      workers = parseProc(await master.ask('show proc', ctx.signal))
+      workers = await askWorkers(master, ctx)
     } catch (error) {
       const note = `not readable: the master could not be asked (${words(error, ctx)})`
       const unread = this.#alive().map((process) => ({ process, listed: true, note }))
@@ -136,6 +137,8 @@ export class OtherProcesses {
         process = toProcess(info, ctx.clock.now())
       }
       this.#others.set(process.scope, { process, old })
+      const { kept } = process
+      if (kept?.state === 'open') return await this.#readOld(process, wanted, ctx)
       const sight = await look(process, toWorker(master, process), wanted, ctx)
       return { process, sight, old }
     } catch (error) {
@@ -187,7 +190,7 @@ export class OtherProcesses {
         kept.close()
         return { gone: true }
       }
-      return { process, sight, old: true }
+      return { process, sight, old: this.isOld(process.scope) }
     } catch (error) {
       if (error instanceof WorkerGone) {
         process.ended = true
@@ -199,6 +202,23 @@ export class OtherProcesses {
 
   #alive(): Process[] {
     return [...this.#others.values()].map(({ process }) => process).filter(({ ended }) => !ended)
+  }
+}
+
+/** A reload makes the master execute itself anew: for a moment nobody listens on its socket (2.6). */
+const MASTER_AWAY = 500
+const MASTER_LOOK = 20
+
+async function askWorkers(master: MasterSocket, ctx: CallContext): Promise<Workers> {
+  const until = ctx.clock.now() + MASTER_AWAY
+  for (;;) {
+    try {
+      return parseProc(await master.ask('show proc', ctx.signal))
+    } catch (error) {
+      const away = isDrainableError(error, 'UNREACHABLE', 'CONNECTION_LOST')
+      if (!away || ctx.clock.now() >= until) throw error
+      await pause(ctx.clock, MASTER_LOOK, ctx.signal)
+    }
   }
 }
 

@@ -97,7 +97,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     if (refs !== 'all') this.#memory.look(refs, ctx.clock.now())
     const wanted = refs === 'all' ? 'all' : toWanted(refs)
     const { process, sight } = await this.#readCurrent(wanted, ctx)
-    if (refs !== 'all' && this.#master === undefined) await this.#keep(process, sight, ctx)
+    if (refs !== 'all') await this.#keep(process, sight, ctx)
     const others = await this.#others.read(wanted, process, this.#master, ctx)
     this.#others.forget((scope) => this.#memory.isListed(scope))
     const targets = refs === 'all' ? [...sight.members.values()].map(({ ref }) => ref) : refs
@@ -132,9 +132,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     }
     const open = changes.filter((change) => !refused.has(change))
     const { process, states } = await this.#states(new Set(open.map(({ ref }) => ref.pool)), ctx)
-    if (this.#master === undefined && open.some(({ kind }) => kind === 'hold')) {
-      await this.#ensureKept(process, ctx)
-    }
+    if (open.some(({ kind }) => kind === 'hold')) await this.#keepFirst(process, ctx)
     const shop = this.#workshop(facts, process, open)
     const results: ChangeResult[] = []
     let lost: DrainableError | undefined
@@ -355,7 +353,19 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     }
   }
 
-  /** Without a master, a connection kept since before a reload is the only way to the old process. */
+  /**
+   * Before the first change: a connection kept since before a reload goes on answering for the old
+   * process, and lets its last request be seen to end. Without a master it is the only way there.
+   */
+  async #keepFirst(process: Process, ctx: CallContext): Promise<void> {
+    try {
+      await this.#ensureKept(process, ctx)
+    } catch (error) {
+      if (ctx.signal.aborted || this.#master === undefined || !isDrainableError(error)) throw error
+    }
+  }
+
+  /** While something is held, also where it was held by an earlier run of ours, or by somebody else. */
   async #keep(process: Process, sight: ProcessSight, ctx: CallContext): Promise<void> {
     const held = [...sight.members.values()].some(({ own }) => own !== 'ready')
     if (!held && process.kept === undefined) return
@@ -557,7 +567,9 @@ function toHints({ row, inherited }: Sight, followers: readonly MemberRef[]): st
   const hints: string[] = []
   if (followers.length > 0) {
     const names = followers.map(({ pool, member }) => `${pool}/${member}`).join(', ')
-    hints.push(`${names} ${followers.length === 1 ? 'tracks' : 'track'} it and takes its state too`)
+    hints.push(
+      `${names} ${followers.length === 1 ? 'tracks it and takes' : 'track it and take'} its state too`,
+    )
   }
   if (row.tracked !== '') {
     hints.push(

@@ -1,0 +1,86 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  isLineTooLong,
+  isWorkerGone,
+  PromptSplitter,
+  ReplySplitter,
+  splitReplies,
+} from '../../../src/adapters/haproxy-runtime/codec.js'
+
+const FIXTURES = new URL('../../fixtures/haproxy-runtime/', import.meta.url)
+
+/** Recorded replies that end with an empty line. */
+function recorded(): { name: string; text: string }[] {
+  return ['2.6.12', '3.0.11', '3.2.26'].flatMap((version) =>
+    readdirSync(new URL(`${version}/`, FIXTURES))
+      .filter((file) => /^(show-(stat-csv|stat-queue|servers|info|version)|master-show)/.test(file))
+      .map((file) => ({
+        name: `${version}/${file}`,
+        text: readFileSync(new URL(`${version}/${file}`, FIXTURES), 'utf8'),
+      })),
+  )
+}
+
+describe('framing of replies', () => {
+  it.each(recorded())('$name: whole, byte by byte, and followed by the next reply', ({ text }) => {
+    expect(text.endsWith('\n\n')).toBe(true)
+    const body = text.slice(0, -2)
+    expect(new ReplySplitter().push(text)).toEqual([body])
+    const slow = new ReplySplitter()
+    expect(Array.from(text).flatMap((byte) => slow.push(byte))).toEqual([body])
+    expect(splitReplies(`${text}\n${text}admin\n\n`, 4)).toEqual([body, '', body, 'admin'])
+  })
+
+  it('finds every reply whatever the chunks', () => {
+    const reply = fc
+      .array(fc.string({ minLength: 1, unit: fc.constantFrom('a', ',', ' ', '#', '1') }), {
+        maxLength: 5,
+      })
+      .map((lines) => lines.join('\n'))
+    fc.assert(
+      fc.property(fc.array(reply), fc.array(fc.nat({ max: 7 })), (replies, cuts) => {
+        const text = replies.map((body) => (body === '' ? '\n' : `${body}\n\n`)).join('')
+        const splitter = new ReplySplitter()
+        const found: string[] = []
+        let at = 0
+        for (const cut of cuts) {
+          found.push(...splitter.push(text.slice(at, at + cut)))
+          at += cut
+        }
+        found.push(...splitter.push(text.slice(at)))
+        expect(found).toEqual(replies)
+        expect(splitter.rest).toBe('')
+      }),
+    )
+  })
+
+  it('takes a last reply that ends with one newline (2.6: del server, weight errors)', () => {
+    expect(splitReplies('No such server.\n', 1)).toEqual(['No such server.'])
+  })
+
+  it('says how many replies are missing, and never makes one up', () => {
+    expect(() => splitReplies('admin\n\n', 2)).toThrow(
+      expect.objectContaining({
+        code: 'CONNECTION_LOST',
+        message: expect.stringContaining('1 of 2') as unknown,
+      }),
+    )
+    expect(() => splitReplies('', 1)).toThrow(expect.objectContaining({ code: 'CONNECTION_LOST' }))
+  })
+
+  it('cuts prompt mode alike on every version: a prompt after each reply, or after each line', () => {
+    const text = '\n> admin\n\n> No such server.\n> a\nb\n\n> \n> '
+    const expected = ['', 'admin', 'No such server.', 'a\nb', '']
+    expect(new PromptSplitter().push(text)).toEqual(expected)
+    const slow = new PromptSplitter()
+    expect(Array.from(text).flatMap((byte) => slow.push(byte))).toEqual(expected)
+  })
+
+  it('knows the two replies that end a conversation early', () => {
+    expect(isWorkerGone("Can't find the target PID matching the prefix '@!99999'\n")).toBe(true)
+    expect(isWorkerGone('admin\n\n')).toBe(false)
+    expect(isLineTooLong('The command line is too big for the buffer size. Please chan')).toBe(true)
+  })
+})

@@ -1,0 +1,54 @@
+import { haproxyRuntime } from 'drainable/haproxy-runtime'
+import { describe, expect, it } from 'vitest'
+import { toSettings } from '../../../src/adapters/haproxy-runtime/options.js'
+
+describe('options', () => {
+  it('have defaults', () => {
+    expect(toSettings({ socket: '/run/haproxy/admin.sock' })).toEqual({
+      socket: '/run/haproxy/admin.sock',
+      master: undefined,
+      oldWorkers: 'wait',
+      maintCuts: false,
+      connectTimeout: 2_000,
+      replyTimeout: 5_000,
+      maxConnections: 4,
+    })
+  })
+
+  it('take durations with units', () => {
+    const settings = toSettings({
+      socket: { host: '10.0.0.2', port: 9999 },
+      oldWorkers: { within: '30s' },
+      connectTimeout: '500ms',
+      replyTimeout: 250,
+    })
+    expect(settings).toMatchObject({
+      oldWorkers: { within: 30_000 },
+      connectTimeout: 500,
+      replyTimeout: 250,
+    })
+  })
+
+  it.each([
+    [{}, /socket/],
+    [{ socket: '' }, /socket/],
+    [{ socket: { host: 'lb' } }, /socket/],
+    [{ socket: { host: 'lb', port: 0 } }, /socket/],
+    [{ socket: '/s', sokcet: '/t' }, /unknown option 'sokcet'/],
+    [{ socket: '/s', oldWorkers: 'ignore' }, /oldWorkers.*'wait', 'accept'/],
+    [{ socket: '/s', oldWorkers: { within: 'soon' } }, /oldWorkers.within is 'soon'/],
+    [{ socket: '/s', replyTimeout: '1 s' }, /replyTimeout is '1 s'/],
+    [{ socket: '/s', connectTimeout: 0 }, /connectTimeout .* at least 10 ms/],
+    [{ socket: '/s', maxConnections: 0 }, /maxConnections/],
+    [{ socket: '/s', master: 7 }, /master/],
+  ])('%j is refused at once', (options, message) => {
+    const open = (): unknown => haproxyRuntime(options as never)
+    expect(open).toThrow(message)
+    expect(open).toThrow(expect.objectContaining({ code: 'INVALID_OPTIONS' }))
+  })
+
+  it('name the instance without secrets', () => {
+    expect(haproxyRuntime({ socket: '/run/a.sock' }).instance).toBe('unix:/run/a.sock')
+    expect(haproxyRuntime({ socket: { host: 'lb', port: 1 } }).instance).toBe('tcp:lb:1')
+  })
+})
