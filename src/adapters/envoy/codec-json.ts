@@ -176,12 +176,14 @@ export class JsonEndpoint implements Endpoint {
   readonly raw: JsonObject
   readonly #locality: string
   readonly #place: readonly [number, number]
+  readonly #before: JsonEndpoint | undefined
 
   constructor(
     fields: Omit<Endpoint, 'native'>,
     raw: JsonObject,
     locality: string,
     place: readonly [number, number],
+    before?: JsonEndpoint,
   ) {
     this.member = fields.member
     this.address = fields.address
@@ -193,17 +195,19 @@ export class JsonEndpoint implements Endpoint {
     this.raw = raw
     this.#locality = locality
     this.#place = place
+    this.#before = before
   }
 
   /** The same endpoint with another status. `UNKNOWN` is written by leaving the field out. */
   to(status: EdsStatus): JsonEndpoint {
+    if (this.#before?.status === status) return this.#before
     const key = keyOf(this.raw, 'health_status')
     const rest = withoutKeys(this.raw, key)
     // A spread keeps a field's place, so that a set that is put back is the same text again.
     const raw = status === 'UNKNOWN' ? rest : { ...this.raw, [key]: status }
     const { member, address, port, hostname, weight, priority } = this
     const fields = { member, address, port, hostname, status, weight, priority }
-    return new JsonEndpoint(fields, raw, this.#locality, this.#place)
+    return new JsonEndpoint(fields, raw, this.#locality, this.#place, this.#before ?? this)
   }
 
   native(): EndpointNative {

@@ -354,7 +354,7 @@ function loadTrouble(load: NodeLoad | undefined): string | undefined {
   ) {
     return `load reports of Envoy ${version.text} miss requests that outlast an interval: list its admin API`
   }
-  return load.sampledAt === undefined ? 'no load report yet' : undefined
+  return load.reports ? undefined : 'no load report came in lately'
 }
 
 async function inBatches<T, R>(items: readonly T[], fn: (item: T) => Promise<R>): Promise<R[]> {

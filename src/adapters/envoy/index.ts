@@ -86,5 +86,5 @@ export type { Assignment, Endpoint, EndpointNative, NewEndpoint } from './assign
 export type { EdsStatus } from './status.js'
 export type { EnvoyVersion } from './codec-admin.js'
 export type { NodeReceipt } from './receipts.js'
-export type { EndpointSink, LoadReports, NodeLoad, Published, SinkHost } from './sink.js'
+export type { EndpointSink, LoadCount, LoadReports, NodeLoad, Published, SinkHost } from './sink.js'
 export type { AdminAddresses } from './options.js'

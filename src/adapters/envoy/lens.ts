@@ -240,16 +240,16 @@ export class ClusterLens {
     const { load } = view
     if (view.state !== 'read' || load === undefined) return undefined
     const counts = load.of(service, member)
-    const sampledAt = (load.sampledAt ?? 0) + clockOffset
     if (counts === undefined) {
-      return { ...blank(view.scope, sampledAt), note: 'its load report does not list the cluster' }
+      const now = clockOffset + this.#options.now()
+      return { ...blank(view.scope, now), note: 'its load report does not list the cluster' }
     }
     const why = this.#taken(view, service, member, this.#window(view, service)).why
     return {
       scope: view.scope,
       incarnation: load.incarnation,
       state: 'read',
-      sampledAt,
+      sampledAt: counts.sampledAt + clockOffset,
       active: counts.active,
       queued: 0,
       arrivals: counts.arrivals,

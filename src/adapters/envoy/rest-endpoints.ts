@@ -4,6 +4,7 @@ import { systemClock } from '../../provider/clock.js'
 import { DrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
 import { AssignmentProblem, type Assignment } from './assignment.js'
+import { adoptInBackground } from './background-adoption.js'
 import type { EnvoyVersion } from './codec-admin.js'
 import { CLA_TYPE, isObject, JsonAssignment, type JsonObject } from './codec-json.js'
 import { ReceiptBook, type NodeReceipt } from './receipts.js'
@@ -64,6 +65,7 @@ class RestEndpoints implements ServedEndpoints {
   readonly #sets = new ServedSets<JsonAssignment>(toSets)
   readonly #book = new ReceiptBook(() => systemClock.now())
   readonly #pollers = new Map<string, object>()
+  readonly #closing = new AbortController()
   #server: Server | undefined
   #opening: Promise<void> | undefined
 
@@ -79,13 +81,15 @@ class RestEndpoints implements ServedEndpoints {
     return typeof at === 'object' && at !== null ? { host: at.address, port: at.port } : undefined
   }
 
-  open(): Promise<void> {
-    this.#opening ??= this.#listen()
+  open(host: SinkHost): Promise<void> {
+    this.#opening ??= this.#listen().then(() => {
+      void adoptInBackground(this.#sets, host, this.#closing.signal)
+    })
     return this.#opening
   }
 
   async load(host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>> {
-    await this.open()
+    await this.open(host)
     await this.#sets.adopt(host, signal)
     return this.#sets.all()
   }
@@ -119,6 +123,7 @@ class RestEndpoints implements ServedEndpoints {
   }
 
   async close(): Promise<void> {
+    this.#closing.abort()
     const server = this.#server
     this.#server = undefined
     if (server === undefined) return
@@ -159,7 +164,7 @@ class RestEndpoints implements ServedEndpoints {
     const names = Array.isArray(body['resource_names']) ? body['resource_names'].map(String) : []
     const told = typeof body['version_info'] === 'string' ? body['version_info'] : ''
     const found = names.flatMap((name) => this.#sets.get(name) ?? [])
-    this.#note(body['node'], names, told)
+    this.#note(body['node'], found, told)
     const version = found.map((published) => published.version).join('+')
     if (found.length === 0 || version === told) {
       response.writeHead(304).end()
@@ -175,17 +180,15 @@ class RestEndpoints implements ServedEndpoints {
   }
 
   /** A poll that names our version is the receipt; one that does not is no refusal either. */
-  #note(node: unknown, names: readonly string[], told: string): void {
+  #note(node: unknown, found: readonly Published[], told: string): void {
     const id = isObject(node) && typeof node['id'] === 'string' ? node['id'] : ''
     let poller = this.#pollers.get(id)
     if (poller === undefined) this.#pollers.set(id, (poller = {}))
     const versions = told.split('+')
-    for (const [i, name] of names.entries()) {
-      const published = this.#sets.get(name)
-      if (published === undefined) continue
-      this.#book.subscribe(poller, id, nodeVersion(node), name)
-      this.#book.sent(poller, name, published.seq)
-      if (versions[i] === published.version) this.#book.acked(poller, name, published.seq)
+    for (const [i, { set, seq, version }] of found.entries()) {
+      this.#book.subscribe(poller, id, nodeVersion(node), set.cluster)
+      this.#book.sent(poller, set.cluster, seq)
+      if (versions[i] === version) this.#book.acked(poller, set.cluster, seq)
     }
   }
 }

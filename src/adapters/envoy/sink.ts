@@ -26,12 +26,21 @@ export interface NodeLoad {
   /** Another one: counts begin anew. */
   readonly incarnation: string
   readonly connected: boolean
-  /** Monotonic: the earliest moment the last report can be from; undefined: no report yet. */
-  readonly sampledAt: number | undefined
+  /** Whether a report came in lately. */
+  readonly reports: boolean
   /** Monotonic: since when it is connected, or gone. */
   readonly since: number
   /** Undefined: the report does not list the cluster. */
-  of(service: string, member: string): { active: number; arrivals: number } | undefined
+  of(service: string, member: string): LoadCount | undefined
+}
+
+/** What one proxy reports of one endpoint. */
+export interface LoadCount {
+  readonly active: number
+  /** Requests issued since the stream began. */
+  readonly arrivals: number
+  /** Monotonic: the earliest moment the numbers can be from. */
+  readonly sampledAt: number
 }
 
 /** Load reports (LRS): counts that the proxies push. */

@@ -1,0 +1,217 @@
+import type { Server } from '@grpc/grpc-js'
+import { createHash } from 'node:crypto'
+import { systemClock } from '../../../provider/clock.js'
+import { DrainableError } from '../../../provider/error.js'
+import { AssignmentProblem, type Assignment } from '../assignment.js'
+import { adoptInBackground } from '../background-adoption.js'
+import { JsonAssignment, type JsonObject } from '../codec-json.js'
+import { ReceiptBook, type NodeReceipt } from '../receipts.js'
+import type { ServedEndpoints } from '../rest-endpoints.js'
+import { ServedSets } from '../served-sets.js'
+import { checkSets } from '../sets.js'
+import type { Published, SinkHost } from '../sink.js'
+import { LoadBook } from './load-book.js'
+import { bind, createServer, type ByteStream, type ServerTls } from './server.js'
+import { WireAssignment } from './wire-assignment.js'
+import { decodeLoads, decodeNode, encodeLoads, type XdsResource } from './xds-codec.js'
+import { XdsStream } from './xds-stream.js'
+
+/** Checked options. */
+export interface GrpcSettings {
+  readonly host: string
+  readonly port: number
+  readonly tls: ServerTls | undefined
+  /** Undefined: adopt. */
+  readonly initial: readonly unknown[] | undefined
+  readonly interval: number
+  readonly resources: readonly { type: string; name: string; value: Uint8Array }[]
+}
+
+const SEND_ALL = 'envoy.lrs.supports_send_all_clusters'
+
+/** Serves endpoint sets over gRPC, keeps the receipts, and takes load reports. */
+export class GrpcEndpoints implements ServedEndpoints {
+  readonly kind = 'grpc'
+  readonly instance: string
+  readonly lateBound = 0
+  readonly loads: LoadBook
+  readonly #settings: GrpcSettings
+  readonly #sets: ServedSets<WireAssignment>
+  readonly #book = new ReceiptBook(() => systemClock.now())
+  readonly #streams = new Set<XdsStream>()
+  readonly #others: readonly XdsResource[]
+  readonly #closing = new AbortController()
+  #server: Server | undefined
+  #port: number | undefined
+  #opening: Promise<void> | undefined
+
+  constructor(settings: GrpcSettings) {
+    this.#settings = settings
+    this.instance = `grpc:${settings.host}:${settings.port}`
+    this.loads = new LoadBook(() => systemClock.now(), settings.interval)
+    this.#sets = new ServedSets((resources) =>
+      toSets(resources, 'adopted from the proxies', 'REJECTED'),
+    )
+    this.#sets.listen((cluster) => {
+      for (const stream of this.#streams) stream.push(cluster)
+    })
+    this.#others = settings.resources.map((resource) => ({
+      ...resource,
+      version: createHash('sha256').update(resource.value).digest('hex').slice(0, 16),
+    }))
+    if (settings.initial === undefined) return
+    // Wrong sets are told by the factory; what is costly of it waits for open().
+    checkInitial(settings.initial)
+  }
+
+  get address(): { host: string; port: number } | undefined {
+    return this.#port === undefined ? undefined : { host: this.#settings.host, port: this.#port }
+  }
+
+  open(host: SinkHost): Promise<void> {
+    this.#opening ??= this.#open(host)
+    return this.#opening
+  }
+
+  async load(host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>> {
+    await this.open(host)
+    await this.#sets.adopt(host, signal)
+    return this.#sets.all()
+  }
+
+  async publish(set: Assignment): Promise<Published> {
+    if (set instanceof WireAssignment) return this.#sets.put(set)
+    if (set instanceof JsonAssignment) return this.#sets.put(await WireAssignment.fromJson(set))
+    throw new DrainableError('INVALID_OPTIONS', 'grpcEndpoints takes sets in JSON or protobuf only')
+  }
+
+  async set(sets: readonly unknown[]): Promise<void> {
+    const parsed = await toSets(sets, 'grpcEndpoints set()', 'INVALID_OPTIONS')
+    for (const set of parsed) this.#sets.put(set)
+  }
+
+  receipts(cluster: string): readonly NodeReceipt[] {
+    return this.#book.of(cluster)
+  }
+
+  nodes(): ReadonlySet<string> {
+    return this.#book.nodes()
+  }
+
+  drop(node: string): void {
+    this.#book.drop(node)
+  }
+
+  listen(fn: () => void): () => void {
+    return this.#book.listen(fn)
+  }
+
+  close(): Promise<void> {
+    this.#closing.abort()
+    this.loads.close()
+    this.#server?.forceShutdown()
+    this.#server = undefined
+    this.#port = undefined
+    return Promise.resolve()
+  }
+
+  async #open(host: SinkHost): Promise<void> {
+    const { initial, tls } = this.#settings
+    if (initial !== undefined) await this.set(initial)
+    const server = createServer({
+      sotw: (stream) => this.#serve(stream, false),
+      delta: (stream) => this.#serve(stream, true),
+      loads: (stream) => this.#takeLoads(stream),
+    })
+    this.#port = await bind(server, this.#settings.host, this.#settings.port, tls)
+    this.#server = server
+    if (this.#closing.signal.aborted) await this.close()
+    void adoptInBackground(this.#sets, host, this.#closing.signal)
+  }
+
+  #serve(stream: ByteStream, delta: boolean): void {
+    const source = {
+      book: this.#book,
+      endpoints: (cluster: string) => this.#sets.get(cluster),
+      others: (type: string) => this.#others.filter((other) => other.type === type),
+    }
+    const served = new XdsStream(stream, delta, source, () => this.#streams.delete(served))
+    this.#streams.add(served)
+  }
+
+  #takeLoads(stream: ByteStream): void {
+    const key = {}
+    let known = false
+    const end = (): void => this.loads.end(key)
+    stream.on('data', (bytes: Buffer) => {
+      const { node, report } = decodeLoads(bytes)
+      if (known) {
+        this.loads.report(key, report)
+        return
+      }
+      known = true
+      const { id, version, features } = decodeNode(node)
+      this.loads.begin(key, id, version, (interval) => {
+        const clusters = features.includes(SEND_ALL) ? undefined : [...this.#sets.all().keys()]
+        stream.write(Buffer.from(encodeLoads(interval, clusters)))
+      })
+    })
+    stream.on('end', () => {
+      stream.end()
+      end()
+    })
+    stream.on('error', end)
+    stream.on('cancelled', end)
+    stream.on('close', end)
+  }
+}
+
+function checkInitial(initial: readonly unknown[]): void {
+  refusing('grpcEndpoints() initial', 'INVALID_OPTIONS', () => checkSets(initial.map(parse)))
+}
+
+function parse(value: unknown, i: number): JsonAssignment | WireAssignment {
+  return value instanceof Uint8Array
+    ? WireAssignment.parse(value, `[${i}]`)
+    : JsonAssignment.parse(value, `[${i}]`)
+}
+
+async function toSets(
+  values: readonly unknown[] | readonly JsonObject[],
+  subject: string,
+  code: 'INVALID_OPTIONS' | 'REJECTED',
+): Promise<WireAssignment[]> {
+  const parsed = refusing(subject, code, () => {
+    const sets = values.map(parse)
+    checkSets(sets)
+    return sets
+  })
+  const sets: WireAssignment[] = []
+  for (const [i, set] of parsed.entries()) {
+    sets.push(set instanceof WireAssignment ? set : await converted(set, `[${i}]`, subject, code))
+  }
+  return sets
+}
+
+async function converted(
+  set: JsonAssignment,
+  at: string,
+  subject: string,
+  code: 'INVALID_OPTIONS' | 'REJECTED',
+): Promise<WireAssignment> {
+  try {
+    return await WireAssignment.fromJson(set, at)
+  } catch (problem) {
+    if (!(problem instanceof AssignmentProblem)) throw problem
+    throw new DrainableError(code, `${subject}: ${problem.toString()}`)
+  }
+}
+
+function refusing<T>(subject: string, code: 'INVALID_OPTIONS' | 'REJECTED', fn: () => T): T {
+  try {
+    return fn()
+  } catch (problem) {
+    if (!(problem instanceof AssignmentProblem)) throw problem
+    throw new DrainableError(code, `${subject}: ${problem.toString()}`)
+  }
+}

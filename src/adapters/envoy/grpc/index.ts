@@ -1,0 +1,126 @@
+/**
+ * Endpoint sets over gRPC: ADS and EDS, state of the world and delta, and load reports, on one port.
+ * It needs `@grpc/grpc-js`, which is an optional peer of this package.
+ *
+ * @example
+ * ```ts
+ * import { drain } from 'drainable'
+ * import { envoy } from 'drainable/envoy'
+ * import { grpcEndpoints } from 'drainable/envoy/grpc'
+ *
+ * declare const sets: readonly unknown[] // full ClusterLoadAssignments, JSON or protobuf
+ * await using lb = envoy({ endpoints: grpcEndpoints({ port: 18000, initial: sets }), expect: 2 })
+ * await drain(lb, { pool: 'web', member: '10.0.0.1:8080' }, { timeout: '2m' })
+ * ```
+ *
+ * @packageDocumentation
+ */
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { parseDuration, type Duration } from '../../../provider/duration.js'
+import { DrainableError } from '../../../provider/error.js'
+import { parseOptions } from '../../../provider/options.js'
+import type { ServedEndpoints } from '../rest-endpoints.js'
+import { GrpcEndpoints } from './grpc-endpoints.js'
+
+/** TLS of the server: PEM texts, or paths of PEM files. */
+export interface GrpcTls {
+  readonly cert: string
+  readonly key: string
+  /** Authority of the clients' certificates: with it a client without one is refused. */
+  readonly clientCa?: string
+}
+
+/** A resource of another type, served on ADS streams as it is. */
+export interface StaticResource {
+  /** Such as `type.googleapis.com/envoy.config.cluster.v3.Cluster`. */
+  readonly type: string
+  readonly name: string
+  /** The message in protobuf. */
+  readonly value: Uint8Array
+}
+
+/** Options of {@link grpcEndpoints}. */
+export interface GrpcEndpointsOptions {
+  /** Port to listen on; 0 takes a free one. */
+  readonly port: number
+  /** Address to listen on. @default '127.0.0.1' */
+  readonly host?: string
+  /** @default plain text (h2c) */
+  readonly tls?: GrpcTls
+  /**
+   * The full endpoint sets: `ClusterLoadAssignment`s in EDS JSON, or as the bytes of the protobuf
+   * message, which are kept as they are but for what is changed. Or `adopt` them from the proxies'
+   * admin API before anything is served: right after a restart of this process, when the proxies
+   * still hold them. A fresh fleet has nothing to adopt. @default 'adopt'
+   */
+  readonly initial?: 'adopt' | readonly unknown[]
+  /** Pause between two load reports while somebody looks, at least 100 ms. @default 250 ms */
+  readonly loadInterval?: Duration
+  /** Resources of other types for clients that take everything from one ADS stream. @default none */
+  readonly resources?: readonly StaticResource[]
+}
+
+const schema = z.strictObject({
+  port: z.number().int().min(0).max(65_535),
+  host: z.string().min(1).exactOptional(),
+  tls: z
+    .strictObject({
+      cert: z.string().min(1),
+      key: z.string().min(1),
+      clientCa: z.string().min(1).exactOptional(),
+    })
+    .exactOptional(),
+  initial: z.union([z.literal('adopt'), z.array(z.unknown())]).exactOptional(),
+  loadInterval: z.custom<Duration>((value) => value !== undefined).exactOptional(),
+  resources: z
+    .array(
+      z.strictObject({
+        type: z.string().min(1),
+        name: z.string().min(1),
+        value: z.instanceof(Uint8Array),
+      }),
+    )
+    .exactOptional(),
+})
+
+/**
+ * An xDS server for endpoint sets: the sink for controllers that run on, and for fleets. Every proxy
+ * says itself whether it took a set, and what it is busy with.
+ *
+ * @throws `INVALID_OPTIONS`
+ */
+export function grpcEndpoints(options: GrpcEndpointsOptions): ServedEndpoints {
+  const { tls, initial, loadInterval, ...rest } = parseOptions(schema, options, 'grpcEndpoints()')
+  return new GrpcEndpoints({
+    host: rest.host ?? '127.0.0.1',
+    port: rest.port,
+    tls:
+      tls === undefined
+        ? undefined
+        : {
+            cert: pem(tls.cert, 'tls.cert'),
+            key: pem(tls.key, 'tls.key'),
+            clientCa: tls.clientCa === undefined ? undefined : pem(tls.clientCa, 'tls.clientCa'),
+          },
+    initial: initial === 'adopt' ? undefined : initial,
+    interval:
+      loadInterval === undefined ? 250 : parseDuration(loadInterval, 'loadInterval', { min: 100 }),
+    resources: rest.resources ?? [],
+  })
+}
+
+function pem(value: string, field: string): string {
+  if (value.includes('-----BEGIN')) return value
+  try {
+    return readFileSync(value, 'utf8')
+  } catch (cause) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `grpcEndpoints(): ${field}: expected PEM text or the path of a readable PEM file, could not read '${value}'`,
+      { cause },
+    )
+  }
+}
+
+export type { ServedEndpoints } from '../rest-endpoints.js'

@@ -1,0 +1,208 @@
+import type { EnvoyVersion } from '../codec-admin.js'
+import type { LoadCount, LoadReports, NodeLoad } from '../sink.js'
+import type { LoadStatsRequest } from './gen/envoy/service/load_stats/v3/lrs_pb.js'
+import { addressOf } from './wire-assignment.js'
+
+/** While nobody looks. */
+const IDLE_INTERVAL = 60_000
+/** Somebody looks as long as he looked within this time. */
+const DEMAND = 10_000
+/** A report is 61 KB, so a fleet is asked less often. */
+const PER_NODE = 10
+
+interface ClusterCounts {
+  service: string
+  /** The earliest moment the last report can be from. */
+  sampledAt: number
+  readonly members: Map<string, { active: number; arrivals: number }>
+}
+
+interface LoadStream {
+  readonly node: string
+  readonly version: EnvoyVersion | undefined
+  readonly incarnation: string
+  readonly ask: (interval: number) => void
+  readonly clusters: Map<string, ClusterCounts>
+  /** The earliest moment the last report can be from; before the first: when reports were asked for. */
+  bound: number
+  /** The last change of the interval. */
+  asked: { readonly at: number; readonly before: number }
+  lastReport: number | undefined
+  connected: boolean
+  since: number
+}
+
+/**
+ * Load reports of a fleet.
+ *
+ * A host that a report leaves out is idle, a cluster that it leaves out is unknown. Reports carry no
+ * time, but each says how long it covers: the first begins when we ask, so the n-th is from no
+ * earlier than that moment plus all they covered since, however late it comes in.
+ */
+export class LoadBook implements LoadReports {
+  readonly #now: () => number
+  readonly #interval: number
+  readonly #streams = new Map<object, LoadStream>()
+  readonly #listeners = new Set<() => void>()
+  #demandedAt = -Infinity
+  #asked = IDLE_INTERVAL
+  #calm: NodeJS.Timeout | undefined
+  #count = 0
+
+  constructor(now: () => number, interval: number) {
+    this.#now = now
+    this.#interval = interval
+  }
+
+  demand(): void {
+    this.#demandedAt = this.#now()
+    const live = [...this.#streams.values()].filter(({ connected }) => connected)
+    const interval = Math.max(this.#interval, live.length * PER_NODE)
+    if (this.#asked !== interval) {
+      const [now, before] = [this.#demandedAt, this.#asked]
+      this.#asked = interval
+      for (const stream of live) askAgain(stream, interval, now, before)
+    }
+    this.#calm ??= setInterval(() => this.#calmDown(), DEMAND / 2).unref()
+  }
+
+  nodes(): readonly NodeLoad[] {
+    return [...this.#streams.values()].map((stream) => this.#toLoad(stream))
+  }
+
+  listen(fn: () => void): () => void {
+    this.#listeners.add(fn)
+    return () => this.#listeners.delete(fn)
+  }
+
+  drop(node: string): void {
+    for (const [key, stream] of this.#streams) {
+      if (stream.node === node && !stream.connected) this.#streams.delete(key)
+    }
+  }
+
+  /** A stream has said who it is. */
+  begin(
+    key: object,
+    node: string,
+    version: EnvoyVersion | undefined,
+    ask: (interval: number) => void,
+  ): void {
+    // The next stream of a node takes the place of the one it lost.
+    for (const [old, stream] of this.#streams) {
+      if (stream.node === node && !stream.connected) {
+        this.#streams.delete(old)
+        break
+      }
+    }
+    const now = this.#now()
+    this.#streams.set(key, {
+      node,
+      version,
+      incarnation: `load stream ${++this.#count}`,
+      ask,
+      clusters: new Map(),
+      bound: now,
+      asked: { at: now, before: 0 },
+      lastReport: undefined,
+      connected: true,
+      since: now,
+    })
+    ask(this.#asked)
+  }
+
+  report(key: object, { clusterStats }: LoadStatsRequest): void {
+    const stream = this.#streams.get(key)
+    if (stream === undefined) return
+    const now = this.#now()
+    stream.lastReport = now
+    const known = clusterStats.filter(({ clusterName }) => stream.clusters.has(clusterName))
+    const covered = (known.length > 0 ? known : clusterStats).map(msOf)
+    stream.bound = Math.min(now, boundOf(stream, Math.max(0, ...covered)))
+    for (const stats of clusterStats) {
+      const counts = stream.clusters.get(stats.clusterName) ?? {
+        service: stats.clusterName,
+        sampledAt: stream.bound,
+        members: new Map<string, { active: number; arrivals: number }>(),
+      }
+      stream.clusters.set(stats.clusterName, counts)
+      if (stats.clusterServiceName !== '') counts.service = stats.clusterServiceName
+      counts.sampledAt = stream.bound
+      for (const count of counts.members.values()) count.active = 0
+      for (const locality of stats.upstreamLocalityStats) {
+        for (const endpoint of locality.upstreamEndpointStats) {
+          const { member } = addressOf(endpoint.address)
+          if (member === undefined) continue
+          const count = counts.members.get(member) ?? { active: 0, arrivals: 0 }
+          count.active += Number(endpoint.totalRequestsInProgress)
+          count.arrivals += Number(endpoint.totalIssuedRequests)
+          counts.members.set(member, count)
+        }
+      }
+    }
+    for (const fn of [...this.#listeners]) fn()
+  }
+
+  end(key: object): void {
+    const stream = this.#streams.get(key)
+    if (stream === undefined) return
+    stream.connected = false
+    stream.since = this.#now()
+    for (const fn of [...this.#listeners]) fn()
+  }
+
+  close(): void {
+    clearInterval(this.#calm)
+    this.#calm = undefined
+  }
+
+  #calmDown(): void {
+    if (this.#now() - this.#demandedAt < DEMAND) return
+    this.close()
+    const before = this.#asked
+    this.#asked = IDLE_INTERVAL
+    for (const stream of this.#streams.values()) {
+      if (stream.connected) askAgain(stream, IDLE_INTERVAL, this.#now(), before)
+    }
+  }
+
+  #toLoad(stream: LoadStream): NodeLoad {
+    const patience = Math.max(3_000, 4 * this.#asked)
+    return {
+      node: stream.node,
+      version: stream.version,
+      incarnation: stream.incarnation,
+      connected: stream.connected,
+      reports: stream.lastReport !== undefined && this.#now() - stream.lastReport < patience,
+      since: stream.since,
+      of: (service, member) => sumOf(stream, service, member),
+    }
+  }
+}
+
+function askAgain(stream: LoadStream, interval: number, at: number, before: number): void {
+  stream.asked = { at, before }
+  stream.ask(interval)
+}
+
+/** Milliseconds that a report covers. */
+function msOf({ loadReportInterval: covered }: LoadStatsRequest['clusterStats'][number]): number {
+  return covered === undefined ? 0 : Number(covered.seconds) * 1_000 + covered.nanos / 1e6
+}
+
+/** A report that covers far less than the interval before the last one was asked for, was made after asking. */
+function boundOf({ bound, asked }: LoadStream, covered: number): number {
+  const after = covered < asked.before / 2 ? asked.at + covered : -Infinity
+  return Math.max(bound + covered, after)
+}
+
+function sumOf(stream: LoadStream, service: string, member: string): LoadCount | undefined {
+  const clusters = [...stream.clusters.values()].filter((counts) => counts.service === service)
+  if (clusters.length === 0) return undefined
+  const counts = clusters.flatMap(({ members }) => members.get(member) ?? [])
+  return {
+    active: counts.reduce((sum, count) => sum + count.active, 0),
+    arrivals: counts.reduce((sum, count) => sum + count.arrivals, 0),
+    sampledAt: Math.min(...clusters.map(({ sampledAt }) => sampledAt)),
+  }
+}

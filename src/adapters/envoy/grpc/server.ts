@@ -1,0 +1,109 @@
+import {
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServiceDefinition,
+} from '@grpc/grpc-js'
+import { DrainableError } from '../../../provider/error.js'
+
+/** One stream of one client, in bytes. */
+export type ByteStream = ServerDuplexStream<Buffer, Buffer>
+
+/** PEM text. */
+export interface ServerTls {
+  readonly cert: string
+  readonly key: string
+  readonly clientCa: string | undefined
+}
+
+/** What the streams are answered by. */
+export interface Handlers {
+  readonly sotw: (stream: ByteStream) => void
+  readonly delta: (stream: ByteStream) => void
+  readonly loads: (stream: ByteStream) => void
+}
+
+const ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService'
+const EDS = '/envoy.service.endpoint.v3.EndpointDiscoveryService'
+const LRS = '/envoy.service.load_stats.v3.LoadReportingService'
+
+/**
+ * The gRPC server: ADS, EDS and LRS on one port. Messages are handed on as bytes.
+ *
+ * A proxy that is frozen, or cut off without a word, is found by pings and its streams end.
+ */
+export function createServer(handlers: Handlers): Server {
+  const server = new Server({
+    'grpc.max_receive_message_length': 16 * 1024 * 1024,
+    'grpc.max_send_message_length': -1,
+    'grpc.keepalive_time_ms': 10_000,
+    'grpc.keepalive_timeout_ms': 5_000,
+    'grpc.max_concurrent_streams': 10_000,
+  })
+  const sotw = { onStream: handlers.sotw }
+  const delta = { onStream: handlers.delta }
+  const services = [
+    { path: ADS, methods: { StreamAggregatedResources: sotw, DeltaAggregatedResources: delta } },
+    { path: EDS, methods: { StreamEndpoints: sotw, DeltaEndpoints: delta } },
+    { path: LRS, methods: { StreamLoadStats: { onStream: handlers.loads } } },
+  ]
+  for (const { path, methods } of services) {
+    const entries = Object.entries(methods)
+    const definition: ServiceDefinition = Object.fromEntries(
+      entries.map(([name]) => [name, bidi(`${path}/${name}`)]),
+    )
+    server.addService(
+      definition,
+      Object.fromEntries(entries.map(([name, { onStream }]) => [name, onStream])),
+    )
+  }
+  return server
+}
+
+/** @throws `INVALID_OPTIONS` where the address cannot be had */
+export function bind(
+  server: Server,
+  host: string,
+  port: number,
+  tls: ServerTls | undefined,
+): Promise<number> {
+  const name = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host
+  return new Promise((resolve, reject) => {
+    const fail = (cause: unknown): void =>
+      reject(
+        new DrainableError(
+          'INVALID_OPTIONS',
+          `grpcEndpoints(): cannot listen on ${name}:${port}: ${cause instanceof Error ? cause.message : String(cause)}`,
+          { cause },
+        ),
+      )
+    try {
+      server.bindAsync(`${name}:${port}`, credentials(tls), (error, bound) => {
+        if (error === null) resolve(bound)
+        else fail(error)
+      })
+    } catch (cause) {
+      fail(cause)
+    }
+  })
+}
+
+function credentials(tls: ServerTls | undefined): ServerCredentials {
+  if (tls === undefined) return ServerCredentials.createInsecure()
+  const pair = { cert_chain: Buffer.from(tls.cert), private_key: Buffer.from(tls.key) }
+  const ca = tls.clientCa === undefined ? null : Buffer.from(tls.clientCa)
+  return ServerCredentials.createSsl(ca, [pair], ca !== null)
+}
+
+function bidi(path: string): ServiceDefinition[string] {
+  const same = (value: Buffer): Buffer => value
+  return {
+    path,
+    requestStream: true,
+    responseStream: true,
+    requestSerialize: same,
+    requestDeserialize: same,
+    responseSerialize: same,
+    responseDeserialize: same,
+  }
+}

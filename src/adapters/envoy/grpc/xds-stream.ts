@@ -1,0 +1,201 @@
+import { createHash } from 'node:crypto'
+import { CLA_TYPE } from '../codec-json.js'
+import type { ReceiptBook } from '../receipts.js'
+import type { Published } from '../sink.js'
+import type { ByteStream } from './server.js'
+import type { WireAssignment } from './wire-assignment.js'
+import {
+  decodeDelta,
+  decodeNode,
+  decodeSotw,
+  encodeDelta,
+  encodeSotw,
+  type NodeIdentity,
+  type XdsRequest,
+  type XdsResource,
+} from './xds-codec.js'
+
+/** What streams are served from. */
+export interface XdsSource {
+  readonly book: ReceiptBook
+  endpoints(cluster: string): (Published & { readonly set: WireAssignment }) | undefined
+  /** Resources of other types, as they were given. */
+  others(type: string): readonly XdsResource[]
+}
+
+/** How a response that went out is answered for. */
+interface Sent {
+  readonly type: string
+  /** Publications in it, by cluster. */
+  readonly seqs: ReadonlyMap<string, number>
+}
+
+/** One subscription to one type of resource on one stream. */
+interface Subscription {
+  readonly names: Set<string>
+  last: string
+}
+
+/**
+ * One stream of one proxy: state of the world or delta, EDS alone or ADS.
+ *
+ * A response carries only what changed: an endpoint set that is not in it stays as it is, in both
+ * protocols. The answer names the response by its nonce; an answer to an older one still says what
+ * was taken then.
+ */
+export class XdsStream {
+  readonly #stream: ByteStream
+  readonly #delta: boolean
+  readonly #source: XdsSource
+  readonly #sent = new Map<string, Sent>()
+  readonly #subscriptions = new Map<string, Subscription>()
+  #node: NodeIdentity | undefined
+  #nonces = 0
+  #over = false
+
+  constructor(stream: ByteStream, delta: boolean, source: XdsSource, onEnd: () => void) {
+    this.#stream = stream
+    this.#delta = delta
+    this.#source = source
+    const end = (): void => {
+      if (this.#over) return
+      this.#over = true
+      source.book.gone(this)
+      onEnd()
+    }
+    stream.on('data', (bytes: Buffer) => this.#onRequest(bytes))
+    stream.on('end', () => {
+      stream.end()
+      end()
+    })
+    stream.on('error', end)
+    stream.on('cancelled', end)
+    stream.on('close', end)
+  }
+
+  /** A set has a new publication. */
+  push(cluster: string): void {
+    if (this.#subscriptions.get(CLA_TYPE)?.names.has(cluster) === true) {
+      this.#send(CLA_TYPE, [cluster])
+    }
+  }
+
+  close(): void {
+    this.#stream.end()
+  }
+
+  #onRequest(bytes: Buffer): void {
+    let request: XdsRequest
+    try {
+      request = this.#delta ? decodeDelta(bytes) : decodeSotw(bytes)
+      this.#node ??= decodeNode(request.node)
+    } catch (cause) {
+      this.#stream.emit('error', {
+        code: 3,
+        details: cause instanceof Error ? cause.message : 'unreadable request',
+      })
+      return
+    }
+    this.#receive(request)
+    if (this.#delta) this.#onDelta(request)
+    else this.#onSotw(request)
+  }
+
+  /** Takes the answer to an earlier response. */
+  #receive({ nonce, error }: XdsRequest): void {
+    const sent = this.#sent.get(nonce)
+    if (sent === undefined) return
+    this.#sent.delete(nonce)
+    for (const [cluster, seq] of sent.seqs) {
+      if (error === undefined) this.#source.book.acked(this, cluster, seq)
+      else this.#source.book.nacked(this, cluster, seq, error)
+    }
+  }
+
+  #onSotw({ type, nonce, names }: XdsRequest): void {
+    const known = this.#subscriptions.get(type)
+    // An answer to an older response does not know what was asked for since.
+    if (known !== undefined && nonce !== known.last) return
+    const subscription = known ?? { names: new Set<string>(), last: '' }
+    this.#subscriptions.set(type, subscription)
+    const added = names.filter((name) => !subscription.names.has(name))
+    for (const name of [...subscription.names]) {
+      if (!names.includes(name)) this.#drop(type, subscription, name)
+    }
+    this.#add(type, subscription, added)
+    if (type === CLA_TYPE) {
+      if (added.length > 0) this.#send(type, added)
+    } else if (known === undefined || added.length > 0) this.#send(type, names)
+  }
+
+  #onDelta({ type, subscribe, unsubscribe, initial }: XdsRequest): void {
+    const known = this.#subscriptions.get(type)
+    const subscription = known ?? { names: new Set<string>(), last: '' }
+    this.#subscriptions.set(type, subscription)
+    for (const name of unsubscribe) this.#drop(type, subscription, name)
+    const names = new Set([...subscribe, ...Object.keys(initial)])
+    this.#add(type, subscription, [...names])
+    const missing = [...names].filter((name) => !this.#hasAlready(type, name, initial[name]))
+    if (missing.length > 0 || (known === undefined && type !== CLA_TYPE)) this.#send(type, missing)
+  }
+
+  /** After a reconnect a proxy says what it holds: the same version is its receipt. */
+  #hasAlready(type: string, name: string, version: string | undefined): boolean {
+    const published = type === CLA_TYPE ? this.#source.endpoints(name) : undefined
+    if (published === undefined || version !== published.version) return false
+    this.#source.book.sent(this, name, published.seq)
+    this.#source.book.acked(this, name, published.seq)
+    return true
+  }
+
+  #add(type: string, subscription: Subscription, names: readonly string[]): void {
+    for (const name of names) {
+      subscription.names.add(name)
+      if (type !== CLA_TYPE || this.#node === undefined) continue
+      this.#source.book.subscribe(this, this.#node.id, this.#node.version, name)
+    }
+  }
+
+  #drop(type: string, subscription: Subscription, name: string): void {
+    subscription.names.delete(name)
+    if (type === CLA_TYPE) this.#source.book.unsubscribe(this, name)
+  }
+
+  #send(type: string, names: readonly string[]): void {
+    if (this.#over) return
+    const seqs = new Map<string, number>()
+    const resources = type === CLA_TYPE ? this.#endpoints(names, seqs) : this.#others(type, names)
+    if (resources.length === 0) return
+    const nonce = String(++this.#nonces)
+    const version = versionOf(resources)
+    this.#sent.set(nonce, { type, seqs })
+    const subscription = this.#subscriptions.get(type)
+    if (subscription !== undefined) subscription.last = nonce
+    for (const [cluster, seq] of seqs) this.#source.book.sent(this, cluster, seq)
+    const encode = this.#delta ? encodeDelta : encodeSotw
+    this.#stream.write(Buffer.from(encode(type, version, nonce, resources)))
+  }
+
+  #endpoints(names: readonly string[], seqs: Map<string, number>): XdsResource[] {
+    return names.flatMap((name) => {
+      const published = this.#source.endpoints(name)
+      if (published === undefined) return []
+      seqs.set(name, published.seq)
+      const { version, set } = published
+      return [{ type: CLA_TYPE, name, version, value: set.toBytes() }]
+    })
+  }
+
+  #others(type: string, names: readonly string[]): readonly XdsResource[] {
+    const all = this.#source.others(type)
+    const wild = names.length === 0 || names.includes('*')
+    return wild ? all : all.filter(({ name }) => names.includes(name))
+  }
+}
+
+function versionOf(resources: readonly XdsResource[]): string {
+  const [first] = resources
+  if (resources.length === 1 && first !== undefined) return first.version
+  const all = resources.map(({ name, version }) => `${name}=${version}`).join('\n')
+  return createHash('sha256').update(all).digest('hex').slice(0, 16)
+}
