@@ -30,7 +30,7 @@ export function nextPause(input: CadenceInput): number {
   if (input.failures > 0) return clamp(100 * 2 ** (input.failures - 1), floor)
   const wished = clamp(Math.max(byWork(input.work), input.unchangedFor / 50), floor)
   if (input.due === null) return wished
-  return Math.max(floor, Math.min(wished, Math.max(0, input.due)))
+  return Math.max(floor, Math.min(wished, Math.max(1, input.due)))
 }
 
 function clamp(ms: number, floor: number): number {

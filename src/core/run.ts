@@ -64,6 +64,7 @@ export class DrainRun {
   #cancelDeadline: (() => void) | undefined
   #over = false
   #released = false
+  #halted = false
   /** Members whose first hold has just been confirmed: the pool is looked at once more. */
   readonly #justHeld = new Set<string>()
 
@@ -122,6 +123,13 @@ export class DrainRun {
         : { type: 'end' as const, outcome, error }
     for (const key of this.#states.keys()) this.#feed(key, input)
     this.#conclude()
+  }
+
+  /** Stops looking, for an undo: what is found from now on is no news. */
+  halt(): void {
+    this.#halted = true
+    this.#cancelDeadline?.()
+    this.#seat?.leave()
   }
 
   /** Stops looking and keeping the drain up; nothing is changed. */
@@ -196,7 +204,7 @@ export class DrainRun {
 
   /** Takes a look in, for every member; what it makes necessary goes out in one call. */
   #see(look: Look): void {
-    if (this.#released) return
+    if (this.#released || this.#halted) return
     this.#failures = look.error === undefined ? 0 : this.#failures + 1
     if (look.snapshot !== undefined) this.#snapshot = look.snapshot
     const changes: { key: string; change: Change }[] = []
@@ -372,16 +380,22 @@ export class DrainRun {
   }
 
   /** Writes the ticket, sends the changes, writes the ticket again. */
-  async #apply(changes: readonly { key: string; change: Change }[]): Promise<void> {
+  async #apply(wished: readonly { key: string; change: Change }[]): Promise<void> {
     const { ledger, lane, provider } = this.#options
     const { signal } = this.#stop
-    for (const { key, change } of changes) ledger?.intend(key, change)
+    for (const { key, change } of wished) ledger?.intend(key, change)
     try {
       await ledger?.save(this.#states)
     } catch (cause) {
-      if (!this.#unsaved(changes, cause)) return
+      if (!this.#unsaved(wished, cause)) return
     }
     if (signal.aborted) return
+    // A store may be slow: what was given up in the meantime must not be sent any more.
+    const changes = wished.filter(({ key, change }) => {
+      const pending = this.#states.get(key)?.pending
+      return pending?.state === 'sent' && pending.change === change
+    })
+    if (changes.length === 0) return
     let results: readonly ChangeResult[]
     try {
       results = await lane.apply(

@@ -178,9 +178,11 @@ export class Session implements HandleBody {
     if (this.#run === undefined) return this.report()
     await this.#run.settle(SETTLE_LIMIT) // a hold under way is ours to undo once its answer is there
     const ticket = await this.ticket()
+    this.#run.halt()
+    const before = this.#run.report()
+    const report = await restoreMembers(this.#lane, ticket, before, this.#stop.signal)
     this.#run.end('aborted')
     this.#run.release()
-    const report = await restoreMembers(this.#lane, ticket, this.#run.report(), this.#stop.signal)
     const store = this.#resolved.tickets
     if (store !== undefined && report.members.every((member) => member.error === undefined)) {
       await dropTicket(store, ticket.id)

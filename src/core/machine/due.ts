@@ -25,12 +25,12 @@ export function dueIn(state: DrainState, policy: MachinePolicy, now: number): nu
 function quietAt(state: DrainState, policy: MachinePolicy, now: number): number | null {
   const rule = idleRule(state, policy)
   if (rule === null || state.phase === 'idle') return null
-  let latest = now
+  let latest: number | null = null
   for (const track of Object.values(state.scopes)) {
     const verdict = judgeScope(track, rule, now)
     if (verdict.idle) continue
     if (verdict.lacks !== 'quiet' && verdict.lacks !== 'second-sample') return null
-    latest = Math.max(latest, now + verdict.wait)
+    latest = Math.max(latest ?? now, now + verdict.wait)
   }
   return latest
 }

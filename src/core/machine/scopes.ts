@@ -40,7 +40,8 @@ export function trackScopes(
     const replaced =
       known !== null && scope.state === 'read' && known.incarnation !== scope.incarnation
     const work = known === null ? 0 : known.active + known.queued
-    if (work > 0 && (scope.state === 'ended' || replaced)) {
+    const moved = replaced && listed.some((other) => other.incarnation === known.incarnation)
+    if (work > 0 && (scope.state === 'ended' || (replaced && !moved))) {
       lost.push({ scope: scope.scope, active: work })
     }
     scopes[scope.scope] = advance(replaced ? undefined : before, scope, state.effectiveSince, at)
