@@ -16,25 +16,26 @@ export interface Entry {
   readonly kilobytes: number
 }
 
-const http = ['eventemitter3', 'p-retry', 'undici', 'zod']
+const core = ['eventemitter3', 'zod']
+const http = [...core, 'undici']
 
 export const entries: readonly Entry[] = [
-  entry('', 'src/index.ts', ['eventemitter3', 'zod'], 330),
-  entry('provider', 'src/provider/index.ts', ['zod'], 30),
-  entry('machine', 'src/machine.ts', ['zod'], 120),
-  entry('endpoints', 'src/endpoints/index.ts', ['zod'], 130),
-  entry('haproxy-runtime', 'src/adapters/haproxy-runtime/index.ts', ['eventemitter3', 'zod'], 220),
-  entry('haproxy-dataplane', 'src/adapters/haproxy-dataplane/index.ts', http, 220),
-  entry('f5-bigip', 'src/adapters/f5-bigip/index.ts', http, 220),
-  entry('citrix-adc', 'src/adapters/citrix-adc/index.ts', http, 220),
-  entry('envoy', 'src/adapters/envoy/index.ts', http, 220),
-  entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js', 'zod'], 600),
-  entry('testing', 'src/testing/index.ts', ['eventemitter3', 'zod'], 200),
-  entry('testing/haproxy-runtime', 'src/testing/haproxy-runtime/index.ts', ['zod'], 200),
-  entry('testing/haproxy-dataplane', 'src/testing/haproxy-dataplane/index.ts', ['zod'], 200),
-  entry('testing/f5-bigip', 'src/testing/f5-bigip/index.ts', ['zod'], 200),
-  entry('testing/citrix-adc', 'src/testing/citrix-adc/index.ts', ['zod'], 200),
-  entry('testing/envoy', 'src/testing/envoy/index.ts', ['zod'], 200),
+  entry('', 'src/index.ts', core, 180),
+  entry('provider', 'src/provider/index.ts', [], 10),
+  entry('machine', 'src/machine.ts', [], 60),
+  entry('endpoints', 'src/endpoints/index.ts', [], 80),
+  entry('haproxy-runtime', 'src/adapters/haproxy-runtime/index.ts', core, 260),
+  entry('haproxy-dataplane', 'src/adapters/haproxy-dataplane/index.ts', [...http, 'p-retry'], 260),
+  entry('f5-bigip', 'src/adapters/f5-bigip/index.ts', http, 260),
+  entry('citrix-adc', 'src/adapters/citrix-adc/index.ts', http, 260),
+  entry('envoy', 'src/adapters/envoy/index.ts', http, 290),
+  entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js', 'zod'], 350),
+  entry('testing', 'src/testing/index.ts', [], 90),
+  entry('testing/haproxy-runtime', 'src/testing/haproxy-runtime/index.ts', [], 150),
+  entry('testing/haproxy-dataplane', 'src/testing/haproxy-dataplane/index.ts', [], 120),
+  entry('testing/f5-bigip', 'src/testing/f5-bigip/index.ts', [], 120),
+  entry('testing/citrix-adc', 'src/testing/citrix-adc/index.ts', [], 120),
+  entry('testing/envoy', 'src/testing/envoy/index.ts', [], 120),
 ]
 
 function entry(
