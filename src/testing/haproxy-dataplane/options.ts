@@ -1,0 +1,117 @@
+import type { AdminState, MemberRef } from '../../provider/contract.js'
+import type { FrontOptions } from './socket-haproxy.js'
+
+/** A server of the HAProxy in memory. */
+export interface FakeServer {
+  readonly name: string
+  /** @default 127.0.0.1 */
+  readonly address?: string
+  /** @default 8001, 8002 and so on */
+  readonly port?: number
+  /** @default 1 */
+  readonly weight?: number
+  readonly backup?: boolean
+  /** Health checks that always pass, one each second. @default false */
+  readonly check?: boolean
+  /** `on-marked-down shutdown-sessions`: maint cuts. @default false */
+  readonly cutsWhenDown?: boolean
+  /** `backend/server` whose state it follows. */
+  readonly track?: string
+}
+
+/** What fails: requests whose `METHOD /path?query` matches, all without `match`. */
+export interface FakeFailure {
+  readonly match?: RegExp
+  /**
+   * `status`: an error answer; `refuse`, `reset`: the connection is reset, nothing is done; `lost`:
+   * it is done, and the connection closed without an answer; `silent`: nothing is done, nothing is
+   * answered; `garbage`: HTML with status 200, as from a proxy in front.
+   */
+  readonly how: 'status' | 'refuse' | 'reset' | 'lost' | 'silent' | 'garbage'
+  /** For `status`. @default 500 */
+  readonly status?: number
+  /** For `status`: the words. */
+  readonly message?: string
+  /** How often. @default until `heal()` */
+  readonly times?: number
+}
+
+/** One request as it came. */
+export interface FakeRequest {
+  readonly method: string
+  /** With its query. */
+  readonly path: string
+  readonly body?: string
+}
+
+/** How {@link startFake} starts. */
+export interface FakeOptions {
+  /** Backends and their servers. @default one backend `web` with `web1` and `web2` */
+  readonly pools?: Readonly<Record<string, readonly (string | FakeServer)[]>>
+  /** A whole configuration in place of `pools`: global, defaults, frontend and backend sections. */
+  readonly config?: string
+  /** Stands in front of a real HAProxy in place of one in memory. */
+  readonly front?: FrontOptions
+  /** Of the API: `2.9`, `3.0`, `3.2`, `3.4`, or a full one. @default 3.2 */
+  readonly version?: string
+  /** @default 0, any free one */
+  readonly port?: number
+  /** @default 127.0.0.1 */
+  readonly host?: string
+  /** HTTPS, with a certificate of its own (`true`) or with this one. @default false */
+  readonly tls?: boolean | { readonly cert: string; readonly key: string }
+  /** @default admin */
+  readonly username?: string
+  /** @default secret */
+  readonly password?: string
+  /** Milliseconds for which reloads are gathered; the real API's default is 5 s. @default 200 */
+  readonly reloadDelay?: number
+  /** @default 20 */
+  readonly maxTransactions?: number
+  /** Version of the configuration at the start. @default 1 */
+  readonly configVersion?: number
+  /** How long the HAProxy in memory has run, in seconds. @default 0 */
+  readonly uptime?: number
+}
+
+/** A running fake. */
+export interface DataplaneFake extends AsyncDisposable {
+  /** Such as `http://127.0.0.1:41234`. */
+  readonly url: string
+  /** The certificate to trust, PEM; where `tls` is `true`. */
+  readonly ca: string | undefined
+  readonly fingerprint256: string | undefined
+  /** Every request so far. */
+  readonly requests: readonly FakeRequest[]
+  /** The configuration file's text. */
+  readonly config: string
+  /** Puts a request in flight on a server; the returned function ends it. Not in front of a real HAProxy: use real connections there. */
+  occupy(ref: MemberRef): Promise<() => Promise<void>>
+  /** Puts a request into a server's queue; the returned function takes it out. */
+  queue(ref: MemberRef): Promise<() => Promise<void>>
+  /** Changes a server as another person would, on HAProxy's own socket. */
+  setBehind(ref: MemberRef, to: AdminState | 'gone'): Promise<void>
+  /** Sends a line to HAProxy's socket: for states that have no name here. */
+  run(line: string): Promise<string>
+  /** Sets bits of a server's admin mask, such as 0x20 for an unresolved name. */
+  setMask(ref: MemberRef, mask: number): void
+  /** Counts a retry in turn-around: HAProxy's `wretr`. */
+  retry(ref: MemberRef): void
+  fail(what: FakeFailure): void
+  /** Ends every failure that {@link DataplaneFake.fail} began. */
+  heal(): void
+  /** HAProxy reads its configuration again: states, counts and servers added at run time are lost. */
+  reload(): Promise<void>
+  /** The next reload is refused with this complaint. */
+  refuseReload(complaint: string): void
+  /** HAProxy can't be reached any more, or can be again. */
+  setDown(down: boolean): void
+  /** HAProxy accepts and does not answer; returns how to wake it: what was sent meanwhile is then executed. */
+  freeze(): () => void
+  /** Pretends that the HAProxy process is that old. */
+  age(seconds: number): void
+  setPassword(password: string): void
+  /** The API starts again on its port, for some milliseconds nobody listens. */
+  restart(downFor?: number): Promise<void>
+  close(): Promise<void>
+}

@@ -1,0 +1,100 @@
+import type { HaproxyCli } from './cli.js'
+import type { Generation } from './generation.js'
+
+/** A reload as `reloads/ID` prints it. */
+export interface ReloadEntry {
+  readonly id?: string
+  readonly reload_timestamp?: number
+  readonly status: 'in_progress' | 'succeeded' | 'failed'
+  readonly response?: string
+}
+
+/**
+ * Gathers reloads, as the API does: at most one in each delay, and every change within it gets the
+ * same id. Only the last success and the failures are kept.
+ */
+export class ReloadAgent {
+  readonly #cli: HaproxyCli
+  readonly #generation: Generation
+  readonly #delay: number
+  readonly #text: () => string
+  readonly #day = new Date().toISOString().slice(0, 10)
+  #count = 0
+  #pending: { readonly id: string; readonly timer: NodeJS.Timeout } | undefined
+  #running: string | undefined
+  #last: (Required<Pick<ReloadEntry, 'id'>> & ReloadEntry & { readonly nr: number }) | undefined
+  readonly #failures = new Map<string, ReloadEntry>()
+
+  constructor(cli: HaproxyCli, generation: Generation, delay: number, text: () => string) {
+    this.#cli = cli
+    this.#generation = generation
+    this.#delay = delay
+    this.#text = text
+  }
+
+  /** Asks for a reload. Returns its id. */
+  request(): string {
+    if (this.#pending !== undefined) return this.#pending.id
+    const id = `${this.#day}-${this.#count++}`
+    const timer = setTimeout(() => void this.#execute(id), this.#delay)
+    timer.unref()
+    this.#pending = { id, timer }
+    return id
+  }
+
+  /** Reloads now, without an id. */
+  async force(): Promise<void> {
+    await this.#cli.reload(this.#text())
+  }
+
+  /** Reloads now whatever is pending. */
+  async flush(): Promise<void> {
+    if (this.#pending === undefined) return
+    clearTimeout(this.#pending.timer)
+    await this.#execute(this.#pending.id)
+  }
+
+  entry(id: string): ReloadEntry | undefined {
+    if (this.#pending?.id === id || this.#running === id) return { status: 'in_progress' }
+    const failure = this.#failures.get(id)
+    if (failure !== undefined) return failure
+    const [, nr] = /^\d{4}-\d\d-\d\d-(\d+)$/.exec(id) ?? []
+    if (this.#last === undefined || nr === undefined || !id.startsWith(this.#day)) return undefined
+    return Number(nr) <= this.#last.nr ? { ...print(this.#last), id } : undefined
+  }
+
+  list(): ReloadEntry[] {
+    return [...(this.#last === undefined ? [] : [print(this.#last)]), ...this.#failures.values()]
+  }
+
+  close(): void {
+    if (this.#pending !== undefined) clearTimeout(this.#pending.timer)
+    this.#pending = undefined
+  }
+
+  async #execute(id: string): Promise<void> {
+    this.#pending = undefined
+    this.#running = id
+    const stamp = { id, reload_timestamp: Math.floor(Date.now() / 1_000) }
+    try {
+      const response = await this.#cli.reload(this.#text())
+      const words = this.#generation.tree === 'v2' ? {} : { response }
+      this.#last = { ...stamp, ...words, status: 'succeeded', nr: Number(id.split('-').at(-1)) }
+    } catch (error) {
+      const response = error instanceof Error ? error.message : String(error)
+      this.#failures.set(id, { ...stamp, response, status: 'failed' })
+    } finally {
+      this.#running = undefined
+    }
+  }
+}
+
+function print(entry: ReloadEntry & { readonly nr: number }): ReloadEntry {
+  const { id, reload_timestamp: stamp, status, response } = entry
+  return {
+    ...(id === undefined ? {} : { id }),
+    ...(stamp === undefined ? {} : { reload_timestamp: stamp }),
+    ...(response === undefined ? {} : { response }),
+    status,
+  }
+}
