@@ -269,8 +269,12 @@ export class Changer {
     await this.#put(ref, { admin_state: 'maint' }, ctx)
   }
 
-  /** Where maint cuts, maint is how to terminate; nothing else in this API cuts. */
+  /**
+   * Where maint cuts, going to maint and back is how to terminate; nothing else in this API cuts.
+   * The number is the load of the look before: an upper bound.
+   */
   async #terminate(ref: MemberRef, found: Found, ctx: CallContext): Promise<Step> {
+    const { own } = found.verdict
     if (this.#tools.settings.maintCuts !== true) {
       return rejected(
         ref,
@@ -279,17 +283,18 @@ export class Changer {
       )
     }
     const load = found.rows.reduce((sum, row) => sum + row.scur, 0)
-    if (found.verdict.own === 'maint') {
-      if (load === 0) return { ref, status: 'unchanged', terminated: 0 }
+    if (load === 0) return { ref, status: 'unchanged', terminated: 0 }
+    if (own === 'maint' || own === 'unknown') {
       return rejected(
         ref,
         'UNSUPPORTED',
-        `${formatRef(ref)} is in maint already and holds ${load}: the Data Plane API has no other call that cuts connections; use drainable/haproxy-runtime`,
+        `${formatRef(ref)} holds ${load} under '${found.rows[0]?.status ?? ''}': going to maint is the only way of the Data Plane API to cut; use drainable/haproxy-runtime`,
       )
     }
     this.#tools.memory.holding(ref)
     await this.#put(ref, { admin_state: 'maint' }, ctx)
-    return { ref, wished: 'maint', exactly: false, terminated: load }
+    await this.#put(ref, { admin_state: own }, ctx)
+    return { ref, wished: own, exactly: true, terminated: load }
   }
 
   /** Sends one runtime change. Never a body that was read: 3.4 would take its weight and address for wishes. */

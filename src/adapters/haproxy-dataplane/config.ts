@@ -116,9 +116,9 @@ export class Configuration {
         return await write()
       } catch (error) {
         ctx.signal.throwIfAborted()
-        const again = isDrainableError(error, 'CONFLICT', 'CONNECTION_LOST')
+        const again = isDrainableError(error, 'CONFLICT', 'CONNECTION_LOST') && error.retryable
         if (!again || attempt === WRITE_ATTEMPTS) {
-          if (!isDrainableError(error, 'CONFLICT')) throw error
+          if (!isDrainableError(error, 'CONFLICT') || !error.retryable) throw error
           throw new DrainableError(
             'CONFLICT',
             `${formatRef(ref)}: the configuration could not be written in ${attempt} tries: ${error.message}`,
@@ -130,25 +130,27 @@ export class Configuration {
     }
   }
 
-  /** Adds a server to the configuration. Returns the reload that this needs, if any. */
+  /**
+   * Adds a server to the configuration.
+   *
+   * @returns the reload that this needs, if any; `there` where just that server is in the configuration already
+   */
   async add(
     ref: MemberRef,
     line: Record<string, unknown>,
     ctx: CallContext,
-  ): Promise<{ readonly reloadId: string | undefined }> {
+  ): Promise<{ readonly reloadId: string | undefined } | 'there'> {
     this.forget(ref.pool)
-    let sent = false
     return this.#retried(ref, ctx, async () => {
       const version = await this.#version(ref.pool, ctx)
       const found = await this.line(ref, ctx)
       if (found !== undefined) {
-        const ours =
+        const same =
           found.data['address'] === line['address'] && found.data['port'] === line['port']
-        if (sent && ours) return { reloadId: undefined } // the answer to our own write was lost
+        if (same) return 'there' // also where the answer to our own write was lost
         throw exists(ref)
       }
       const { paths } = await this.#api.served(ctx)
-      sent = true
       const reply = await this.#api.send(
         {
           method: 'POST',
@@ -159,7 +161,6 @@ export class Configuration {
         ctx,
       )
       if (reply.status === 201 || reply.status === 202) return { reloadId: reply.reloadId }
-      if (reply.status === 409 && /already exists/.test(reply.words)) throw exists(ref)
       throw this.#api.toError(`POST configuration of ${formatRef(ref)}`, reply)
     })
   }
@@ -259,9 +260,13 @@ function option(
 }
 
 function exists(ref: MemberRef): DrainableError {
-  return new DrainableError('CONFLICT', `${formatRef(ref)} is already in the configuration`, {
-    provider: PROVIDER,
-    ref,
-    retryable: false,
-  })
+  return new DrainableError(
+    'CONFLICT',
+    `${formatRef(ref)} is in the configuration already, at another address`,
+    {
+      provider: PROVIDER,
+      ref,
+      retryable: false,
+    },
+  )
 }

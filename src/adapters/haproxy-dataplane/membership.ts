@@ -101,21 +101,22 @@ export class Membership {
     const { ref } = change
     const problem = checkAdd(change, found, round, this.#tools.settings.membership)
     if (problem !== undefined) return { ref, status: 'rejected', error: problem }
+    const more = isObject(change.native) ? change.native['server'] : undefined
     const line = {
-      ...(isObject(change.native) ? change.native : {}),
+      ...(isObject(more) ? more : {}),
       name: ref.member,
       address: change.address,
       port: change.port,
       ...(change.weight === undefined ? {} : { weight: change.weight }),
     }
-    if (this.#tools.settings.membership === 'configuration') {
-      const { reloadId } = await this.#tools.configuration.add(ref, line, ctx)
-      if (reloadId !== undefined) {
-        const limit = this.#tools.settings.reloadTimeout
-        await followReload(this.#tools.api, reloadId, round.infos, limit, ctx)
-      }
-    } else {
-      await this.#addAtRuntime(change, line, ctx)
+    const added =
+      this.#tools.settings.membership === 'configuration'
+        ? await this.#tools.configuration.add(ref, line, ctx)
+        : 'there'
+    if (added === 'there') await this.#addAtRuntime(change, line, ctx)
+    else if (added.reloadId !== undefined) {
+      const limit = this.#tools.settings.reloadTimeout
+      await followReload(this.#tools.api, added.reloadId, round.infos, limit, ctx)
     }
     return this.#open(change, ctx)
   }
@@ -129,7 +130,8 @@ export class Membership {
       if (reply.status !== 201) throw api.toError(`POST ${path}`, reply)
     } catch (error) {
       ctx.signal.throwIfAborted()
-      if (!isDrainableError(error, 'CONNECTION_LOST', 'CALL_TIMEOUT')) throw error
+      // a lost answer, or "exists already" after one: what is there decides
+      if (!isDrainableError(error, 'CONNECTION_LOST', 'CALL_TIMEOUT', 'CONFLICT')) throw error
       const { found } = await this.#look(change.ref, ctx)
       if (found === undefined || !isWanted(change, found)) throw error
     }
@@ -188,7 +190,12 @@ function checkAdd(
       data,
     )
   }
-  if (weight !== undefined && round.served.tree === 'v2' && membership === 'runtime') {
+  if (
+    weight !== undefined &&
+    weight !== 1 &&
+    round.served.tree === 'v2' &&
+    membership === 'runtime'
+  ) {
     return new DrainableError(
       'UNSUPPORTED',
       `${formatRef(ref)}: Data Plane API 2.x drops the weight of a server added at run time; leave it out, or set membership: 'configuration'`,

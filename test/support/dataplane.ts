@@ -1,0 +1,83 @@
+import { haproxyDataplane, type HaproxyDataplaneOptions } from 'drainable/haproxy-dataplane'
+import type { CallContext, Change, ChangeResult, MemberRef, Reading } from 'drainable/provider'
+import type { DrainableProvider } from 'drainable/provider'
+import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
+
+/** What one test works with: a fake and a provider on it. */
+export interface Rig extends AsyncDisposable {
+  readonly fake: DataplaneFake
+  readonly lb: DrainableProvider
+}
+
+/** A provider on a fake, with the credentials that the fake expects. */
+export function connect(
+  fake: Pick<DataplaneFake, 'url'>,
+  options: Partial<HaproxyDataplaneOptions> = {},
+): DrainableProvider {
+  return haproxyDataplane({ url: fake.url, username: 'admin', password: 'secret', ...options })
+}
+
+/** A fake with a provider on it. */
+export async function rig(
+  fakeOptions: Parameters<typeof startFake>[0] = {},
+  options: Partial<HaproxyDataplaneOptions> = {},
+): Promise<Rig> {
+  const fake = await startFake(fakeOptions)
+  const lb = connect(fake, options)
+  return {
+    fake,
+    lb,
+    [Symbol.asyncDispose]: async () => {
+      await lb.close()
+      await fake.close()
+    },
+  }
+}
+
+/** A real clock and a signal that never fires, unless one is given. */
+export function context(signal: AbortSignal = new AbortController().signal): CallContext {
+  return {
+    signal,
+    clock: {
+      now: () => performance.now(),
+      setTimeout: (fn, ms) => {
+        const timer = setTimeout(fn, ms)
+        return () => clearTimeout(timer)
+      },
+    },
+  }
+}
+
+/** The reading of one member. */
+export async function look(lb: DrainableProvider, ref: MemberRef): Promise<Reading> {
+  const { readings } = await lb.observe([ref], context())
+  return readings[0]!
+}
+
+/** The reading of a member that must be there. */
+export async function present(lb: DrainableProvider, ref: MemberRef) {
+  const reading = await look(lb, ref)
+  if (!reading.present) throw new Error(`${ref.pool}/${ref.member} is not there`)
+  return reading
+}
+
+/** The result of one change. */
+export async function change(lb: DrainableProvider, one: Change): Promise<ChangeResult> {
+  const [result] = await lb.apply([one], context())
+  return result!
+}
+
+/** Looks until something holds; no fixed wait. */
+export async function until<T>(
+  what: string,
+  check: () => Promise<T | undefined | false>,
+  limit = 10_000,
+): Promise<T> {
+  const deadline = performance.now() + limit
+  for (;;) {
+    const found = await check()
+    if (found !== undefined && found !== false) return found
+    if (performance.now() > deadline) throw new Error(`not within ${limit} ms: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
