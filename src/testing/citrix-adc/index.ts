@@ -225,9 +225,9 @@ class Fake implements CitrixFake {
   }
 
   setBehind(ref: MemberRef, to: AdminState | 'gone'): void {
-    this.#find(ref)
+    const partition = this.#partition(ref)
     for (const node of this.#nodes) {
-      const config = node.partitions.get(this.#partition(ref))
+      const config = node.partitions.get(partition)
       const found = config?.find(ref.pool, ref.member)
       if (!config || !found) continue
       const { entity, flush, type } = found

@@ -1,0 +1,81 @@
+import type { AdminState, CallContext, MemberRef } from '../../provider/contract.js'
+import { pick, wantedOf } from './match.js'
+import type { Entry, Traits } from './codec-rows.js'
+import type { Memory } from './memory.js'
+import { ownState } from './reading.js'
+import { type PoolState, Reader } from './reads.js'
+import type { InCharge } from './pair.js'
+
+/** A member as it was right before a change of it. */
+export interface Standpoint {
+  readonly entry: Entry
+  readonly traits: Traits
+  readonly own: AdminState | 'unknown'
+  /** In flight and queued; 0 where it could not be read. */
+  readonly load: number
+}
+
+/** What is compared with before each write: the pools of a batch of changes, read once and then again where something was written. */
+export class Look {
+  readonly #reader: Reader
+  readonly #incarnation: string
+  readonly #memory: Memory
+  readonly #pools = new Map<string, PoolState>()
+  readonly #members = new Map<string, readonly string[]>()
+  readonly #stamps = new Map<string, number>()
+  #disabled: ReadonlySet<string> = new Set()
+
+  constructor({ session, standing }: InCharge, memory: Memory, ctx: CallContext) {
+    this.#reader = new Reader(session, ctx)
+    this.#incarnation = standing.incarnation
+    this.#memory = memory
+  }
+
+  /** Reads every pool of these changes, with the counts where a change asks for them. */
+  async at(changes: readonly { readonly ref: MemberRef; readonly kind: string }[]): Promise<void> {
+    for (const [pool, of] of Map.groupBy(changes, ({ ref }) => ref.pool)) {
+      this.#members.set(
+        pool,
+        of.map(({ ref }) => ref.member),
+      )
+      await this.#read(
+        pool,
+        of.some(({ kind }) => kind !== 'restore'),
+      )
+    }
+  }
+
+  /** Reads a member's pool once more. */
+  again(ref: MemberRef): Promise<void> {
+    return this.#read(ref.pool, true)
+  }
+
+  of(ref: MemberRef): Standpoint | undefined {
+    const pool = this.#pools.get(ref.pool)
+    const found = pool === undefined ? undefined : pick(pool, ref.member)
+    if (found === undefined) return undefined
+    const { entry, traits, counts } = found
+    const stamp = this.#stamps.get(ref.pool) ?? 0
+    this.#memory.sight(entry, stamp, this.#incarnation)
+    const deed = this.#memory.recall(entry, stamp, this.#incarnation)
+    const parentDisabled = this.#disabled.has(entry.server) || traits.disabled
+    const { own } = ownState(entry, deed, parentDisabled)
+    return { entry, traits, own, load: (counts?.active ?? 0) + (counts?.queued ?? 0) }
+  }
+
+  async #read(name: string, counts: boolean): Promise<void> {
+    const members = this.#members.get(name) ?? []
+    this.#stamps.set(name, this.#memory.stamp())
+    const pool = await this.#reader.pool(name, wantedOf(members, counts))
+    if (pool === undefined) {
+      this.#pools.delete(name)
+      return
+    }
+    this.#pools.set(name, pool)
+    const out = members.flatMap((member) => {
+      const entry = pick(pool, member)?.entry
+      return entry === undefined || entry.phase === 'in' ? [] : [entry.server]
+    })
+    if (out.length > 0) this.#disabled = await this.#reader.disabledServers(out)
+  }
+}

@@ -1,0 +1,108 @@
+import { citrixAdc, type CitrixAdcOptions } from 'drainable/citrix-adc'
+import { type ContractHarness, providerContract } from 'drainable/testing'
+import { type FakeOptions, startFake } from 'drainable/testing/citrix-adc'
+import { describe, expect, test } from 'vitest'
+
+const GROUP = {
+  pool: 'sg web',
+  members: [
+    { pool: 'sg web', member: '10.0.0.1:80' },
+    { pool: 'sg web', member: 'web2:8080' },
+    { pool: 'sg web', member: '[2001:db8::3]:80' },
+  ],
+} as const
+
+const VSERVER = {
+  pool: 'vs api',
+  members: [
+    { pool: 'vs api', member: 'svc one' },
+    { pool: 'vs api', member: 'svc2' },
+  ],
+} as const
+
+/** An appliance of its own for each case, quick enough for a test: it looks at its members fifty times a second. */
+async function open(
+  { pool, members }: typeof GROUP | typeof VSERVER,
+  fakeOptions: FakeOptions = {},
+  options: Partial<CitrixAdcOptions> = {},
+): Promise<ContractHarness> {
+  const fake = await startFake({
+    tick: 20,
+    pools: { 'sg web': GROUP.members.map(({ member }) => member), other: ['10.0.0.1:81'] },
+    vservers: { 'vs api': VSERVER.members.map(({ member }) => member) },
+    ...fakeOptions,
+  })
+  const provider = citrixAdc({
+    url: fake.urls,
+    username: fake.username,
+    password: fake.password,
+    freshness: '50ms',
+    ...(fake.ca === '' ? {} : { tls: { ca: fake.ca } }),
+    ...options,
+  })
+  return {
+    provider,
+    pool,
+    members,
+    occupy: (ref) => fake.occupy(ref),
+    setBehind: (ref, to) => {
+      fake.setBehind(ref, to)
+      return Promise.resolve()
+    },
+    reload: () => fake.restart(),
+    disconnect: () => {
+      fake.fail({ how: 'refuse' })
+      return Promise.resolve()
+    },
+    requests: () => fake.requests.length,
+    async [Symbol.asyncDispose]() {
+      await provider.close()
+      await fake.close()
+    },
+  }
+}
+
+const SETUPS: Readonly<Record<string, () => Promise<ContractHarness>>> = {
+  'service group members': () => open(GROUP),
+  'services of a virtual server': () => open(VSERVER),
+  'a pair, header authentication, saved states': () =>
+    open(GROUP, { ha: true }, { auth: 'headers', save: true }),
+  'plain HTTP, empty answers to actions, connections that outlive a disable': () =>
+    open(GROUP, {
+      tls: false,
+      actionReply: 'empty',
+      loneObjects: true,
+      tokenIn: 'cookie',
+      pools: {
+        'sg web': {
+          downstateflush: 'DISABLED',
+          members: GROUP.members.map(({ member }) => member),
+        },
+      },
+    }),
+}
+
+/** Of members whose connections outlive a disable nothing can be cut: that is refused, see the test below. */
+const NOTHING_TO_CUT = 'cuts work where it can, and says so where it can not'
+
+for (const [name, harness] of Object.entries(SETUPS)) {
+  const lasting = name.includes('outlive')
+  describe(name, { concurrent: true }, () => {
+    for (const each of providerContract(harness)) {
+      if (lasting && each.name === NOTHING_TO_CUT) continue
+      test(each.name, each.run, each.timeout)
+    }
+    if (!lasting) return
+    test('refuses to cut what a disable does not cut, as a value', async () => {
+      await using opened = await harness()
+      const { provider, members } = opened
+      const [ref] = members
+      const { signal } = new AbortController()
+      const ctx = { signal, clock: { now: () => performance.now(), setTimeout: () => () => {} } }
+      await opened.occupy?.(ref)
+      await provider.apply([{ kind: 'hold', ref, to: 'drain' }], ctx)
+      const [result] = await provider.apply([{ kind: 'terminate', ref }], ctx)
+      expect(result).toMatchObject({ status: 'rejected', error: { code: 'UNSUPPORTED' } })
+    })
+  })
+}
