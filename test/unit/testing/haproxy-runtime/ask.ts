@@ -1,0 +1,21 @@
+import { connect } from 'node:net'
+import type { SocketAddress } from 'drainable/testing/haproxy-runtime'
+
+/** Sends a line and reads to the close; `for` ends the reading after so many milliseconds of silence. */
+export function ask(
+  at: SocketAddress,
+  text: string,
+  options: { readonly for?: number; readonly halfClose?: boolean } = {},
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = typeof at === 'string' ? connect(at) : connect(at.port, at.host)
+    let reply = ''
+    socket.setEncoding('utf8')
+    socket.on('data', (chunk: string) => (reply += chunk))
+    socket.on('error', reject)
+    socket.on('close', () => resolve(reply))
+    if (options.for !== undefined) socket.setTimeout(options.for, () => socket.destroy())
+    socket.write(text)
+    if (options.halfClose) socket.end()
+  })
+}
