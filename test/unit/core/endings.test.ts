@@ -45,14 +45,14 @@ describe('never a silent end', () => {
 
   test('a removal that is refused for now is tried again', async () => {
     const { clock, lb } = setUp()
-    const { apply } = lb
+    const apply = lb.apply.bind(lb)
     let refusals = 2
     lb.apply = (changes, ctx) => {
       if (changes.some((change) => change.kind === 'remove') && refusals-- > 0) {
         const error = new DrainableError('CONFLICT', 'still has connections')
         lb.failNext('reject', { verb: 'apply', error })
       }
-      return apply.call(lb, changes, ctx)
+      return apply(changes, ctx)
     }
     const report = await clock.runUntil(drain(lb, web1, { clock, until: 'removed' }))
     expect(only(report).outcome).toBe('removed')
