@@ -1,4 +1,5 @@
 /** Backends and clients that do exactly what a test tells them. */
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, createServer, get, type Server, type ServerResponse } from 'node:http'
 import { createConnection, createServer as createTcpServer, type Socket } from 'node:net'
@@ -38,13 +39,14 @@ export class Backend implements AsyncDisposable {
       socket.on('close', () => this.#sockets.delete(socket))
       socket.on('error', () => undefined)
     })
-    this.#server.on('upgrade', (_request, socket) => {
+    this.#server.on('upgrade', (request, socket) => {
       this.active += 1
       this.total += 1
       socket.write(
-        'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n',
+        `HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: ${acceptKey(request.headers['sec-websocket-key'] ?? '')}\r\n\r\n`,
       )
       socket.on('data', (chunk: Buffer) => socket.write(chunk))
+      socket.on('end', () => socket.end())
       socket.on('error', () => undefined)
       socket.on('close', () => {
         this.active -= 1
@@ -79,6 +81,11 @@ export class Backend implements AsyncDisposable {
     for (const socket of this.#sockets) socket.destroy()
     await closed
   }
+}
+
+/** HAProxy checks it (RFC 6455, section 1.3). */
+function acceptKey(key: string): string {
+  return createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
 }
 
 /** A TCP backend that echoes. */
@@ -178,7 +185,7 @@ export class Tunnel implements AsyncDisposable {
     const tunnel = new Tunnel(port)
     const persistence = cookie === undefined ? '' : `cookie: SRV=${cookie}\r\n`
     tunnel.socket.write(
-      `GET /ws HTTP/1.1\r\nhost: x\r\n${persistence}upgrade: websocket\r\nconnection: upgrade\r\n\r\n`,
+      `GET /ws HTTP/1.1\r\nhost: x\r\n${persistence}upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
     )
     await until(() => tunnel.#text.includes('101'), 'the upgrade')
     return tunnel

@@ -262,8 +262,11 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
           break
         }
       } catch (error) {
-        if (ctx.signal.aborted || given !== undefined || !isDrainableError(error)) throw error
-        break
+        if (ctx.signal.aborted || !isDrainableError(error)) throw error
+        // A master that executes itself anew (a start, a reload) does not listen for a moment.
+        const away = (error.cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
+        if (given === undefined && !away) break
+        if (!away || ctx.clock.now() >= until) throw error
       }
       if (ctx.clock.now() >= until) {
         if (given === undefined) break

@@ -31,10 +31,10 @@ describe('encoders', () => {
     (name) => {
       const bad: unknown = expect.objectContaining({ code: 'INVALID_OPTIONS' })
       expect(isName(name)).toBe(false)
-      expect(() => setState({ pool: 'web', member: name }, 'drain')).toThrow(bad as Error)
-      expect(() => delServer({ pool: name, member: 's1' })).toThrow(bad as Error)
-      expect(() => showStat(name, 'both')).toThrow(bad as Error)
-      expect(() => showServersState(name)).toThrow(bad as Error)
+      expect(() => setState({ pool: 'web', member: name }, 'drain')).toThrow(bad)
+      expect(() => delServer({ pool: name, member: 's1' })).toThrow(bad)
+      expect(() => showStat(name, 'both')).toThrow(bad)
+      expect(() => showServersState(name)).toThrow(bad)
     },
   )
 
