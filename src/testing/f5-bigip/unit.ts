@@ -37,7 +37,8 @@ export class Unit {
   readonly #counters = new Map<string, Timeline>()
   readonly #statsLag: number
   role: 'active' | 'standby' | 'forced_offline'
-  roleSince = Date.now()
+  /** An hour ago at the start, as of a device that has been up for a while. */
+  roleSince = Date.now() - 3_600_000
   stage: Stage = 'up'
   saved: Config | undefined
   failedLogins = 0

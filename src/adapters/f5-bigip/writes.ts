@@ -1,0 +1,137 @@
+import { pause } from '../../provider/clock.js'
+import type { AdminState, CallContext } from '../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { asObject } from './codec-json.js'
+import { parseMember, parseNode, toAdmin, type Words } from './codec-members.js'
+import type { Device } from './device.js'
+import { PROVIDER } from './session.js'
+
+/** From so many writes on, a transaction makes them one change of the configuration. */
+const WORTH_A_TRANSACTION = 3
+/** The device gives a transaction 30 s or more; so many requests fit in. */
+const TRANSACTION_SIZE = 50
+/** Wait before a write that may not have happened is sent again. */
+const AGAIN = 1_000
+
+/** One PATCH of a member or node. */
+export interface Write {
+  readonly device: Device
+  readonly path: string
+  readonly words: Words
+}
+
+/** How a write went. */
+export type Written =
+  | { readonly status: 'applied' }
+  | { readonly status: 'rejected' | 'unknown'; readonly error: DrainableError }
+
+/** Sends writes, several of one unit as one transaction; each has an outcome of its own. */
+export async function writeAll(
+  writes: readonly Write[],
+  ctx: CallContext,
+): Promise<ReadonlyMap<Write, Written>> {
+  const outcomes = new Map<Write, Written>()
+  for (const device of new Set(writes.map((write) => write.device))) {
+    const own = writes.filter((write) => write.device === device)
+    for (let i = 0; i < own.length; i += TRANSACTION_SIZE) {
+      const some = own.slice(i, i + TRANSACTION_SIZE)
+      const together =
+        some.length >= WORTH_A_TRANSACTION && (await writeTogether(device, some, ctx))
+      for (const write of some) {
+        outcomes.set(write, together ? await check(write, ctx) : await writeOne(write, ctx))
+      }
+    }
+  }
+  return outcomes
+}
+
+/**
+ * One change of the configuration for all of them.
+ *
+ * @returns false where the device refused and changed nothing: then each is tried by itself, so that
+ * one refusal does not stop the others
+ */
+async function writeTogether(
+  device: Device,
+  writes: readonly Write[],
+  ctx: CallContext,
+): Promise<boolean> {
+  const { session } = device
+  try {
+    const opened = await session.ask(
+      { method: 'POST', path: '/mgmt/tm/transaction', body: {} },
+      ctx,
+    )
+    const id = opened.kind === 'ok' ? asObject(opened.json)?.['transId'] : undefined
+    if (typeof id !== 'number' && typeof id !== 'string') return false
+    for (const { path, words } of writes) {
+      const queued = await session.ask(
+        { method: 'PATCH', path, body: words, transaction: String(id) },
+        ctx,
+      )
+      if (queued.kind !== 'ok') return false
+    }
+    const path = `/mgmt/tm/transaction/${encodeURIComponent(String(id))}`
+    const done = await session.ask({ method: 'PATCH', path, body: { state: 'VALIDATING' } }, ctx)
+    return done.kind === 'ok'
+  } catch (error) {
+    if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    return false
+  }
+}
+
+/** One write; what may or may not have happened is read back, and sent once more where it shows no effect. */
+async function writeOne(write: Write, ctx: CallContext): Promise<Written> {
+  const { device, path, words } = write
+  const what = `PATCH ${path}`
+  for (let attempt = 0; ; attempt += 1) {
+    let error: DrainableError
+    try {
+      const meaning = await device.session.ask({ method: 'PATCH', path, body: words }, ctx)
+      if (meaning.kind === 'ok') {
+        return shows(meaning.json, words) ? { status: 'applied' } : await check(write, ctx)
+      }
+      error = device.session.toError(meaning, what)
+      if (meaning.kind !== 'later') return { status: 'rejected', error }
+    } catch (thrown) {
+      if (ctx.signal.aborted || !isDrainableError(thrown)) throw thrown
+      error = thrown
+    }
+    if (attempt > 0) return { status: 'unknown', error }
+    try {
+      await pause(ctx.clock, AGAIN, ctx.signal)
+      const read = await device.session.get(path, ctx)
+      if (shows(read, words)) return { status: 'applied' }
+    } catch (thrown) {
+      if (ctx.signal.aborted || !isDrainableError(thrown)) throw thrown
+      return { status: 'unknown', error }
+    }
+  }
+}
+
+/** Whether a write shows on the device. */
+async function check({ device, path, words }: Write, ctx: CallContext): Promise<Written> {
+  try {
+    const read = await device.session.get(path, ctx)
+    if (shows(read, words)) return { status: 'applied' }
+    const { session, state } = asObject(read) ?? {}
+    return {
+      status: 'rejected',
+      error: new DrainableError(
+        'REJECTED',
+        `PATCH ${path} at ${device.host} was answered with success, but it reads session "${String(session)}", state "${String(state)}"`,
+        { provider: PROVIDER },
+      ),
+    }
+  } catch (error) {
+    if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    return { status: 'unknown', error }
+  }
+}
+
+/** By rule, not by comparing words: `user-up` never reads back, and `user-enabled` only without a monitor. */
+function shows(json: unknown, words: Words): boolean {
+  const item = asObject(json) ?? {}
+  const own: AdminState | 'unknown' = parseMember(item)?.own ?? parseNode(item)?.own ?? 'unknown'
+  return own === toAdmin(words.session, words.state)
+}

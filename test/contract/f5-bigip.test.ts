@@ -1,0 +1,72 @@
+import { f5Bigip, type F5BigipOptions } from 'drainable/f5-bigip'
+import { providerContract, type ContractHarness } from 'drainable/testing'
+import { startFake, type BigipFake, type BigipFakeOptions } from 'drainable/testing/f5-bigip'
+import { describe, test } from 'vitest'
+
+const MEMBERS = ['10.0.0.1:80', '10.0.0.2%1:80', '2001:db8::3.80'] as const
+
+interface Case {
+  readonly fake: BigipFakeOptions
+  readonly options?: Partial<F5BigipOptions>
+  /** What a reload is for this case. */
+  readonly reload: (fake: BigipFake) => Promise<void>
+}
+
+async function open({ fake: given, options, reload }: Case): Promise<ContractHarness> {
+  const fake = await startFake({ pools: { web: MEMBERS, other: ['10.0.0.1:81'] }, ...given })
+  const provider = f5Bigip({
+    url: fake.urls,
+    username: fake.username,
+    password: fake.password,
+    ...(fake.ca === '' ? {} : { tls: { ca: fake.ca } }),
+    freshness: given.statsLag ?? 10,
+    minInterval: 20,
+    ...options,
+  })
+  const [a, b, c] = MEMBERS.map((member) => ({ pool: '/Common/web', member: `/Common/${member}` }))
+  return {
+    provider,
+    pool: '/Common/web',
+    members: [a!, b!, c!],
+    occupy: (ref) => fake.occupy(ref),
+    setBehind: async (ref, to) => fake.setBehind(ref, to),
+    reload: () => reload(fake),
+    disconnect: () => fake.close(),
+    requests: () => fake.requests.length,
+    timeScale: 2,
+    [Symbol.asyncDispose]: async () => {
+      await provider.close()
+      await fake.close()
+    },
+  }
+}
+
+const reboot = (fake: BigipFake): Promise<void> => fake.restart({ ms: 60, reboot: true })
+const failover = (fake: BigipFake): Promise<void> => fake.failover()
+
+const CASES: Readonly<Record<string, Case>> = {
+  '13.1 with a reboot that forgets': { fake: { version: '13.1' }, reload: reboot },
+  '15.1 with a reboot after a save': {
+    fake: { version: '15.1' },
+    options: { save: true },
+    reload: reboot,
+  },
+  '17.1 over plain HTTP with Basic': {
+    fake: { version: '17.1', tls: false },
+    options: { auth: 'basic' },
+    reload: reboot,
+  },
+  'a pair with a failover that was not synced': {
+    fake: { pair: true },
+    reload: failover,
+  },
+  'a pair that syncs by itself, statistics that lag': {
+    fake: { pair: { autoSync: true }, statsLag: 60 },
+    options: { save: true },
+    reload: failover,
+  },
+}
+
+describe.concurrent.each(Object.entries(CASES))('BIG-IP %s', (_name, given) => {
+  for (const c of providerContract(() => open(given))) test(c.name, c.run, c.timeout)
+})
