@@ -526,6 +526,7 @@ export function startTraffic(
   const errors: string[] = []
   let sent = 0
   let stopped = false
+  const isStopped = (): boolean => stopped
   const runs = Array.from({ length: clients }, async () => {
     while (!isStopped()) {
       try {
@@ -538,7 +539,6 @@ export function startTraffic(
       await delay(pause)
     }
   })
-  const isStopped = (): boolean => stopped
   return {
     get sent() {
       return sent
