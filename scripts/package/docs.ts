@@ -14,7 +14,9 @@ const app = await Application.bootstrapWithPlugins(
 )
 const project = await app.convert()
 if (project !== undefined) {
-  app.options.setValue('intentionallyNotDocumented', variants(project))
+  if (app.options.getValue('requiredToBeDocumented').includes('Property')) {
+    app.options.setValue('intentionallyNotDocumented', variants(project))
+  }
   app.validate(project)
   if (!app.logger.hasErrors() && !app.logger.hasWarnings()) await app.generateOutputs(project)
 }
