@@ -1,6 +1,8 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { entries, output, root } from '../../scripts/package/entries.ts'
+import { startFake } from 'drainable/testing/haproxy-runtime'
 import { makeConsumer, nodeNames, run } from './consumer.js'
 import type { Consumer } from './consumer.js'
 
@@ -63,6 +65,19 @@ describe.each(nodeNames)('on Node %s', (name) => {
 
   it('knows an error of one copy in the other', async () => {
     expect(await run(node(name), ['brand.mjs'], consumer.directory)).toBe('same error\n')
+  })
+
+  it('runs a plain CommonJS program against a HAProxy', async () => {
+    await using fake = await startFake({ pools: { web: ['web1', 'web2'] }, port: 0 })
+    if (typeof fake.socket === 'string') throw new Error('expected TCP')
+    const program = readFileSync(join(root, 'test/programs/11-plain.cjs'), 'utf8')
+    const file = join(consumer.directory, `plain-${name}.cjs`)
+    writeFileSync(file, program.replace('9999', String(fake.socket.port)))
+    await run(node(name), [file], consumer.directory)
+    const changes = fake.requests.flatMap(
+      ({ line }) => /state (?:drain|maint|ready)$/.exec(line) ?? [],
+    )
+    expect(changes).toEqual(['state drain', 'state maint', 'state ready'])
   })
 
   it('does nothing by being loaded', async () => {

@@ -1,0 +1,171 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { startFake, type HaproxyFake } from 'drainable/testing/haproxy-runtime'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+interface Outcome {
+  readonly status: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/**
+ * Runs one of the programs users would write, as a process of its own: `replace` puts this machine's
+ * sockets in place of the ones it names, `globals` is what it declares and somebody else defines.
+ */
+async function runProgram(
+  name: string,
+  replace: Readonly<Record<string, string>>,
+  globals: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Outcome> {
+  const folder = await mkdtemp(join(tmpdir(), 'drainable-program-'))
+  try {
+    let text = await readFile(join(root, 'test/programs', name), 'utf8')
+    for (const [from, to] of Object.entries(replace)) {
+      if (!text.includes(from)) throw new Error(`${name} does not say ${from}`)
+      text = text.replaceAll(from, to)
+    }
+    const program = join(folder, name)
+    const preload = join(folder, 'globals.mjs')
+    await writeFile(program, text)
+    await writeFile(preload, globals)
+    const args = ['--import', join(root, 'scripts/source.mjs'), '--import', preload, program]
+    const child = spawn(process.execPath, args, {
+      env: { ...process.env, ...env },
+      timeout: 50_000,
+    })
+    let stdout = ''
+    let stderr = ''
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk))
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk))
+    const [status] = (await once(child, 'close')) as [number | null]
+    return { status, stdout, stderr }
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+function quoted(fake: HaproxyFake): string {
+  if (typeof fake.socket === 'string') return fake.socket
+  throw new Error('expected a unix socket')
+}
+
+function states(fake: HaproxyFake): string[] {
+  return fake.requests.flatMap(({ line }) => /set server \S+ state \w+/.exec(line) ?? [])
+}
+
+describe('the programs users would write', () => {
+  test('01: deploy to one server', async () => {
+    await using fake = await startFake({ pools: { web: ['web1', 'web2'] }, master: true })
+    const sockets = {
+      '/run/haproxy/admin.sock': quoted(fake),
+      '/run/haproxy-master.sock': String(fake.master),
+    }
+    const globals = `globalThis.install = async () => console.log('installed')`
+    const { status, stdout, stderr } = await runProgram('01-deploy.ts', sockets, globals)
+    expect(stderr.replaceAll(/^.*(ExperimentalWarning|Use `node).*\n?/gm, '')).not.toContain(
+      'Error',
+    )
+    expect(status).toBe(0)
+    expect(stdout).toContain('installed')
+    expect(states(fake)[0]).toBe('set server web/web1 state drain')
+    expect(states(fake).at(-1)).toBe('set server web/web1 state ready')
+  })
+
+  test('04: scale in, until removed', async () => {
+    const servers = [
+      { name: 'web1', address: '10.1.2.3', port: 8080 },
+      { name: 'web2', address: '10.1.2.4', port: 8080 },
+      { name: 'web3', address: '10.1.2.5', port: 8080 },
+    ]
+    await using fake = await startFake({ pools: { web: servers } })
+    const globals = `
+      globalThis.metrics = { gauge: () => {} }
+      globalThis.putReport = async (json) => console.log(JSON.parse(json).outcome)
+      globalThis.terminateInstance = async () => console.log('ended')`
+    const { status, stdout } = await runProgram(
+      '04-scale-in.ts',
+      { '/run/haproxy/admin.sock': quoted(fake) },
+      globals,
+    )
+    expect(stdout.trim().split('\n')).toEqual(['removed', 'ended'])
+    expect(status).toBe(0)
+  })
+
+  test('05: a preStop hook drains its own pod', async () => {
+    const servers = [
+      { name: 'web1', address: '10.1.2.3', port: 8080 },
+      { name: 'web2', address: '10.1.2.4', port: 8080 },
+    ]
+    await using fake = await startFake({ pools: { web: servers }, port: 0 })
+    if (typeof fake.socket === 'string') throw new Error('expected TCP')
+    const { host, port } = fake.socket
+    const env = { LB_HOST: host, POD_IP: '10.1.2.3', GRACE_SECONDS: '20' }
+    const { status, stderr } = await runProgram(
+      '05-prestop.ts',
+      { 'port: 9999': `port: ${port}` },
+      '',
+      env,
+    )
+    expect(status).toBe(0)
+    expect(stderr).not.toMatch(/left|[A-Z_]{6,}:/)
+    expect(states(fake)).toContain('set server web/web1 state drain')
+  })
+
+  test('08: green in, blue out, a whole backend away', async () => {
+    await using fake = await startFake({
+      pools: { web: ['web-g1', 'web-g2', 'web-b1', 'web-b2'], blue: ['b1', 'b2'] },
+    })
+    const folder = await mkdtemp(join(tmpdir(), 'drainable-tickets-'))
+    try {
+      const places = { '/run/haproxy/admin.sock': quoted(fake), '/var/lib/bg': folder }
+      const { status } = await runProgram(
+        '08-blue-green.ts',
+        places,
+        `globalThis.errorRateHigh = async () => true`,
+      )
+      expect(status).toBe(0)
+      const last = (member: string): string | undefined =>
+        states(fake).findLast((line) => line.includes(member))
+      expect(last('web/web-b1')).toBe('set server web/web-b1 state ready') // rolled back
+      expect(last('blue/b1')).toBe('set server blue/b1 state maint')
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+
+  test('09: a third-party adapter hands its harness to the contract suite', async () => {
+    const globals = `
+      const names = []
+      globalThis.elb = {}
+      globalThis.openHarness = async () => { throw new Error('not opened here') }
+      globalThis.test = (name, run, ms) => { if (typeof run !== 'function' || !(ms > 0)) throw new Error(name); names.push(name) }
+      process.on('exit', () => console.log(names.length, new Set(names).size))`
+    const { status, stdout, stderr } = await runProgram('09-adapter-elb.ts', {}, globals)
+    expect(stderr).not.toContain('Error')
+    expect(status).toBe(0)
+    const [cases, distinct] = stdout.trim().split(' ').map(Number)
+    expect(cases).toBeGreaterThan(20)
+    expect(distinct).toBe(cases)
+  })
+
+  test("10: tests of one's own script, on the protocol fake and on the fake clock", async () => {
+    const globals = `
+      import assert from 'node:assert'
+      globalThis.assert = assert
+      const runs = []
+      globalThis.test = (name, run) => runs.push(run().then(() => console.log('ok', name), (e) => { console.log('not ok', name, e); process.exitCode = 1 }))`
+    const { status, stdout } = await runProgram('10-test-own-script.ts', {}, globals)
+    expect(stdout).toContain('ok waits for the request')
+    expect(stdout).toContain('ok gives up after 30 min')
+    expect(stdout).not.toContain('not ok')
+    expect(status).toBe(0)
+  })
+})
