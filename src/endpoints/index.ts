@@ -2,7 +2,7 @@
  * From the conditions of Kubernetes endpoints and nodes to what a balancer should do with its
  * members. Everything here is pure: no clock, no socket, no Kubernetes client, no memory.
  *
- * `mergeSlices` or `mapNodes` make a list of endpoints, `mapEndpoints` decides about the whole list,
+ * `mergeSlices` (with `markByNodes`) or `mapNodes` make a list of endpoints, `mapEndpoints` decides about the whole list,
  * `toDesired` names the pool, and `planChanges` compares with what the balancer has.
  *
  * @example
@@ -37,8 +37,10 @@ export { mapEndpoints } from './map-endpoints.js'
 export type { MapOptions } from './map-endpoints.js'
 export { mapNodes } from './map-nodes.js'
 export type { MapNodesOptions } from './map-nodes.js'
+export { markByNodes } from './mark-by-nodes.js'
 export { mergeSlices } from './merge-slices.js'
 export type { MergeOptions } from './merge-slices.js'
+export type { NodeEnd } from './node-end.js'
 export type { Node, NodeAddress, NodeCondition, NodeTaint } from './node.js'
 export { planChanges } from './plan-changes.js'
 export type { HeldBack, Plan, PlannedChange, PlanOptions } from './plan.js'

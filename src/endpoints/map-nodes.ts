@@ -1,21 +1,14 @@
 import { addressTypeOf } from './address.js'
-import {
-  checkFlag,
-  checkOptions,
-  checkPort,
-  checkText,
-  checkTexts,
-  checkWord,
-  isObject,
-  refuse,
-} from './check.js'
+import { checkOptions, checkPort, checkText, checkTexts, checkWord, refuse } from './check.js'
 import { normaliseConditions, tierOf, type Conditions } from './conditions.js'
 import type { AddressType, EndpointInput } from './endpoint-input.js'
 import { parseLabelSelector } from './label-selector.js'
+import { checkNode } from './check-node.js'
+import { whyEnding, type NodeEnd } from './node-end.js'
 import type { Node } from './node.js'
 
 /** Which nodes are members, and when they leave. */
-export interface MapNodesOptions {
+export interface MapNodesOptions extends NodeEnd {
   /**
    * A label selector such as `node-role.kubernetes.io/worker,pool in (a,b)`. A node that is not
    * selected any more drains; one that never was is not added. Default: all nodes.
@@ -28,17 +21,10 @@ export interface MapNodesOptions {
   /** One endpoint for each of these that a node has. Default: the first address of the type, whatever it is. */
   readonly families?: readonly ('IPv4' | 'IPv6')[]
   /**
-   * Keys of taints that say a node is about to go.
-   * @default ['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted']
-   */
-  readonly taints?: readonly string[]
-  /**
    * The label that keeps a node out of balancers, whatever its value.
    * @default 'node.kubernetes.io/exclude-from-external-load-balancers'
    */
   readonly excludeLabel?: string
-  /** Whether a cordon (`spec.unschedulable`) alone drains. It only says that no pod should be added. @default 'ignore' */
-  readonly cordon?: 'ignore' | 'drain'
   /**
    * The Service's endpoints, from {@link mergeSlices}, where its `externalTrafficPolicy` is `Local`:
    * a node is then as good as the best endpoint on it, since it hands traffic to no other node.
@@ -47,7 +33,6 @@ export interface MapNodesOptions {
 }
 
 const SUBJECT = 'mapNodes()'
-const DEFAULT_TAINTS = ['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted']
 const EXCLUDE_LABEL = 'node.kubernetes.io/exclude-from-external-load-balancers'
 
 /**
@@ -86,7 +71,7 @@ export function mapNodes(nodes: readonly unknown[], options: MapNodesOptions): E
   const selected = parseLabelSelector(options.selector ?? '', SUBJECT)
   const best = options.local === undefined ? undefined : bestPerNode(options.local)
   return nodes.flatMap((given: unknown, i) => {
-    const node = checkNode(given, `nodes[${i}]`)
+    const node = checkNode(SUBJECT, given, `nodes[${i}]`)
     return endpointsOf(node, options, selected(node.metadata?.labels ?? {}), best)
   })
 }
@@ -121,16 +106,13 @@ function endpointsOf(
   })
 }
 
-/** Why a node is on its way out, or undefined. The first reason is enough. */
+/** Why a node is no member any more or soon, or undefined. The first reason is enough. */
 function whyLeaving(node: Node, options: MapNodesOptions, selected: boolean): string | undefined {
-  const { taints = DEFAULT_TAINTS, excludeLabel = EXCLUDE_LABEL, cordon = 'ignore' } = options
-  if (node.metadata?.deletionTimestamp) return 'the node is being deleted'
-  const taint = node.spec?.taints?.find(({ key }) => taints.includes(key))
-  if (taint) return `taint ${taint.key}`
+  const { excludeLabel = EXCLUDE_LABEL } = options
+  const ending = whyEnding(node, options)
+  if (ending !== undefined) return ending
   if (Object.hasOwn(node.metadata?.labels ?? {}, excludeLabel)) return `label ${excludeLabel}`
-  if (!selected) return `not selected by ${options.selector ?? ''}`
-  if (cordon === 'drain' && node.spec?.unschedulable === true) return 'cordoned'
-  return undefined
+  return selected ? undefined : `not selected by ${options.selector ?? ''}`
 }
 
 interface NodeHealth {
@@ -210,41 +192,5 @@ function checkNodeOptions(options: MapNodesOptions): void {
   }
   if (options.local !== undefined && !Array.isArray(options.local)) {
     refuse(SUBJECT, 'local', options.local, 'a list of endpoints')
-  }
-}
-
-function checkNode(node: unknown, path: string): Node {
-  if (!isObject(node)) refuse(SUBJECT, path, node, 'a Node')
-  for (const part of ['metadata', 'spec', 'status']) {
-    const value = node[part]
-    if (value !== undefined && value !== null && !isObject(value)) {
-      refuse(SUBJECT, `${path}.${part}`, value, 'an object')
-    }
-  }
-  const metadata = isObject(node.metadata) ? node.metadata : {}
-  checkText(SUBJECT, `${path}.metadata.name`, metadata.name)
-  const named = typeof metadata.name === 'string' ? `${path} (${metadata.name})` : path
-  const { labels } = metadata
-  if (labels !== undefined && labels !== null && !isObject(labels)) {
-    refuse(SUBJECT, `${named}.metadata.labels`, labels, 'an object')
-  }
-  const spec = isObject(node.spec) ? node.spec : {}
-  checkFlag(SUBJECT, `${named}.spec.unschedulable`, spec.unschedulable)
-  checkList(`${named}.spec.taints`, spec.taints, ['key'])
-  const status = isObject(node.status) ? node.status : {}
-  checkList(`${named}.status.addresses`, status.addresses, ['type', 'address'])
-  checkList(`${named}.status.conditions`, status.conditions, ['type', 'status'])
-  return node
-}
-
-/** A list of objects that have these texts. */
-function checkList(path: string, list: unknown, texts: readonly string[]): void {
-  if (list === undefined || list === null) return
-  if (!Array.isArray(list)) refuse(SUBJECT, path, list, 'a list')
-  for (const [i, one] of list.entries()) {
-    if (!isObject(one)) refuse(SUBJECT, `${path}[${i}]`, one, 'an object')
-    for (const key of texts) {
-      if (typeof one[key] !== 'string') refuse(SUBJECT, `${path}[${i}].${key}`, one[key], 'a text')
-    }
   }
 }
