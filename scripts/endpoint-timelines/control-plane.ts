@@ -1,0 +1,219 @@
+/** A Kubernetes control plane of one's own on loopback, and the few calls that the recordings need. */
+import { generateKeyPairSync } from 'node:crypto'
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { Agent, request } from 'node:https'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as pause } from 'node:timers/promises'
+
+const TOKEN = 'recording'
+
+/** A Kubernetes object, as far as the recordings look at any. */
+export interface KubeObject {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: {
+    readonly name: string
+    readonly resourceVersion?: string
+    readonly [key: string]: unknown
+  }
+  readonly [key: string]: unknown
+}
+
+/** What a watch says. */
+export interface WatchEvent {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
+  readonly object: KubeObject
+}
+
+export interface ControlPlane extends AsyncDisposable {
+  readonly version: string
+  /** A call that must succeed; the reply's JSON. */
+  call(method: string, path: string, body?: unknown): Promise<KubeObject>
+  /** Everything that happens to the objects of this path from now on. */
+  watch(path: string, onEvent: (event: WatchEvent) => void): Promise<AsyncDisposable>
+}
+
+/** Starts the program that `npm run engines -- kube` builds. */
+export async function startControlPlane(program: string): Promise<ControlPlane> {
+  const directory = mkdtempSync(join(tmpdir(), 'drainable-kube-'))
+  const [api, etcdClient, etcdPeer] = [await freePort(), await freePort(), await freePort()]
+  const { publicKey, privateKey } = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
+  })
+  const file = (name: string, text: string): string => {
+    const path = join(directory, name)
+    writeFileSync(path, text, { mode: 0o600 })
+    return path
+  }
+  const etcd = `http://127.0.0.1:${etcdClient}`
+  const args = [
+    `--etcd-servers=${etcd}`,
+    `--secure-port=${api}`,
+    '--bind-address=127.0.0.1',
+    '--advertise-address=127.0.0.1',
+    `--cert-dir=${join(directory, 'certs')}`,
+    '--service-account-issuer=https://kubernetes.default.svc',
+    `--service-account-key-file=${file('public.pem', publicKey)}`,
+    `--service-account-signing-key-file=${file('private.pem', privateKey)}`,
+    '--service-cluster-ip-range=10.96.0.0/24',
+    '--authorization-mode=RBAC',
+    `--token-auth-file=${file('tokens.csv', `${TOKEN},recorder,recorder,"system:masters"\n`)}`,
+    '--disable-admission-plugins=ServiceAccount',
+    '--endpoint-reconciler-type=none',
+  ]
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: {
+      ...process.env,
+      TEST_ETCD_DIR: join(directory, 'etcd'),
+      TEST_ETCD_CLIENT_URL: etcd,
+      TEST_ETCD_PEER_URL: `http://127.0.0.1:${etcdPeer}`,
+      TEST_ENDPOINTSLICE_CONTROLLER: `https://127.0.0.1:${api}`,
+      TEST_TOKEN: TOKEN,
+    },
+  })
+  let said = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-2_000)
+  })
+  const checkAlive = (): void => {
+    if (child.exitCode === null) return
+    throw new Error(`the control plane ended with ${child.exitCode}: ${said}`)
+  }
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const stop = async (): Promise<void> => {
+    child.kill('SIGKILL')
+    await ended
+    rmSync(directory, { recursive: true, force: true })
+  }
+  try {
+    const certificate = join(directory, 'certs', 'apiserver.crt')
+    await until(() => {
+      checkAlive()
+      return existsSync(certificate)
+    }, 30_000)
+    const client = new Client(api, readFileSync(certificate, 'utf8'))
+    await until(() => {
+      checkAlive()
+      return client.isReady()
+    }, 60_000)
+    const { gitVersion } = await client.call('GET', '/version')
+    return {
+      version: String(gitVersion),
+      call: (method, path, body) => client.call(method, path, body),
+      watch: (path, onEvent) => client.watch(path, onEvent),
+      [Symbol.asyncDispose]: async () => {
+        client.close()
+        await stop()
+      },
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+class Client {
+  readonly #port: number
+  readonly #agent: Agent
+
+  constructor(port: number, ca: string) {
+    this.#port = port
+    this.#agent = new Agent({ ca, keepAlive: true })
+  }
+
+  async isReady(): Promise<boolean> {
+    try {
+      const reply = await this.#send('GET', '/readyz')
+      return (await textOf(reply)) === 'ok'
+    } catch {
+      return false
+    }
+  }
+
+  async call(method: string, path: string, body?: unknown): Promise<KubeObject> {
+    const reply = await this.#send(method, path, body)
+    const text = await textOf(reply)
+    if ((reply.statusCode ?? 0) >= 300) throw new Error(`${method} ${path}: ${text}`)
+    return JSON.parse(text) as KubeObject
+  }
+
+  async watch(path: string, onEvent: (event: WatchEvent) => void): Promise<AsyncDisposable> {
+    const { metadata } = await this.call('GET', path)
+    const from = metadata.resourceVersion ?? ''
+    const reply = await this.#send('GET', `${path}?watch=1&resourceVersion=${from}`)
+    const lines = createInterface({ input: reply })
+    lines.on('line', (line) => onEvent(JSON.parse(line) as WatchEvent))
+    reply.on('error', () => lines.close())
+    return {
+      [Symbol.asyncDispose]: () => {
+        lines.close()
+        reply.destroy()
+        return Promise.resolve()
+      },
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  #send(method: string, path: string, body?: unknown): Promise<IncomingMessage> {
+    const text = body === undefined ? undefined : JSON.stringify(body)
+    const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
+    return new Promise((resolve, reject) => {
+      const headers = {
+        authorization: `Bearer ${TOKEN}`,
+        'content-type': type,
+        'content-length': Buffer.byteLength(text ?? ''), // Node says none of itself for a DELETE
+      }
+      const options = {
+        host: '127.0.0.1',
+        port: this.#port,
+        agent: this.#agent,
+        method,
+        path,
+        headers,
+      }
+      const call = request(options, resolve)
+      call.once('error', reject)
+      call.end(text)
+    })
+  }
+}
+
+async function textOf(reply: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const chunk of reply.setEncoding('utf8')) text += String(chunk)
+  return text
+}
+
+/** Waits for a condition, in small steps; throws when it does not come true in time. */
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  ms: number,
+): Promise<void> {
+  const deadline = performance.now() + ms
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`nothing happened in ${ms} ms`)
+    await pause(20)
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+}
