@@ -85,8 +85,7 @@ const ERRORS: Readonly<
   'applied-here': { code: 'CONFLICT' },
   'wrong-node': {
     code: 'CONFLICT',
-    advice:
-      'give the addresses of both nodes, a SNIP with management access, or the cluster address',
+    advice: 'give the addresses of both nodes, or a SNIP with management access',
   },
   refused: { code: 'REJECTED', retryable: false },
   unreadable: {
@@ -98,7 +97,9 @@ const ERRORS: Readonly<
 
 /** A reply that is no success, as an error. */
 export function toError(what: string, reply: NitroReply, as?: ReplyClass): DrainableError {
-  const { code, retryable, advice } = ERRORS[as ?? classify(reply)]
+  // The node of a cluster never becomes its address, unlike a secondary, which may become primary.
+  const kind = NODE_OF_CLUSTER.has(reply.errorcode) ? 'refused' : (as ?? classify(reply))
+  const { code, retryable, advice } = ERRORS[kind]
   const number =
     reply.errorcode > 0 ? `errorcode ${reply.errorcode}` : `HTTP status ${reply.status}`
   const said = reply.message === '' ? number : `'${reply.message}' (${number})`
@@ -109,8 +110,12 @@ export function toError(what: string, reply: NitroReply, as?: ReplyClass): Drain
   })
 }
 
+const NODE_OF_CLUSTER: ReadonlySet<number> = new Set([1044, 1203])
+
 /** Codes that have a better advice than their class. */
 const SPECIAL: Readonly<Record<number, string>> = {
+  1044: 'give the cluster address (CLIP) in place of a node',
+  1203: 'give the cluster address (CLIP) in place of a node',
   1046: 'the password must be changed on the appliance first',
   1219: 'the appliance allows no session of that length, set sessionTimeout',
   1244: "header authentication is switched off there, use auth: 'session'",

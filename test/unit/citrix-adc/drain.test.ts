@@ -1,0 +1,476 @@
+import { drain, type DrainEvent, isDrainableError, ready, startDrain } from 'drainable'
+import { citrixAdc, type CitrixAdcOptions } from 'drainable/citrix-adc'
+import { type CitrixFake, type FakeOptions, startFake } from 'drainable/testing/citrix-adc'
+import { describe, expect, test, vi } from 'vitest'
+
+const WEB1 = { pool: 'web', member: '10.0.0.1:80' }
+const WEB2 = { pool: 'web', member: '10.0.0.2:80' }
+const SVC1 = { pool: 'vs', member: 'svc1' }
+
+interface Setup extends AsyncDisposable {
+  readonly fake: CitrixFake
+  readonly adc: ReturnType<typeof citrixAdc>
+}
+
+async function setup(
+  fakeOptions: FakeOptions = {},
+  options: Partial<CitrixAdcOptions> = {},
+): Promise<Setup> {
+  const fake = await startFake({
+    tick: 20,
+    pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] },
+    vservers: { vs: [{ name: 'svc1', address: '10.0.0.1' }, 'svc2'] },
+    ...fakeOptions,
+  })
+  const tls = fake.ca === '' ? {} : { tls: { ca: fake.ca } }
+  const url = fake.urls
+  const adc = citrixAdc({
+    url,
+    username: 'admin',
+    password: 'secret',
+    freshness: '200ms',
+    ...tls,
+    ...options,
+  })
+  return {
+    fake,
+    adc,
+    async [Symbol.asyncDispose]() {
+      await adc.close()
+      await fake.close()
+    },
+  }
+}
+
+/** What was sent to change something. */
+function actions(fake: CitrixFake): readonly { line: string; body: unknown }[] {
+  return fake.requests
+    .filter(({ line }) => /action=(disable|enable|save)/.test(line))
+    .map(({ line, body }) => ({ line: line.replace(/^POST \/nitro\/v1\/config\//, ''), body }))
+}
+
+const DISABLE = {
+  line: 'servicegroup?action=disable&warning=yes',
+  body: {
+    servicegroup: {
+      servicegroupname: 'web',
+      servername: '10.0.0.1',
+      port: 80,
+      delay: 0,
+      graceful: 'YES',
+    },
+  },
+}
+
+describe('a drain', { concurrent: true }, () => {
+  test('waits for what is in flight, and takes the appliance at its word when it is out', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
+    const end = await fake.occupy(WEB1)
+    await fake.occupy(WEB1, { pooled: 4 })
+    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    await vi.waitFor(() => {
+      expect(fake.look(WEB1).svrstate).toBe('GOING OUT OF SERVICE')
+      expect(run.why().map(({ code }) => code)).toContain('in-flight')
+    })
+    await end()
+    const { outcome, members } = await run.done
+    expect(outcome).toBe('idle')
+    expect(members[0]).toMatchObject({ verifiedIdle: true, sealed: true, wasAdmin: 'ready' })
+    expect(members[0]!.lastReading).toMatchObject({ own: 'drain', scopes: [{ released: true }] })
+    expect(actions(fake)).toEqual([DISABLE])
+    expect(fake.look(WEB1).cut).toBe(0)
+    await run.close()
+  })
+
+  test('of a service uses its transactions, and its own keys', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
+    const end = await fake.occupy(SVC1, { active: 1, queued: 1, pooled: 3 })
+    const run = startDrain(adc, SVC1, { timeout: '20s' })
+    await vi.waitFor(() => {
+      expect(run.report().members[0]?.lastReading).toMatchObject({
+        own: 'drain',
+        scopes: [{ active: 1, queued: 1, pooled: 3 }],
+      })
+    })
+    await end()
+    expect((await run.done).outcome).toBe('idle')
+    expect(actions(fake)).toEqual([
+      {
+        line: 'service?action=disable&warning=yes',
+        body: { service: { name: 'svc1', delay: 0, graceful: 'YES' } },
+      },
+    ])
+    await run.close()
+  })
+
+  test('by address reaches the group members and the services of a server, and nothing else', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
+    const report = await drain(adc, { address: '10.0.0.1' }, { timeout: '20s' })
+    expect(report.members.map(({ ref }) => ref.member).sort()).toEqual(['10.0.0.1:80', 'svc1'])
+    expect(fake.look(WEB2).enabled).toBe(true)
+    expect(fake.requests.filter(({ line }) => line.includes('/server?action'))).toEqual([])
+  })
+
+  test('is undone at its own level', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
+    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    await run.done
+    await run.restore()
+    expect(fake.look(WEB1)).toMatchObject({ svrstate: 'UP', enabled: true })
+    expect(actions(fake).at(-1)).toEqual({
+      line: 'servicegroup?action=enable&warning=yes',
+      body: { servicegroup: { servicegroupname: 'web', servername: '10.0.0.1', port: 80 } },
+    })
+  })
+
+  test('does not believe numbers that are repeated from before it', async () => {
+    await using at = await setup({ statInterval: 700 }, { freshness: '800ms' })
+    const { fake, adc } = at
+    await fake.occupy(WEB1, { persistent: 1 })
+    await adc.observe([WEB1], {
+      signal: new AbortController().signal,
+      clock: { now: () => performance.now(), setTimeout: () => () => undefined },
+    })
+    const end = await fake.occupy(WEB1) // the appliance goes on saying 0 for a while
+    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    const idle: number[] = []
+    run.on('idle', () => idle.push(fake.look(WEB1).active))
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    expect(idle).toEqual([])
+    await end()
+    await run.done
+    expect(idle).toEqual([0])
+    await run.close()
+  })
+
+  test('sends no seal in TROFS, although a disable would be gentle there', async () => {
+    await using at = await setup({
+      pools: { web: { members: ['10.0.0.1:80', '10.0.0.2:80'], downstateflush: 'DISABLED' } },
+    })
+    const { fake, adc } = at
+    await fake.occupy(WEB1, { persistent: 1 })
+    const faults: DrainEvent[] = []
+    const run = startDrain(adc, WEB1, { timeout: '20s', onEvent: (e) => void faults.push(e) })
+    const { members } = await run.done
+    expect(members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true, sealed: false })
+    expect(actions(fake)).toEqual([DISABLE])
+    expect(faults.filter(({ type }) => type === 'fault')).toMatchObject([
+      { error: { code: 'UNSUPPORTED' } },
+    ])
+    await run.close()
+  })
+
+  test('that persistence keeps busy says so, and is ended by escalateAfter', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
+    const client = setInterval(() => {
+      if (fake.arrive(SVC1, { persistent: true }))
+        void fake.occupy(SVC1).then((end) => setTimeout(() => void end(), 150))
+    }, 50)
+    try {
+      await fake.occupy(SVC1, { persistent: 1 })
+      const run = startDrain(adc, SVC1, {
+        timeout: '30s',
+        escalateAfter: '2s',
+        onTimeout: 'terminate',
+      })
+      await vi.waitFor(() => {
+        expect(JSON.stringify(run.why())).toMatch(/persistence/)
+      }, 5_000)
+      const { outcome, members } = await run.done
+      expect(outcome).toBe('terminated')
+      expect(members[0]!.terminated).toBeGreaterThan(0)
+      expect(actions(fake)).toHaveLength(2)
+      expect(actions(fake)[1]!.body).toEqual({
+        service: { name: 'svc1', delay: 0, graceful: 'NO' },
+      })
+      await run.close()
+    } finally {
+      clearInterval(client)
+    }
+  })
+
+  test('cuts at its deadline only where the caller said so', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
+    await fake.occupy(WEB1)
+    await expect(drain(adc, WEB1, { timeout: '1500ms' })).rejects.toMatchObject({
+      code: 'DRAIN_TIMEOUT',
+    })
+    expect(fake.look(WEB1)).toMatchObject({ active: 1, cut: 0 })
+    await fake.occupy(WEB2)
+    const report = await drain(adc, WEB2, {
+      timeout: '1500ms',
+      onTimeout: 'terminate',
+      keepReady: 0,
+    })
+    expect(report).toMatchObject({ outcome: 'terminated', members: [{ terminated: 1 }] })
+    expect(fake.look(WEB2)).toMatchObject({ active: 0, cut: 1 })
+  })
+})
+
+describe('what others do', { concurrent: true }, () => {
+  test('an enable behind our back overrules the drain', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
+    await fake.occupy(WEB1)
+    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    await vi.waitFor(() => {
+      expect(run.report().members[0]?.phase).toBe('draining')
+    })
+    await vi.waitFor(() => {
+      expect(fake.look(WEB1).enabled).toBe(false)
+    })
+    await new Promise((resolve) => setTimeout(resolve, 1_200))
+    fake.setBehind(WEB1, 'ready')
+    expect((await run.done).outcome).toBe('overruled')
+    await run.close()
+  })
+
+  test('a plain disable of an operator is not undone by our restore', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
+    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    await run.done
+    fake.setBehind(WEB1, 'maint')
+    const report = await run.restore()
+    expect(report.members[0]!.error).toMatchObject({ code: 'CONFLICT' })
+    expect(fake.look(WEB1).enabled).toBe(false)
+    await ready(adc, WEB1)
+    expect(fake.look(WEB1).svrstate).toBe('UP')
+  })
+
+  test('ready() waits until a check passed after the enable', async () => {
+    await using at = await setup({ checkDelay: 900 })
+    const { fake, adc } = at
+    fake.setBehind(WEB1, 'maint')
+    const { members } = await ready(adc, WEB1, { waitHealthy: '10s' })
+    expect(members[0]).toMatchObject({ wasAdmin: 'maint', health: 'up' })
+    expect(fake.look(WEB1).svrstate).toBe('UP')
+  })
+
+  test('a disabled server is inherited; TROFS of a monitor too', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
+    const ctx = {
+      signal: new AbortController().signal,
+      clock: { now: () => performance.now(), setTimeout: () => () => undefined },
+    }
+    fake.setServer('10.0.0.1', 'maint')
+    const [reading] = (await adc.observe([WEB1], ctx)).readings
+    expect(reading).toMatchObject({ own: 'ready', inherited: 'maint', serves: false })
+    fake.setHealth(WEB2, 'TROFS')
+    const [other] = (await adc.observe([WEB2], ctx)).readings
+    expect(other).toMatchObject({ own: 'ready', inherited: 'drain', serves: false })
+    expect(JSON.stringify(other)).toContain('Monitor set TROFS')
+  })
+})
+
+describe('a pair', { concurrent: true }, () => {
+  test('a failover restarts the proof on the other node, where the drain still holds', async () => {
+    await using at = await setup({ ha: true })
+    const { fake, adc } = at
+    await fake.occupy(WEB1)
+    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    await vi.waitFor(() => {
+      expect(run.report().members[0]?.lastReading).toMatchObject({ own: 'drain' })
+    })
+    await fake.failover()
+    const { outcome, members } = await run.done
+    expect(outcome).toBe('idle')
+    // The request on the old node was cut by the failover, and that is said.
+    expect(members[0]).toMatchObject({
+      verifiedIdle: false,
+      lost: [{ scope: '192.0.2.240', active: 1 }],
+    })
+    expect(
+      fake.requests.filter(({ line, node }) => line.includes('action=') && node === '192.0.2.241'),
+    ).toEqual([])
+    await run.close()
+  })
+
+  test('writes nothing to a secondary, and reads nothing from it', async () => {
+    await using fake = await startFake({
+      ha: true,
+      tls: false,
+      pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] },
+    })
+    await using adc = citrixAdc({ url: fake.urls[1]!, username: 'admin', password: 'secret' })
+    const failure: unknown = await drain(adc, WEB1, { timeout: '12s' }).catch(
+      (error: unknown) => error,
+    )
+    expect(isDrainableError(failure, 'UNREACHABLE')).toBe(true)
+    expect(String(failure)).toMatch(/secondary node of its pair/)
+    expect(actions(fake)).toEqual([])
+  })
+
+  test('finds the primary among its addresses', async () => {
+    await using at = await setup({ ha: true })
+    const { fake, adc } = at
+    await fake.failover()
+    expect((await drain(adc, WEB1, { timeout: '20s' })).outcome).toBe('idle')
+    expect(
+      new Set(
+        fake.requests.filter(({ line }) => line.includes('action=disable')).map(({ node }) => node),
+      ),
+    ).toEqual(new Set(['192.0.2.241']))
+  })
+
+  test('a reboot that forgot the drain is noticed, and the drain put back', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
+    await fake.occupy(WEB1)
+    const run = startDrain(adc, WEB1, { timeout: '30s' })
+    await vi.waitFor(() => {
+      expect(run.report().members[0]?.lastReading).toMatchObject({ own: 'drain' })
+    })
+    await fake.restart()
+    expect((await run.done).outcome).toBe('idle')
+    expect(actions(fake)).toEqual([DISABLE, DISABLE])
+    expect(fake.look(WEB1).enabled).toBe(false)
+    await run.close()
+  })
+})
+
+describe('sessions', { concurrent: true }, () => {
+  test('one session, two calls at once, and none left behind', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
+    await drain(adc, [WEB1, SVC1], { timeout: '20s' })
+    expect(fake.requests.filter(({ line }) => line.includes('/login'))).toHaveLength(1)
+    expect(fake.sessions).toBe(1)
+    expect(fake.peak).toBeLessThanOrEqual(2)
+    await adc.close()
+    expect(fake.sessions).toBe(0)
+  })
+
+  test.each([
+    [401, 444],
+    [200, 1027],
+    [599, 472],
+  ])('logs in again where an ended session is told by %i and %i', async (status, errorcode) => {
+    await using at = await setup({ expiry: { status, errorcode } })
+    const { fake, adc } = at
+    await fake.occupy(WEB1, { persistent: 1 })
+    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    await vi.waitFor(() => {
+      expect(run.report().members[0]?.lastReading).toMatchObject({ own: 'drain' })
+    })
+    fake.expireSessions()
+    expect((await run.done).outcome).toBe('idle')
+    expect(fake.requests.filter(({ line }) => line.includes('/login'))).toHaveLength(2)
+    expect(actions(fake)).toEqual([DISABLE])
+    await run.close()
+  })
+
+  test('a wrong password is said once, and never shown', async () => {
+    await using at = await setup({}, { password: 'hunter2-hunter2' })
+    const { fake, adc } = at
+    const failure: unknown = await drain(adc, WEB1).catch((error: unknown) => error)
+    expect(isDrainableError(failure, 'UNAUTHENTICATED')).toBe(true)
+    expect(String(failure)).not.toContain('hunter2')
+    expect(fake.requests.filter(({ line }) => line.includes('/login'))).toHaveLength(1)
+  })
+
+  test('works in a partition', async () => {
+    await using at = await setup(
+      { partitions: { p1: { pools: { inner: ['10.9.0.1:80', '10.9.0.2:80'] } } } },
+      { partition: 'p1' },
+    )
+    const { fake, adc } = at
+    const inner = { pool: 'inner', member: '10.9.0.1:80' }
+    expect((await drain(adc, inner, { timeout: '20s' })).outcome).toBe('idle')
+    expect(fake.look(inner).enabled).toBe(false)
+    await expect(drain(adc, WEB1)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+})
+
+describe('trouble on the way', { concurrent: true }, () => {
+  test('a lost answer leads to a look, not to a second disable', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
+    fake.fail({ match: /action=disable/, how: 'lost', times: 1 })
+    expect((await drain(adc, WEB1, { timeout: '20s' })).outcome).toBe('idle')
+    expect(actions(fake)).toEqual([DISABLE])
+  })
+
+  test('a busy appliance is asked again', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
+    fake.fail({ match: /stat\/servicegroup/, how: 'status', status: 599, errorcode: 446, times: 2 })
+    fake.fail({ match: /action=disable/, how: 'status', status: 599, errorcode: 272, times: 1 })
+    expect((await drain(adc, WEB1, { timeout: '20s' })).outcome).toBe('idle')
+    expect(fake.look(WEB1).enabled).toBe(false)
+  })
+
+  test.each(['garbage', 'empty', 'reset'] as const)(
+    'counts that cannot be read (%s) are no zeros',
+    async (how) => {
+      await using at = await setup()
+      const { fake, adc } = at
+      const end = await fake.occupy(WEB1)
+      const run = startDrain(adc, WEB1, { timeout: '20s' })
+      const idle: number[] = []
+      run.on('idle', () => idle.push(fake.look(WEB1).active))
+      await vi.waitFor(() => {
+        expect(run.report().members[0]?.lastReading).toMatchObject({ own: 'drain' })
+      })
+      const lift = fake.fail({ match: /\/stat\/servicegroup/, how })
+      await new Promise((resolve) => setTimeout(resolve, 1_500))
+      expect(idle).toEqual([])
+      lift()
+      await end()
+      expect((await run.done).outcome).toBe('idle')
+      expect(idle).toEqual([0])
+      await run.close()
+    },
+  )
+
+  test('rights that lack are told before anything else is tried', async () => {
+    await using at = await setup(
+      { users: { eve: { password: 'pw', rights: 'read-only' } } },
+      { username: 'eve', password: 'pw' },
+    )
+    const { fake, adc } = at
+    const failure: unknown = await drain(adc, WEB1, { timeout: '12s' }).catch(
+      (error: unknown) => error,
+    )
+    expect(isDrainableError(failure, 'FORBIDDEN')).toBe(true)
+    expect(fake.look(WEB1).enabled).toBe(true)
+  })
+
+  test('a desired-state group is refused, in words', async () => {
+    await using at = await setup({
+      pools: { web: { members: ['10.0.0.1:80', '10.0.0.2:80'], autoscale: 'API' } },
+    })
+    const { fake, adc } = at
+    await expect(drain(adc, WEB1, { timeout: '12s' })).rejects.toMatchObject({
+      code: 'UNSUPPORTED',
+    })
+    expect(actions(fake)).toEqual([])
+  })
+
+  test('an NSIP of a cluster refuses changes; the cluster address drains by the word of the appliance', async () => {
+    await using nsip = await setup({ cluster: 'nsip' })
+    const failure: unknown = await drain(nsip.adc, WEB1, { timeout: '4s' }).catch(
+      (error: unknown) => error,
+    )
+    expect(String(failure)).toMatch(/1203|Cluster IP/)
+    await using clip = await setup({ cluster: 'clip' })
+    const report = await drain(clip.adc, WEB1, { timeout: '20s' })
+    expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+  })
+
+  test('saves only where that is asked for', async () => {
+    await using at = await setup({}, { save: true })
+    const { fake, adc } = at
+    await drain(adc, WEB1, { timeout: '20s' })
+    expect(actions(fake).map(({ line }) => line)).toEqual([DISABLE.line, 'nsconfig?action=save'])
+    await fake.restart()
+    expect(fake.look(WEB1).enabled).toBe(false)
+  })
+})
