@@ -236,7 +236,7 @@ export class MemoryHaproxy implements HaproxyCli {
       wretr: server.wretr,
       wredis: 0,
       status: server.status,
-      weight: server.weight,
+      weight: server.shownWeight,
       act: server.backup ? 0 : 1,
       bck: server.backup ? 1 : 0,
       ...(server.checked ? { chkfail: 0, downtime: 0 } : {}),
@@ -354,8 +354,9 @@ export class MemoryHaproxy implements HaproxyCli {
     const line: ServerLine = new HaproxyConfig(
       `backend b\n server ${server} ${where} ${words.join(' ')}`,
     ).servers('b')?.[0] ?? { name: server }
-    const id = this.#freeId(backend)
-    backend.servers.set(server, new MemoryServer(line, id, true))
+    const added = new MemoryServer(line, this.#freeId(backend), true)
+    if (words.includes('enabled')) added.setState('ready') // 2.6 alone knows this word
+    backend.servers.set(server, added)
     return { severity: 6, text: 'New server registered.' }
   }
 

@@ -25,7 +25,8 @@ export class MemoryServer {
   readonly initialWeight: number
   address: string
   port: number
-  weight: number
+  /** What the statistics show: a server that was just added shows 1 until its state or weight is set. */
+  shownWeight: number
   mask = 0
   checked: boolean
   scur = 0
@@ -34,6 +35,7 @@ export class MemoryServer {
   wretr = 0
   /** Changes when its streams were cut: whoever holds one then holds nothing. */
   epoch = 0
+  #weight: number
   #forced: 'down' | 'stopping' | undefined
   /** When its state last changed, and how many checks it had to its credit then. */
   #since = Date.now()
@@ -48,7 +50,8 @@ export class MemoryServer {
     this.id = id
     this.address = String(line['address'] ?? '')
     this.port = number('port', 0)
-    this.weight = this.initialWeight = number('weight', 1)
+    this.#weight = this.initialWeight = number('weight', 1)
+    this.shownWeight = added ? 1 : this.#weight
     this.rise = number('rise', 2)
     this.fall = number('fall', 3)
     this.inter = number('inter', 2_000)
@@ -62,6 +65,14 @@ export class MemoryServer {
     if (added) this.mask = MASK.maint
     else if (line['maintenance'] === 'enabled') this.mask = MASK.maint | MASK.configMaint
     if (this.mask !== 0) this.#credit = 0
+  }
+
+  get weight(): number {
+    return this.#weight
+  }
+
+  set weight(value: number) {
+    this.#weight = this.shownWeight = value
   }
 
   get inMaint(): boolean {
@@ -110,6 +121,7 @@ export class MemoryServer {
   setState(to: 'ready' | 'drain' | 'maint'): void {
     const kept = this.mask & ~(MASK.maint | MASK.drain)
     const was = this.inMaint
+    this.shownWeight = this.#weight
     if (to === 'ready') this.mask = kept
     if (to === 'drain') this.mask = kept | MASK.drain
     if (to === 'maint') this.mask = kept | MASK.maint

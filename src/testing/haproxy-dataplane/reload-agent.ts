@@ -9,6 +9,9 @@ export interface ReloadEntry {
   readonly response?: string
 }
 
+/** How long after its signal a new process answers. */
+const SIGNAL = 60
+
 /**
  * Gathers reloads, as the API does: at most one in each delay, and every change within it gets the
  * same id. Only the last success and the failures are kept.
@@ -44,7 +47,7 @@ export class ReloadAgent {
 
   /** Reloads now, without an id. */
   async force(): Promise<void> {
-    await this.#cli.reload(this.#text())
+    await this.#reload()
   }
 
   /** Reloads now whatever is pending. */
@@ -72,12 +75,21 @@ export class ReloadAgent {
     this.#pending = undefined
   }
 
+  /** In 2.x the reload command is a signal: it has succeeded once it is sent, and the new process comes later. */
+  async #reload(): Promise<string> {
+    const text = this.#text()
+    if (this.#generation.tree === 'v3') return this.#cli.reload(text)
+    const later = setTimeout(() => void this.#cli.reload(text).catch(() => undefined), SIGNAL)
+    later.unref()
+    return ''
+  }
+
   async #execute(id: string): Promise<void> {
     this.#pending = undefined
     this.#running = id
     const stamp = { id, reload_timestamp: Math.floor(Date.now() / 1_000) }
     try {
-      const response = await this.#cli.reload(this.#text())
+      const response = await this.#reload()
       const words = this.#generation.tree === 'v2' ? {} : { response }
       this.#last = { ...stamp, ...words, status: 'succeeded', nr: Number(id.split('-').at(-1)) }
     } catch (error) {

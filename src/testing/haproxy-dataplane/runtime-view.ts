@@ -65,11 +65,11 @@ export async function nativeStats(
   const name = query.get('name')
   const parent = query.get('parent')
   if (type !== null && !(TYPES as readonly string[]).includes(type)) {
-    refuse(
-      422,
-      'type in query should be one of [frontend backend server]',
-      generation.chi ? 422 : 606,
-    )
+    if (generation.chi) {
+      const allowed = TYPES.map((name) => `"${name}"`).join()
+      refuse(400, `type in query: value is not one of the allowed values [${allowed}]`)
+    }
+    refuse(422, 'type in query should be one of [frontend backend server]', 606)
   }
   if (name !== null && type === null) refuse(400, 'Type required when filtering by name')
   if (name !== null && type === 'server' && parent === null) {

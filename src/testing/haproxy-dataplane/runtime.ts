@@ -67,7 +67,8 @@ export async function add(api: Api, call: Call): Promise<Answer> {
   const words = [
     `add server ${backend}/${name} `,
     where,
-    ...(check === 'enabled' ? ['check'] : []),
+    // seen with 2.9.25: without a check it is open at once
+    ...(check === 'enabled' ? ['check'] : api.generation.tree === 'v2' ? ['enabled'] : []),
     ...(typeof weight === 'number' && api.generation.tree === 'v3' ? [`weight ${weight}`] : []),
   ]
   await command(api.cli, words.join(' '))
