@@ -66,7 +66,7 @@ describe('the programs users would write', () => {
     await using fake = await startFake({ pools: { web: ['web1', 'web2'] }, master: true })
     const sockets = {
       '/run/haproxy/admin.sock': quoted(fake),
-      '/run/haproxy-master.sock': String(fake.master),
+      '/run/haproxy-master.sock': fake.master as string,
     }
     const globals = `globalThis.install = async () => console.log('installed')`
     const { status, stdout, stderr } = await runProgram('01-deploy.ts', sockets, globals)
