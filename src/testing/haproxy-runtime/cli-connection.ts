@@ -159,7 +159,8 @@ export class CliConnection {
 
   #framed(reply: Reply, isLast: boolean, prompted: boolean): string {
     const end = reply.bare ? '' : '\n'
-    if (!prompted || this.#mode === 'quiet' || this.#mode === 'once') return reply.text + end
+    if (reply.quiet || !prompted || this.#mode === 'quiet' || this.#mode === 'once')
+      return reply.text + end
     // 3.2 prompts once a line, the others after each reply.
     if (this.#version === '3.2' && !isLast) return reply.text + end
     const time = this.#mode === 'timed' ? formatPromptTime(Date.now() - this.#worker.startedAt) : ''

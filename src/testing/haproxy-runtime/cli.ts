@@ -27,6 +27,8 @@ export interface Reply {
   readonly text: string
   readonly bare?: true
   readonly close?: true
+  /** No prompt follows. */
+  readonly quiet?: true
 }
 
 type Severity = 3 | 4 | 6
@@ -131,7 +133,7 @@ const COMMANDS: readonly Command[] = [
     words: 'quit',
     level: 'user',
     usage: 'quit',
-    run: () => ({ text: '', bare: true, close: true }),
+    run: () => ({ text: '', bare: true, quiet: true, close: true }),
   },
 ]
 
@@ -200,7 +202,7 @@ function silent(): Reply {
 }
 
 function stat({ worker, state: own, args }: Context): Reply {
-  const text = showStat(worker, args, own.level)
+  const text = showStat(worker, args, worker.config.level)
   return text.startsWith('#') ? { text } : say(own, 3, text)
 }
 
@@ -290,7 +292,7 @@ function setWeight(context: Context): Reply {
 }
 
 function weigh(context: Context, server: Server, text: string | undefined): Reply {
-  if (text === undefined) return sayBare(context, 3, 'Require <weight> or <weight%>.\n')
+  if (text === undefined) return say(context.state, 3, 'Require <weight> or <weight%>.\n')
   const [, digits, rest] = /^(\d+)(.*)$/.exec(text) ?? []
   if (digits === undefined) {
     return sayBare(context, 3, 'Empty weight string empty or preceded by garbage\n')
@@ -330,8 +332,12 @@ function readdress(context: Context, server: Server): Reply {
 function maxconn(context: Context): Reply {
   const found = find(context, true)
   if ('refusal' in found) return say(context.state, 3, found.refusal)
-  const value = Number(context.args[1])
-  if (!Number.isInteger(value) || value < 0) return say(context.state, 3, 'Require <maxconn>.\n')
+  const [, text] = context.args
+  if (text === undefined) return say(context.state, 3, 'Require <maxconn>.\n')
+  const value = Number(text)
+  if (!Number.isInteger(value) || value < 0) {
+    return sayBare(context, 3, 'maxconn string empty or preceded by garbage\n')
+  }
   found.server.maxconn = value === 0 ? undefined : value
   found.backend.serveQueues(found.server)
   return silent()
@@ -347,6 +353,7 @@ function severity({ state: own, args }: Context): Reply {
 }
 
 function setTimeoutCli({ state: own, args }: Context): Reply {
+  if (args.length === 0) return say(own, 3, 'Expects an integer value.\n')
   const [, digits, unit = 's'] = /^(\d+)(ms|s|m|h|d)?$/.exec(args[0] ?? '') ?? []
   if (digits === undefined) return say(own, 3, 'Invalid timeout value.\n')
   const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }

@@ -79,6 +79,8 @@ export class MasterConnection {
     const target = prefix === undefined ? this.#target : this.#find(prefix)
     if (target === undefined) {
       this.#write(`Can't find the target PID matching the prefix '${prefix ?? ''}'\n`)
+      // What else was sent is lost: 2.6 closes, later versions wait for more, even after a quit.
+      this.#buffer = ''
       if (this.#group.config.version === '2.6') this.#stream.end()
       return false
     }

@@ -153,7 +153,9 @@ export function readConfig(options: HaproxyFakeOptions): Config {
   const tracked = [...backends.values()].flat().flatMap(({ track }) => track ?? [])
   for (const path of tracked) {
     const [pool = '', name] = path.split('/')
-    if (!backends.get(pool)?.some((s) => s.name === name)) throw wrong(`track: no server '${path}'`)
+    const found = backends.get(pool)?.find((server) => server.name === name)
+    if (!found) throw wrong(`track: no server '${path}'`)
+    if (!found.check) throw wrong(`track: '${path}' does not have any checks`)
   }
   return {
     pools: backends,

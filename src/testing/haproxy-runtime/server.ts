@@ -55,6 +55,8 @@ export class Server {
   pooled: () => number = () => 0
   /** Closes them. */
   flush: () => void = () => undefined
+  /** The server that this one tracks. */
+  parent: Server | undefined
   /** Smooth weighted round robin. */
   credit = 0
 
@@ -68,7 +70,8 @@ export class Server {
     this.address = config.address
     this.port = config.port
     this.checking = config.check !== undefined && !dynamic
-    this.health = this.#fullHealth
+    // What is not checked is healthy at first, and after maint it is nothing any more.
+    this.health = config.check ? this.#fullHealth : dynamic || config.disabled ? 0 : 2
     const { forcedMaint, configuredMaint } = ADMIN
     this.admin = dynamic ? forcedMaint : config.disabled ? forcedMaint | configuredMaint : 0
   }
@@ -86,6 +89,7 @@ export class Server {
   }
 
   get isDown(): boolean {
+    if (this.parent) return this.parent.isDown
     const { check } = this.config
     return this.checking && check !== undefined && this.health < check.rise
   }
@@ -119,10 +123,13 @@ export class Server {
       const rising = check && this.health > 0 ? ` ${this.health}/${check.rise}` : ''
       return `DOWN${rising}`
     }
-    if (this.inDrain) return 'DRAIN'
-    if (!check || !this.checking) return 'no check'
-    const falling = this.health < this.#fullHealth
-    return falling ? `UP ${this.health - check.rise + 1}/${check.fall}` : 'UP'
+    // A tracked server is checked for this one too.
+    const checked = this.parent ?? this
+    const { check: own } = checked.config
+    if (!own || !checked.checking) return this.inDrain ? 'DRAIN' : 'no check'
+    const steps = own.fall > 1 && checked.health < own.rise + own.fall - 1
+    const falling = steps ? ` ${checked.health - own.rise + 1}/${own.fall}` : ''
+    return `${this.inDrain ? 'DRAIN' : 'UP'}${falling}`
   }
 
   set(to: 'ready' | 'drain' | 'maint'): void {
@@ -134,10 +141,15 @@ export class Server {
     if (this.admin !== before) this.changedAt = Date.now()
     // No check has passed yet, and it is up all the same: HAProxy gives it the benefit of the doubt.
     if (leavesMaint && this.config.check) this.health = this.config.check.rise
-    if (to === 'maint' && before !== this.admin) this.flush()
+    if (to !== 'maint' || before === this.admin) return
+    if (this.config.check && !this.isDown) this.counters.chkdown++
+    this.health = 0
+    this.flush()
   }
 
   inherit(parent: Server): void {
+    this.parent = parent
+    if (parent.inMaint) this.health = 0
     const { inheritedMaint, inheritedDrain } = ADMIN
     const bits = parent.inMaint ? inheritedMaint : parent.inDrain ? inheritedDrain : 0
     this.admin = (this.admin & ~(inheritedMaint | inheritedDrain)) | bits

@@ -52,8 +52,7 @@ function checkFields(server: Server): readonly number[] {
   const { check } = server.config
   const disabled = (server.admin & ADMIN.configuredMaint) !== 0
   if (!check || !server.checking) {
-    if (server.inMaint || disabled) return [1, 0, 0, disabled ? 8 : 0]
-    return [1, 0, 2, 0]
+    return [1, 0, server.health, disabled ? 8 : 0]
   }
   const passed = server.lastCheck === 'passed'
   const [status, result] = server.lastCheck === 'none' ? [1, 0] : passed ? [6, 3] : [8, 2]

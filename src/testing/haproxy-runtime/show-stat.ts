@@ -1,7 +1,7 @@
 import type { Backend } from './backend.js'
 import type { FrontendConfig, Level, Series } from './options.js'
 import type { Server } from './server.js'
-import { COLUMNS, PROXY_ZEROS, SERVER_ZEROS } from './stat-columns.js'
+import { BACKEND_ZEROS, COLUMNS, FRONTEND_ZEROS, SERVER_ZEROS } from './stat-columns.js'
 import type { Worker } from './worker.js'
 
 type Row = Readonly<Record<string, string | number | undefined>>
@@ -20,6 +20,7 @@ export function showStat(worker: Worker, args: readonly string[], level: Level):
   if (words.has('json') || words.has('typed')) return 'Only the CSV form is known to this fake.\n'
   const lines = [`# ${[...COLUMNS[version], ''].join(',')}`]
   const add = (row: Row, zeros: ReadonlySet<string>): void => {
+    // By the level of the socket, not of the moment.
     const legend: Row = level === 'user' ? { addr: '', cookie: '', algo: '' } : {}
     const fields = { ...row, ...legend }
     const values = COLUMNS[version].map((name) => fields[name] ?? (zeros.has(name) ? 0 : ''))
@@ -31,7 +32,7 @@ export function showStat(worker: Worker, args: readonly string[], level: Level):
     (filter.sid < 0 || filter.sid === sid)
   for (const frontend of worker.config.frontends) {
     const iid = worker.frontendId(frontend.name)
-    if (wanted(iid, FRONTEND, 0)) add(frontendRow(worker, frontend, iid), PROXY_ZEROS)
+    if (wanted(iid, FRONTEND, 0)) add(frontendRow(worker, frontend, iid), FRONTEND_ZEROS)
   }
   for (const backend of worker.backends) {
     for (const server of backend.servers) {
@@ -40,7 +41,8 @@ export function showStat(worker: Worker, args: readonly string[], level: Level):
       if (words.has('no-maint') && server.inMaint) continue
       add(serverRow(backend, server, version), SERVER_ZEROS)
     }
-    if (wanted(backend.id, BACKEND, 0)) add(backendRow(backend), PROXY_ZEROS)
+    if (wanted(backend.id, BACKEND, 0))
+      add(backendRow(backend, words.has('up') || words.has('no-maint')), BACKEND_ZEROS)
   }
   return `${lines.join('\n')}\n`
 }
@@ -142,17 +144,17 @@ function checkColumns(server: Server): Row {
     check_rise: check?.rise,
     check_fall: check?.fall,
     check_health: server.health,
-    hanafail: 0,
   }
 }
 
-function backendRow(backend: Backend): Row {
+function backendRow(backend: Backend, counted: boolean): Row {
   const { servers, counters } = backend
   const sum = (value: (server: Server) => number): number => {
     return servers.reduce((total, server) => total + value(server), 0)
   }
   const serving = servers.filter((server) => server.serves)
   const active = serving.filter((server) => !server.config.backup)
+  const up = servers.filter((server) => server.operation === 2).length
   const http = backend.mode === 'http'
   const weights = (of: readonly Server[]): number => of.reduce((w, { weight }) => w + weight, 0)
   return {
@@ -169,7 +171,7 @@ function backendRow(backend: Backend): Row {
     ...{ dreq: 0, dresp: 0, econ: sum((s) => s.counters.econ), eresp: 0 },
     wretr: sum((s) => s.counters.wretr),
     wredis: sum((s) => s.counters.wredis),
-    status: serving.length > 0 ? 'UP' : 'DOWN',
+    status: `${serving.length > 0 ? 'UP' : 'DOWN'}${counted ? ` (${up}/${servers.length})` : ''}`,
     weight: weights(active.length > 0 ? active : serving),
     act: active.length,
     bck: serving.length - active.length,
@@ -190,7 +192,7 @@ function backendRow(backend: Backend): Row {
     algo: 'roundrobin',
     ...{ wrew: 0, connect: sum((s) => s.counters.connects), reuse: sum((s) => s.counters.reuses) },
     ...{ qtime_max: 0, ctime_max: 0, rtime_max: 0, ttime_max: 0, eint: 0 },
-    uweight: weights(servers.filter((server) => server.operation === 2)),
+    uweight: weights(active.length > 0 ? active : serving),
     ...{ agg_server_status: 0, agg_server_check_status: 0, agg_check_status: 0, '-': '-' },
   }
 }
@@ -227,5 +229,9 @@ function frontendRow(worker: Worker, frontend: FrontendConfig, iid: number): Row
     mode: frontend.mode,
     ...{ conn_rate: 0, conn_rate_max: 0, conn_tot: worker.counters.connections },
     ...{ dcon: 0, dses: 0, wrew: 0, eint: 0, '-': '-' },
+    ...(worker.config.version !== '2.6' && {
+      ...{ sess_other: 0, h1sess: 0, h2sess: 0, h3sess: 0 },
+      ...{ req_other: 0, h1req: 0, h2req: 0, h3req: 0 },
+    }),
   }
 }

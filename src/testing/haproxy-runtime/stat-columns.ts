@@ -63,8 +63,11 @@ export const COLUMNS: Readonly<Record<Series, readonly string[]>> = {
 /** What a server's row has as 0 rather than as nothing. */
 export const SERVER_ZEROS: ReadonlySet<string> = new Set(words(SSL, OCSP, 'srid'))
 
-/** What a frontend's and a backend's row have as 0 rather than as nothing. */
-export const PROXY_ZEROS: ReadonlySet<string> = new Set(words(SSL, OCSP, MUX))
+/** What a backend's row has as 0 rather than as nothing. */
+export const BACKEND_ZEROS: ReadonlySet<string> = new Set(words(SSL, OCSP, MUX))
+
+/** What a frontend's row has as 0 rather than as nothing. */
+export const FRONTEND_ZEROS: ReadonlySet<string> = new Set(words(SSL, OCSP, QUIC, MUX))
 
 function words(...texts: readonly string[]): readonly string[] {
   return texts.flatMap((text) => text.trim().split(/\s+/))

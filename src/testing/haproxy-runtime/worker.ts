@@ -181,7 +181,7 @@ export class Worker {
   #check(backend: Backend, server: Server): void {
     const { check } = server.config
     if (!check) return
-    const again = (): void => {
+    const again = (pause = check.inter): void => {
       const timer = setTimeout(() => {
         if (this.#ended || !backend.servers.includes(server)) return
         const skip =
@@ -198,12 +198,12 @@ export class Worker {
         }
         if (!check.connects) done(!this.#failing.has(`${server.backend}/${server.name}`))
         else probe(server.config.to, Math.min(check.inter, 2_000), done)
-      }, check.inter)
+      }, pause)
       timer.unref()
       this.#timers.push(timer)
       if (this.#timers.length > 64) this.#timers.splice(0, 32)
     }
-    again()
+    again(Math.min(100, check.inter))
   }
 }
 
