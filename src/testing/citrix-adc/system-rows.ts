@@ -20,6 +20,7 @@ const EMPTY = new Set([
   'systemsession',
   'nslicense',
   'Interface',
+  'interface',
   'sslcertkey',
 ])
 
