@@ -29,7 +29,7 @@ export interface Site {
 /** What one change comes to: a result at once, or writes whose outcomes make it. */
 type Plan =
   | { readonly change: Change; readonly result: ChangeResult }
-  | { readonly change: Change; readonly writes: readonly Write[] }
+  | { readonly change: Change; readonly writes: readonly Write[]; readonly seals: boolean }
 
 /** A member or node on one unit, ready to be written. */
 interface Place {
@@ -42,12 +42,18 @@ interface Place {
   readonly endpoints: readonly { readonly pool: string; readonly row: MemberRow }[]
 }
 
+/** What became of each change, and whether one of them took a disabled member offline. */
+export interface Applied {
+  readonly results: readonly ChangeResult[]
+  readonly sealed: boolean
+}
+
 /** Carries out changes, in order where order matters, and says of each what became of it. */
 export async function applyAll(
   site: Site,
   changes: readonly Change[],
   ctx: CallContext,
-): Promise<readonly ChangeResult[]> {
+): Promise<Applied> {
   const lists = new Lists(site, changes)
   const plans: Plan[] = []
   for (const change of changes) {
@@ -55,7 +61,11 @@ export async function applyAll(
   }
   const writes = plans.flatMap((p) => ('writes' in p ? p.writes : []))
   const outcomes = await writeAll(writes, ctx)
-  return plans.map((p) => ('result' in p ? p.result : toResult(p.change, p.writes, outcomes)))
+  const sealed = plans.some((p) => 'seals' in p && p.seals)
+  const results = plans.map((p) =>
+    'result' in p ? p.result : toResult(p.change, p.writes, outcomes),
+  )
+  return { results, sealed }
 }
 
 /** A refusal or a failure of one change stays with it; an abort ends the call. */
@@ -115,7 +125,7 @@ function hold(change: Extract<Change, { kind: 'hold' }>, places: readonly Place[
       .map((part) => ({ device, path: part.path, words: toWords(to) })),
   )
   if (writes.length === 0) return { change, result: { ref, status: 'unchanged' } }
-  return { change, writes }
+  return { change, writes, seals: to === 'maint' && own === 'drain' }
 }
 
 function restore(change: Extract<Change, { kind: 'restore' }>, places: readonly Place[]): Plan {
@@ -134,7 +144,7 @@ function restore(change: Extract<Change, { kind: 'restore' }>, places: readonly 
       .filter((part) => part.own !== to)
       .map((part) => ({ device, path: part.path, words: toWords(to, native) })),
   )
-  return { change, writes }
+  return { change, writes, seals: false }
 }
 
 /** Cuts by address and port; the number is what the last statistics showed, an upper bound. */

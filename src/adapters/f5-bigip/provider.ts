@@ -39,8 +39,6 @@ export class F5BigipProvider implements DrainableProvider {
   readonly #hints = new Hints()
   readonly #aftermath: Aftermath
   #info: ProviderInfo | undefined
-  /** Statistics asked for before this moment can be from before the last seal. */
-  #shownFrom: { readonly at: number; readonly clock: CallContext['clock'] } | undefined
 
   constructor(settings: Settings) {
     this.#settings = settings
@@ -73,7 +71,6 @@ export class F5BigipProvider implements DrainableProvider {
 
   async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
     ctx.signal.throwIfAborted()
-    await this.#untilShown(ctx)
     const given = refs === 'all' ? undefined : refs.map((ref) => this.#target(ref))
     const wanted = this.#wanted(given)
     const views = await Promise.all(this.#devices.map((device) => readUnit(device, wanted, ctx)))
@@ -101,11 +98,15 @@ export class F5BigipProvider implements DrainableProvider {
       if (!isDrainableError(error) || error.retryable) throw error
       return changes.map(({ ref }) => ({ ref, status: 'rejected' as const, error }))
     }
-    const results = await applyAll({ devices, partition: this.#settings.partition }, changes, ctx)
-    this.#noteResults(changes, results, ctx)
+    const site = { devices, partition: this.#settings.partition }
+    const { results, sealed } = await applyAll(site, changes, ctx)
+    this.#noteResults(changes, results)
     if (results.some((result) => result.status === 'applied')) {
       for (const device of devices) await this.#aftermath.after(device, ctx)
     }
+    // A disabled member was open to persistent clients up to now: what is said after it is offline
+    // must not come from statistics of before
+    if (sealed) await pause(ctx.clock, this.#settings.freshness, ctx.signal)
     return results
   }
 
@@ -226,18 +227,10 @@ export class F5BigipProvider implements DrainableProvider {
     await this.#hints.look(first.device, held, ctx)
   }
 
-  #noteResults(
-    changes: readonly Change[],
-    results: readonly ChangeResult[],
-    ctx: CallContext,
-  ): void {
+  #noteResults(changes: readonly Change[], results: readonly ChangeResult[]): void {
     changes.forEach((change, i) => {
       if (results[i]?.status !== 'applied') return
       if (change.kind === 'restore') this.#hints.forget(change.ref)
-      if (change.kind === 'hold' && change.to === 'maint') {
-        const at = ctx.clock.now() + this.#settings.freshness
-        this.#shownFrom = { at, clock: ctx.clock }
-      }
       if (change.kind === 'terminate') {
         this.#hints.note(
           change.ref,
@@ -245,14 +238,6 @@ export class F5BigipProvider implements DrainableProvider {
         )
       }
     })
-  }
-
-  /** After a member was forced offline, waits until statistics can't be from before it any more. */
-  async #untilShown(ctx: CallContext): Promise<void> {
-    const shown = this.#shownFrom
-    if (shown?.clock !== ctx.clock) return
-    const wait = shown.at - ctx.clock.now()
-    if (wait > 0) await pause(ctx.clock, wait, ctx.signal)
   }
 }
 

@@ -10,8 +10,8 @@ import { Turn } from './turn.js'
 
 export const PROVIDER = 'f5-bigip'
 
-/** Waits before a read is repeated while the control plane is busy, in milliseconds. */
-const BACKOFF = [500, 1_500]
+/** Waits before a read is repeated while the control plane is busy, in milliseconds; longer troubles are the caller's to wait for. */
+const BACKOFF = [250]
 /** Waits after a refused login: repeated ones lock the account. */
 const LOGIN_BACKOFF = [30_000, 300_000]
 /** How long the password is sent with each request once the device had no token left. */
@@ -276,7 +276,7 @@ export class Session {
       await this.#http.call({
         method: 'DELETE',
         path: `/mgmt/shared/authz/tokens/${encodeURIComponent(token.name)}`,
-        headers: { 'x-f5-auth-token': this.#token?.name ?? token.name },
+        headers: { 'x-f5-auth-token': token.name },
         signal,
         timeout: LOGOUT_TIMEOUT,
       })

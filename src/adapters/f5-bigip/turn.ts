@@ -1,13 +1,14 @@
 import { pause, type Clock } from '../../provider/clock.js'
 
-/** Shortest distance of two changing calls, in milliseconds: about four a second. */
-const CHANGE_GAP = 250
+/** As many changing calls may fall into one window, in milliseconds. */
+const CHANGES = 4
+const WINDOW = 1_000
 
 /** One request at a time to a device: its REST services are slow, and run out of memory under load. */
 export class Turn {
   readonly #waiting: (() => void)[] = []
   #busy = false
-  #nextChange = 0
+  readonly #changes: number[] = []
 
   /** Waits for the turn and runs `call` in it; gives the place up at once when the signal fires. */
   async run<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
@@ -21,12 +22,16 @@ export class Turn {
     }
   }
 
-  /** Keeps changing calls apart. */
+  /** Lets no more than four changing calls a second through. */
   async pace(clock: Clock, signal: AbortSignal): Promise<void> {
-    const wait = this.#nextChange - clock.now()
-    // More than one gap ahead comes from another clock
-    if (wait > 0 && wait <= CHANGE_GAP) await pause(clock, wait, signal)
-    this.#nextChange = clock.now() + CHANGE_GAP
+    const [oldest] = this.#changes
+    if (oldest !== undefined && this.#changes.length >= CHANGES) {
+      const wait = oldest + WINDOW - clock.now()
+      // More than a window ahead was noted by another clock
+      if (wait > 0 && wait <= WINDOW) await pause(clock, wait, signal)
+      this.#changes.shift()
+    }
+    this.#changes.push(clock.now())
   }
 
   async #enter(signal: AbortSignal): Promise<void> {

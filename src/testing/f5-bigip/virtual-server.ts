@@ -21,7 +21,7 @@ export class VirtualServer {
 
   constructor(options: VirtualServerOptions) {
     this.#options = options
-    this.#server = createServer((client) => this.#forward(client))
+    this.#server = createServer({ allowHalfOpen: true }, (client) => this.#forward(client))
   }
 
   get address(): { readonly host: string; readonly port: number } {
@@ -52,19 +52,21 @@ export class VirtualServer {
       return
     }
     const at = target.lastIndexOf(':')
-    const server = connect({ host: target.slice(0, at), port: Number(target.slice(at + 1)) })
+    const server = connect({
+      host: target.slice(0, at),
+      port: Number(target.slice(at + 1)),
+      allowHalfOpen: true,
+    })
     this.#track(server)
     const flow = unit.open(pool, member, () => {
       client.resetAndDestroy()
       server.destroy()
     })
-    const end = (): void => {
-      unit.end(flow)
-      client.destroy()
-      server.destroy()
-    }
-    for (const socket of [client, server]) socket.on('error', end).on('close', end)
     client.pipe(server).pipe(client)
+    // The flow lasts as long as its server side; an error on one side takes the other one along
+    server.on('close', () => unit.end(flow))
+    client.on('error', () => server.destroy()).on('close', () => server.end())
+    server.on('error', () => client.resetAndDestroy())
   }
 
   #pick(unit: Unit, pool: FakePool, client: Socket): FakeMember | undefined {

@@ -1,0 +1,200 @@
+import { expect, test } from 'vitest'
+import { connectionPath } from '../../../src/adapters/f5-bigip/connections.js'
+import { ctx, lines, present, read, rig, WEB1, WEB2 } from './rig.js'
+
+const hold = (ref: { pool: string; member: string }, to: 'drain' | 'maint' = 'drain') =>
+  ({ kind: 'hold', ref, to }) as const
+
+test('several members are one change of the configuration', async () => {
+  const names = Array.from({ length: 5 }, (_, i) => `10.0.0.${i + 1}:80`)
+  await using it = await rig({ pools: { web: names } })
+  const refs = names.map((member) => ({ pool: 'web', member }))
+  const results = await it.lb.apply(
+    refs.map((ref) => hold(ref)),
+    ctx(),
+  )
+  expect(results.map(({ status }) => status)).toEqual(Array(5).fill('applied'))
+  for (const ref of refs) expect(it.fake.state(ref)).toBe('drain')
+  const commits = it.fake.requests.filter((r) => r.path.startsWith('/mgmt/tm/transaction/'))
+  expect(commits).toHaveLength(1)
+  expect(it.fake.peak).toBe(1)
+})
+
+test('one refusal in a transaction stops only the member it is about', async () => {
+  const strict = { name: '10.0.0.3:80', strict: true }
+  await using it = await rig({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80', strict] } })
+  const third = { pool: '/Common/web', member: '/Common/10.0.0.3:80' }
+  const results = await it.lb.apply([hold(WEB1), hold(third), hold(WEB2)], ctx())
+  expect(results.map(({ status }) => status)).toEqual(['applied', 'rejected', 'applied'])
+  expect(results[1]).toMatchObject({ error: { code: 'REJECTED' } })
+  expect(it.fake.state(WEB1)).toBe('drain')
+  expect(it.fake.state(third)).toBe('ready')
+})
+
+test('a write whose answer was lost is read back, not believed and not repeated', async () => {
+  await using it = await rig()
+  it.fake.fail({ match: /^PATCH/, how: 'reset', execute: true, times: 1 })
+  const [result] = await it.lb.apply([hold(WEB1)], ctx())
+  expect(result).toMatchObject({ status: 'applied' })
+  expect(lines(it.fake).filter((line) => line.startsWith('PATCH'))).toHaveLength(1)
+})
+
+test('a write that the device was too busy for is sent again after a look', async () => {
+  await using it = await rig()
+  const body = { code: 500, message: 'The connection to mcpd has been lost, try again.' }
+  it.fake.fail({ match: /^PATCH/, how: 'status', status: 500, body, times: 1 })
+  const [result] = await it.lb.apply([hold(WEB1)], ctx())
+  expect(result).toMatchObject({ status: 'applied' })
+  it.fake.fail({ match: /^PATCH/, how: 'status', status: 503, times: 2 })
+  const [second] = await it.lb.apply([hold(WEB2)], ctx())
+  expect(second).toMatchObject({ status: 'unknown', error: { code: 'CONFLICT' } })
+})
+
+test('a removal that may have happened is not repeated', async () => {
+  await using it = await rig()
+  it.fake.fail({ match: /^DELETE/, how: 'status', status: 503, times: 1 })
+  const [result] = await it.lb.apply([{ kind: 'remove', ref: WEB1 }], ctx())
+  expect(result).toMatchObject({ status: 'unknown' })
+  expect(lines(it.fake).filter((line) => line.startsWith('DELETE'))).toHaveLength(1)
+})
+
+test('a restore puts back odd words as they were', async () => {
+  await using it = await rig()
+  // Forced offline by state alone: a session that still says enabled
+  const path = '/mgmt/tm/ltm/pool/~Common~web/members/~Common~10.0.0.1:80'
+  const { native } = await present(it.lb, WEB1)
+  expect(native).toEqual({ session: 'monitor-enabled', state: 'up' })
+  await it.lb.apply([hold(WEB1, 'maint')], ctx())
+  const odd = { session: 'user-enabled', state: 'user-down' }
+  const [kept] = await it.lb.apply(
+    [{ kind: 'restore', ref: WEB1, expect: 'maint', to: 'maint', native: odd }],
+    ctx(),
+  )
+  expect(kept).toMatchObject({ status: 'unchanged' })
+  const [back] = await it.lb.apply(
+    [{ kind: 'restore', ref: WEB1, expect: 'maint', to: 'ready', native: odd }],
+    ctx(),
+  )
+  expect(back).toMatchObject({ status: 'applied' })
+  const last = it.fake.requests.findLast((r) => r.method === 'PATCH')
+  expect(last).toMatchObject({ path, body: { session: 'user-enabled', state: 'user-up' } })
+})
+
+test('names: route domains, IPv6, ports, nodes with names, partitions, and what they look like on the wire', async () => {
+  await using it = await rig({
+    pools: {
+      web: ['10.0.0.8%1:80', '2001:db8::1.80', { name: 'app1:80', address: '10.9.9.9' }],
+      '/Tenant/App/pool': [{ name: '/Common/10.0.0.1:443' }],
+    },
+  })
+  const names = [
+    ['web', '10.0.0.8%1:80'],
+    ['web', '[2001:0db8::1]:80'],
+    ['web', '2001:db8::1.80'],
+    ['web', 'app1:80'],
+    ['web', 'app1'],
+    ['web', '10.9.9.9:80'],
+    ['/Tenant/App/pool', '/Common/10.0.0.1:443'],
+    ['/Tenant/App/pool', '10.0.0.1:443'],
+  ] as const
+  const refs = names.map(([pool, member]) => ({ pool, member }))
+  const { readings } = await it.lb.observe(refs, ctx())
+  expect(readings.map((reading) => reading.present)).toEqual(names.map(() => true))
+  expect(readings[0]).toMatchObject({ address: '10.0.0.8%1', port: 80 })
+  for (const ref of refs) await it.lb.apply([hold(ref)], ctx())
+  const paths = new Set(
+    it.fake.requests.filter((r) => r.method === 'PATCH').map((r) => r.path.split('/members/')[1]),
+  )
+  expect([...paths]).toEqual([
+    '~Common~10.0.0.8%251:80',
+    '~Common~2001:db8::1.80',
+    '~Common~app1:80',
+    '~Common~10.0.0.1:443',
+  ])
+  expect(await read(it.lb, { pool: 'Web', member: 'app1:80' })).toMatchObject({ present: false })
+})
+
+test('a name that means several members is refused, never guessed at', async () => {
+  await using it = await rig({ pools: { web: ['10.0.0.1:80', '10.0.0.1:443'] } })
+  await expect(it.lb.observe([{ pool: 'web', member: '10.0.0.1' }], ctx())).rejects.toMatchObject({
+    code: 'INVALID_OPTIONS',
+  })
+})
+
+test('connections are deleted by one address and one port, or not at all', () => {
+  expect(connectionPath('10.0.0.8%1', 80)).toBe(
+    '/mgmt/tm/sys/connection?options=ss-server-addr+10.0.0.8%251+ss-server-port+80',
+  )
+  expect(connectionPath('2001:db8::1', 443)).toContain('+2001:db8::1+ss-server-port+443')
+  for (const [address, port] of [
+    [undefined, 80],
+    ['', 80],
+    ['any6', 80],
+    ['::', 80],
+    ['0.0.0.0', 80],
+    ['web1', 80],
+    ['10.0.0.1+x', 80],
+    ['10.0.0.1', 0],
+    ['10.0.0.1', 70_000],
+    ['10.0.0.1', Number.NaN],
+  ] as const) {
+    expect(() => connectionPath(address, port)).toThrow(/one address and one port/)
+  }
+})
+
+test('a pair without sync: the change goes to the active unit alone', async () => {
+  await using it = await rig({ pair: true })
+  await it.lb.apply([hold(WEB1)], ctx())
+  expect(it.fake.state(WEB1, it.fake.units[0])).toBe('drain')
+  expect(it.fake.state(WEB1, it.fake.units[1])).toBe('ready')
+  expect(it.fake.requests.some((r) => r.path.includes('sync'))).toBe(false)
+})
+
+test('with configSync and save: change, push, wait, save, in that order', async () => {
+  await using it = await rig({ pair: true }, { configSync: { group: 'dg1' }, save: true })
+  const [result] = await it.lb.apply([hold(WEB1)], ctx())
+  expect(result).toMatchObject({ status: 'applied' })
+  expect(it.fake.state(WEB1, it.fake.units[1])).toBe('drain')
+  const writes = lines(it.fake).filter(
+    (line) => /^(PATCH|POST)/.test(line) && !line.includes('login'),
+  )
+  expect(writes).toEqual([
+    'PATCH /mgmt/tm/ltm/pool/~Common~web/members/~Common~10.0.0.1:80',
+    'POST /mgmt/tm/cm',
+    'POST /mgmt/tm/sys/config',
+  ])
+})
+
+test("other people's pending changes are not pushed along", async () => {
+  await using it = await rig({ pair: true }, { configSync: { group: 'dg1' } })
+  it.fake.setBehind(WEB2, 'drain')
+  const [result] = await it.lb.apply([hold(WEB1)], ctx())
+  expect(result).toMatchObject({
+    status: 'rejected',
+    error: { code: 'CONFLICT', retryable: false },
+  })
+  expect(it.fake.state(WEB1)).toBe('ready')
+})
+
+test('a push that fails takes nothing back, and every reading says so', async () => {
+  await using it = await rig({ pair: true }, { configSync: { group: 'dg1' } })
+  it.fake.fail({
+    match: /^POST \/mgmt\/tm\/cm$/,
+    how: 'status',
+    status: 400,
+    body: { code: 400, message: 'no' },
+  })
+  const [result] = await it.lb.apply([hold(WEB1)], ctx())
+  expect(result).toMatchObject({ status: 'applied' })
+  expect((await present(it.lb, WEB1)).unverified).toContain('not carried further')
+  await it.fake.recover()
+  await it.lb.apply([hold(WEB1, 'maint')], ctx())
+  expect((await present(it.lb, WEB1)).unverified).toBeUndefined()
+})
+
+test('no active unit: nothing is written and nothing is called idle', async () => {
+  await using it = await rig()
+  await it.fake.failover()
+  await expect(it.lb.observe([WEB1], ctx())).rejects.toThrow(/STANDBY.*all units/)
+  await expect(it.lb.apply([hold(WEB1)], ctx())).rejects.toMatchObject({ code: 'CONFLICT' })
+})

@@ -1,0 +1,127 @@
+import { drain, isDrainableError } from 'drainable'
+import { f5Bigip } from 'drainable/f5-bigip'
+import { expect, test } from 'vitest'
+import { connect, ctx, lines, present, rig, until, WEB1, WEB2 } from './rig.js'
+
+const LOGIN = 'POST /mgmt/shared/authn/login'
+
+test('one login for everything, one request at a time, and a logout at the end', async () => {
+  await using it = await rig()
+  await Promise.all(Array.from({ length: 8 }, () => it.lb.observe([WEB1, WEB2], ctx())))
+  expect(lines(it.fake).filter((line) => line === LOGIN)).toHaveLength(1)
+  expect(it.fake.peak).toBe(1)
+  expect(it.fake.tokens).toBe(1)
+  await it.lb.close()
+  expect(it.fake.tokens).toBe(0)
+  expect(lines(it.fake).at(-1)).toMatch(/^DELETE \/mgmt\/shared\/authz\/tokens\//)
+})
+
+test('a token that ran out is replaced, and the request repeated', async () => {
+  await using it = await rig()
+  await present(it.lb, WEB1)
+  it.fake.expireTokens()
+  await present(it.lb, WEB1)
+  expect(lines(it.fake).filter((line) => line === LOGIN)).toHaveLength(2)
+})
+
+test("a token is renewed before it runs out, by the device's clock, and the old one dropped", async () => {
+  await using it = await rig({ tokenTimeout: 1, clockSkew: -86_400_000 })
+  await present(it.lb, WEB1)
+  await until('it is nearly over', async () => {
+    await present(it.lb, WEB1)
+    return lines(it.fake).filter((line) => line === LOGIN).length === 2
+  })
+  expect(it.fake.requests.every(({ status }) => status === 200)).toBe(true)
+  expect(it.fake.tokens).toBe(1)
+})
+
+test('a good token that is turned away now and then is sent again', async () => {
+  await using it = await rig()
+  await present(it.lb, WEB1)
+  const body = {
+    code: 401,
+    message: 'Authorization failed: no user authentication header or token detected. Uri:x',
+  }
+  it.fake.fail({ match: /members\/stats/, how: 'status', status: 401, body, times: 1 })
+  await present(it.lb, WEB1)
+  expect(lines(it.fake).filter((line) => line === LOGIN)).toHaveLength(1)
+})
+
+test('a wrong password is told at once, sent once, and not repeated to anybody', async () => {
+  await using it = await rig()
+  const lb = connect(it.fake, { password: 'not the password' })
+  for (let i = 0; i < 3; i += 1) {
+    const error: unknown = await lb.observe([WEB1], ctx()).catch((e: unknown) => e)
+    expect(isDrainableError(error, 'UNAUTHENTICATED')).toBe(true)
+    expect(JSON.stringify([String(error), (error as Error).stack])).not.toContain(
+      'not the password',
+    )
+  }
+  expect(lines(it.fake)).toEqual([LOGIN])
+  await lb.close()
+})
+
+test('a password that rotated is asked for again', async () => {
+  const passwords = ['old', 'secret']
+  await using it = await rig({}, { password: () => passwords.shift() ?? 'secret' })
+  await expect(it.lb.observe([WEB1], ctx())).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
+  await present(it.lb, WEB1)
+})
+
+test('no token left: Basic credentials do', async () => {
+  await using it = await rig({ maxTokens: 0 })
+  await present(it.lb, WEB1)
+  expect(it.fake.requests.at(-1)?.auth).toBe('basic')
+})
+
+test('a login that wants Basic credentials too gets them', async () => {
+  await using it = await rig({ loginNeedsBasic: true })
+  await present(it.lb, WEB1)
+})
+
+test('rights: a guest reads, an operator drains but cuts nothing', async () => {
+  await using guest = await rig({ role: 'guest' })
+  await present(guest.lb, WEB1)
+  const error: unknown = await drain(guest.lb, WEB1, { timeout: '5s' }).catch((e: unknown) => e)
+  expect(isDrainableError(error, 'FORBIDDEN')).toBe(true)
+  expect(lines(guest.fake).filter((line) => line === LOGIN)).toHaveLength(1)
+
+  await using operator = await rig({ role: 'operator' })
+  const [held] = await operator.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
+  expect(held).toMatchObject({ status: 'applied' })
+  const [cut] = await operator.lb.apply([{ kind: 'terminate', ref: WEB1 }], ctx())
+  expect(cut).toMatchObject({ status: 'rejected', error: { code: 'FORBIDDEN' } })
+})
+
+test('certificates: an authority, a pin, anything, or nothing', async () => {
+  await using it = await rig()
+  const pinned = connect(it.fake, { tls: { fingerprint256: it.fake.fingerprint256 } })
+  await present(pinned, WEB1)
+  const insecure = connect(it.fake, { tls: { insecure: true } })
+  await present(insecure, WEB1)
+  const before = it.fake.requests.length
+  const { url, username, password } = it.fake
+  const unknown = f5Bigip({ url, username, password })
+  const wrong = connect(it.fake, { tls: { fingerprint256: 'AB'.repeat(32) } })
+  for (const lb of [unknown, wrong]) {
+    await expect(lb.observe([WEB1], ctx())).rejects.toMatchObject({ code: 'UNREACHABLE' })
+  }
+  expect(it.fake.requests).toHaveLength(before)
+  for (const lb of [pinned, insecure, unknown, wrong]) await lb.close()
+})
+
+test('options are checked when the provider is made', () => {
+  const good = { url: 'https://bigip', username: 'u', password: 'p' }
+  expect(() => f5Bigip(good)).not.toThrow()
+  for (const bad of [
+    { ...good, url: 'http://bigip' },
+    { ...good, url: [] },
+    { ...good, url: 'https://u:p@bigip' },
+    { ...good, partition: 'a/b' },
+    { ...good, freshness: 'soon' },
+    { ...good, tmieout: 3 },
+    { ...good, configSync: { group: 'dg1; delete sys connection' } },
+  ]) {
+    expect(() => f5Bigip(bad as never)).toThrow(/f5Bigip\(\)|url/)
+  }
+})
