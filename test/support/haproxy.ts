@@ -110,6 +110,7 @@ export class Haproxy implements AsyncDisposable {
     for (const name of wanted) if (!this.#ports.has(name)) this.#ports.set(name, await freePort())
     const { level = 'admin', global = '' } = this.#options
     const text = `global
+  server-state-base ${this.dir}
   stats socket ${this.socket} level ${level} expose-fd listeners
   nbthread 2
 ${global}
@@ -166,8 +167,22 @@ ${config((name) => this.port(name), this.dir)}
     const main = this.#children.at(-1)
     if (this.#options.mode === 'plain') {
       this.#spawn(['-x', this.socket, '-sf', String(before)])
-    } else main?.kill('SIGUSR2')
-    await until(async () => (await this.pid().catch(() => before)) !== before, 'the reload', 15_000)
+    }
+    // A master that has only just started ignores the signal: it is sent again, late enough not to reload twice.
+    let askedAt = -Infinity
+    const replaced = async (): Promise<boolean> => {
+      if (this.#options.mode !== 'plain' && performance.now() - askedAt > 3_000) {
+        askedAt = performance.now()
+        main?.kill('SIGUSR2')
+      }
+      return (await this.pid().catch(() => before)) !== before
+    }
+    await until(replaced, 'the reload', 15_000)
+  }
+
+  /** What an operator does before a reload: the states go into the file of `server-state-file state`. */
+  async keepState(): Promise<void> {
+    writeFileSync(join(this.dir, 'state'), await this.cli('show servers state'))
   }
 
   /** To the process that serves. */

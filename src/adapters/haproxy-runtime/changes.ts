@@ -3,7 +3,7 @@ import type { CallContext, Change, ChangeResult, MemberRef } from '../../provide
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { z } from 'zod'
-import type { Channel } from './channel.js'
+import { AnotherProcess, type Channel } from './channel.js'
 import {
   addServer,
   delServer,
@@ -20,7 +20,11 @@ import type { ProcessView } from './process-view.js'
 
 /** What a change needs of the provider. */
 export interface Workshop {
-  /** One changing command line on a connection of its own, read to the close. */
+  /**
+   * One changing command line on a connection of its own, read to the close.
+   *
+   * @throws `AnotherProcess` where another process executed it than the one that was read
+   */
   readonly send: (line: string, signal: AbortSignal) => Promise<string>
   readonly view: ProcessView
   readonly channel: Channel
@@ -39,8 +43,8 @@ const REMOVE_PATIENCE = 3_000
 const CUT_PATIENCE = 1_000
 const CUT_LOOK = 20
 /** A process that is being replaced refuses; the next connection finds the new one. */
-const REPLACED_PATIENCE = 2_000
-const REPLACED_LOOK = 50
+const REPLACED_PATIENCE = 500
+const REPLACED_LOOK = 20
 
 function rejected(ref: MemberRef, error: DrainableError): ChangeResult {
   return { ref, status: 'rejected', error }
@@ -100,7 +104,10 @@ export async function applyChange(
   }
 }
 
-/** Sends, and tries again while a reload is replacing the process that answers. */
+/**
+ * Sends a change that can be repeated, until the process that was read has executed it: while a
+ * reload hands the socket over, its predecessor takes connections too, and obeys or refuses.
+ */
 async function tell(
   shop: Workshop,
   ref: MemberRef,
@@ -109,9 +116,13 @@ async function tell(
 ): Promise<string> {
   const until = ctx.clock.now() + REPLACED_PATIENCE
   for (;;) {
-    const reply = await shop.send(line, ctx.signal)
-    shop.view.touch(ref)
-    if (!reply.startsWith('Proxy is disabled') || ctx.clock.now() >= until) return reply
+    try {
+      const reply = await shop.send(line, ctx.signal)
+      shop.view.touch(ref)
+      if (!reply.startsWith('Proxy is disabled') || ctx.clock.now() >= until) return reply
+    } catch (error) {
+      if (!(error instanceof AnotherProcess) || ctx.clock.now() >= until) throw error
+    }
     await pause(ctx.clock, REPLACED_LOOK, ctx.signal)
   }
 }

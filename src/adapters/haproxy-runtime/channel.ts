@@ -77,6 +77,20 @@ export class StatsChannel {
     return { info, replies }
   }
 
+  /**
+   * One changing line. Its reply is all that comes after `show info`, to the close: on 2.6 not every
+   * reply to a change has its empty line.
+   *
+   * @throws {@link AnotherProcess} where another process than that executed it
+   */
+  async change(line: string, incarnation: string, signal: AbortSignal): Promise<string> {
+    const text = await this.#socket.exchange(`show info;${line}`, signal)
+    const end = text.indexOf('\n\n')
+    const info = parseInfo(end === -1 ? text : text.slice(0, end))
+    if (incarnationOf(info) !== incarnation) throw new AnotherProcess(info)
+    return text.slice(end + 2).replace(/\n+$/, '')
+  }
+
   async #run(
     commands: readonly string[],
     signal: AbortSignal,

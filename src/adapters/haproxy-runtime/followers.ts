@@ -1,6 +1,6 @@
 import type { MemberRef } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
-import type { Channel } from './channel.js'
+import { AnotherProcess, type Channel } from './channel.js'
 import { showStat } from './codec-commands.js'
 import { parseStat, type StatRow } from './codec-stat.js'
 import type { Sight } from './process-view.js'
@@ -36,7 +36,12 @@ export class Followers {
   ): Promise<ReadonlyMap<string, readonly MemberRef[]>> {
     if (scope === this.#scope) return this.#byLeader
     if (!sights.some(({ state }) => state.checked)) return new Map()
-    const [reply = ''] = await channel.run([showStat('-1', 'servers')], signal)
-    return this.learn(scope, parseStat(reply))
+    try {
+      const [reply = ''] = await channel.run([showStat('-1', 'servers')], signal)
+      return this.learn(scope, parseStat(reply))
+    } catch (error) {
+      if (error instanceof AnotherProcess) return new Map() // reloaded since: the next look asks the new one
+      throw error
+    }
   }
 }

@@ -39,6 +39,12 @@ interface Other {
 /** The processes beside the one that serves the socket: old workers, and one that is about to serve it. */
 export class OtherProcesses {
   readonly #others = new Map<string, Other>()
+  readonly #isSettled: (scope: string) => boolean
+
+  /** @param isSettled - whether the last reading of that scope that was given out held no work */
+  constructor(isSettled: (scope: string) => boolean) {
+    this.#isSettled = isSettled
+  }
 
   /** The current process was replaced. */
   demote(process: Process): void {
@@ -182,10 +188,12 @@ export class OtherProcesses {
       }
     }
     try {
+      const settled = this.#isSettled(process.scope)
       const sight = await look(process, keptChannel(kept), wanted, ctx)
-      // The connection keeps the process alive: it is given up once nobody else is connected there.
+      // The connection keeps the process alive: it is given up once nobody else is connected there,
+      // and its zero was reported, so that its end is no loss.
       const info = await whoAnswers(kept, ctx.signal)
-      if (info.stopping && info.connections === 0 && isEmpty(sight)) {
+      if (settled && info.stopping && info.connections === 0 && isEmpty(sight)) {
         process.ended = true
         kept.close()
         return { gone: true }

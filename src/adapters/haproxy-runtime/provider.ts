@@ -68,7 +68,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     this.#socket = new RuntimeSocket(settings.socket, settings)
     this.#stats = new StatsChannel(this.#socket)
     this.instance = this.#socket.label
-    this.#others = new OtherProcesses()
+    this.#others = new OtherProcesses((scope) => this.#memory.isSettled(scope))
   }
 
   async describe(ctx: CallContext): Promise<ProviderInfo> {
@@ -96,9 +96,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     await this.#connect(ctx)
     if (refs !== 'all') this.#memory.look(refs, ctx.clock.now())
     const wanted = refs === 'all' ? 'all' : toWanted(refs)
-    const { process, sight } = await this.#readCurrent(wanted, ctx)
-    if (refs !== 'all') await this.#keep(process, sight, ctx)
-    const others = await this.#others.read(wanted, process, this.#master, ctx)
+    const { process, sight, others } = await this.#readEvery(wanted, ctx)
     this.#others.forget((scope) => this.#memory.isListed(scope))
     const targets = refs === 'all' ? [...sight.members.values()].map(({ ref }) => ref) : refs
     const tracked =
@@ -121,6 +119,22 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     })
     const balancer = refs === 'all' ? undefined : refs[0]?.balancer
     return { readings, pools: toPools(sight, balancer) }
+  }
+
+  /** The process that serves, then the others; again where a reload is just handing the socket over. */
+  async #readEvery(
+    wanted: Wanted | 'all',
+    ctx: CallContext,
+  ): Promise<{ process: Process; sight: ProcessSight; others: OtherSight }> {
+    const until = ctx.clock.now() + HAND_OVER
+    for (;;) {
+      const { process, sight } = await this.#readCurrent(wanted, ctx)
+      if (wanted !== 'all') await this.#keep(process, sight, ctx)
+      const others = await this.#others.read(wanted, process, this.#master, ctx)
+      const coming = others.read.some(({ old }) => !old)
+      if (!coming || ctx.clock.now() >= until) return { process, sight, others }
+      await pause(ctx.clock, HAND_OVER_LOOK, ctx.signal)
+    }
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -222,7 +236,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
   #workshop(facts: Facts, process: Process, changes: readonly Change[]): Workshop {
     const [major] = parseVersion(facts.info.version)
     return {
-      send: async (line, signal) => (await this.#socket.exchange(line, signal)).replace(/\n+$/, ''),
+      send: (line, signal) => this.#stats.change(line, process.incarnation ?? '', signal),
       view: process.view,
       channel: this.#stats.to(process.incarnation ?? ''),
       others: changes.some(({ kind }) => kind === 'terminate')
@@ -421,6 +435,8 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
       if (there === undefined && !this.#memory.knows(ref, other.process.scope)) continue
       seen.push({
         ...toScope(other.process, there, other.sight.sampledAt),
+        // A worker that takes no changes over this socket yet is none to be proved idle.
+        ...(other.old ? {} : { state: 'unread' as const }),
         inForce: there === undefined || there.own === 'drain' || there.own === 'maint',
         old: other.old,
         note: other.old

@@ -29,6 +29,14 @@ export class ScopeMemory {
     return this.#listed.get(refKey(ref))?.has(scope) === true
   }
 
+  /** Whether no member's last reading of that scope held work. */
+  isSettled(scope: string): boolean {
+    return [...this.#listed.values()].every((scopes) => {
+      const last = scopes.get(scope)
+      return last === undefined || (last.state === 'read' && last.active + last.queued === 0)
+    })
+  }
+
   /** Whether that scope is listed for any member. */
   isListed(scope: string): boolean {
     return [...this.#listed.values()].some((scopes) => scopes.has(scope))

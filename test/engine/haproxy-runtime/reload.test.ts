@@ -1,0 +1,320 @@
+/** Reloads, before and during a drain, with and without a way to the old workers. */
+import { Agent } from 'node:http'
+import { drain, type DrainReport, isDrainableError, startDrain } from 'drainable'
+import { haproxyRuntime } from 'drainable/haproxy-runtime'
+import { describe, it } from 'vitest'
+import { engines } from '../../support/engines.js'
+import { Haproxy, type HaproxyOptions, until } from '../../support/haproxy.js'
+import { Backend, request } from '../../support/haproxy-traffic.js'
+
+type Config = HaproxyOptions['config']
+
+const WEB: Config = (port) => `
+frontend f_web
+  bind 127.0.0.1:${port('web')}
+  default_backend web
+backend web
+  cookie SRV insert
+  server s1 127.0.0.1:${port('s1')} cookie s1
+  server s2 127.0.0.1:${port('s2')} cookie s2`
+
+const web1 = { pool: 'web', member: 's1' }
+
+interface Lab extends AsyncDisposable {
+  readonly haproxy: Haproxy
+  readonly s1: Backend
+  readonly s2: Backend
+}
+
+async function lab(options: Omit<HaproxyOptions, 'config'> & { config?: Config }): Promise<Lab> {
+  const haproxy = await Haproxy.start({ config: WEB, ...options })
+  const s1 = await Backend.start(haproxy.port('s1'), 's1')
+  const s2 = await Backend.start(haproxy.port('s2'), 's2')
+  return {
+    haproxy,
+    s1,
+    s2,
+    async [Symbol.asyncDispose]() {
+      await haproxy[Symbol.asyncDispose]()
+      await s1[Symbol.asyncDispose]()
+      await s2[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function member(report: DrainReport): DrainReport['members'][number] {
+  return report.members[0]!
+}
+
+describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
+  it.concurrent.for([
+    ['master', 1],
+    ['master', 2],
+    ['plain', 1],
+    ['plain', 2],
+  ] as const)(
+    'a reload in mid-drain is noticed, the drain put back, the old process waited for (%s, %i times)',
+    async ([mode, times], { expect }) => {
+      await using it = await lab({ engine, mode })
+      const { haproxy, s1 } = it
+      await using lb = haproxyRuntime({ socket: haproxy.socket })
+      const answers = [request(haproxy.port('web'), '/hold', { cookie: 's1' })]
+      await until(() => s1.active === 1, 'in flight')
+      // 3.2 does not say where its master is.
+      const drained = startDrain(
+        mode === 'master' && engine.series === '3.2'
+          ? haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
+          : lb,
+        web1,
+        { timeout: '30s' },
+      )
+      let busyAtIdle = -1
+      const overruled: unknown[] = []
+      drained.on('idle', () => (busyAtIdle = s1.active))
+      drained.on('overruled', (event) => overruled.push(event))
+      await until(() => drained.why().some(({ count }) => count === 1), 'why() counts one')
+      for (let count = 0; count < times; count += 1) {
+        await haproxy.reload()
+        await until(
+          async () => (await haproxy.stat('web', 's1', 'status')) === 'DRAIN',
+          'the drain is back in the new process',
+        )
+        answers.push(request(haproxy.port('web'), '/hold', { cookie: 's1' }))
+        await until(() => s1.active === 2 + count, 'one more, through the new process')
+      }
+      await until(
+        () => drained.why().some(({ code }) => code === 'old-scope'),
+        'why() names the old one',
+      )
+      expect(drained.report().members[0]?.verifiedIdle).toBe(false)
+      s1.release()
+      for (const answer of answers) expect(await answer).toMatchObject({ status: 200, cut: false })
+      const report = await drained.done
+      expect(member(report).lost).toEqual([])
+      expect(member(report)).toMatchObject({ outcome: 'idle', verifiedIdle: true, sealed: true })
+      expect(busyAtIdle).toBe(0)
+      expect(overruled).toEqual([])
+    },
+  )
+
+  it.concurrent(
+    'after idle a reload during the action does not bring traffic back',
+    async ({ expect }) => {
+      await using it = await lab({ engine })
+      const { haproxy, s1 } = it
+      await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
+      await drain(lb, web1, { timeout: '20s' }, async () => {
+        const before = s1.total
+        await haproxy.reload()
+        await until(
+          async () => (await haproxy.stat('web', 's1', 'status')) === 'MAINT',
+          'the door is closed in the new process',
+        )
+        for (let index = 0; index < 4; index += 1) {
+          expect(await request(haproxy.port('web'), '/', { cookie: 's1' })).toMatchObject({
+            status: 200,
+            server: 's2',
+          })
+        }
+        expect(s1.total - before).toBeLessThanOrEqual(1)
+      })
+    },
+  )
+
+  it.concurrent(
+    'a reload before the drain: the old worker is waited for, though it never got the drain',
+    async ({ expect }) => {
+      await using it = await lab({ engine })
+      const { haproxy, s1 } = it
+      await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
+      const answer = request(haproxy.port('web'), '/hold', { cookie: 's1' })
+      await until(() => s1.active === 1, 'in flight')
+      await haproxy.reload()
+      const drained = startDrain(lb, web1, { timeout: '30s' })
+      await until(() => drained.why().some(({ code }) => code === 'not-in-force'), 'not in force')
+      expect(drained.why().some(({ code }) => code === 'old-scope')).toBe(true)
+      s1.release()
+      expect((await answer).status).toBe(200)
+      const report = await drained.done
+      expect(member(report).outcome).toBe('idle')
+      // It ended with its last request: that was never seen to end.
+      const { lost, verifiedIdle } = member(report)
+      expect(verifiedIdle).toBe(lost.length === 0)
+    },
+  )
+
+  it.concurrent(
+    'a reload before the drain without a way to old workers: refused, nothing changed',
+    async ({ expect }) => {
+      await using it = await lab({ engine, mode: 'hidden' })
+      const { haproxy } = it
+      await haproxy.reload()
+      await using lb = haproxyRuntime({ socket: haproxy.socket })
+      const error: unknown = await drain(lb, web1, { timeout: '10s' }).catch(
+        (cause: unknown) => cause,
+      )
+      expect(error).toMatchObject({ code: 'UNSUPPORTED' })
+      expect(String(error)).toMatch(/master/)
+      expect(String(error)).toMatch(/oldWorkers/)
+      expect(await haproxy.stat('web', 's1', 'status')).toBe('no check')
+      await using trusting = haproxyRuntime({ socket: haproxy.socket, oldWorkers: 'accept' })
+      expect(member(await drain(trusting, web1, { timeout: '10s' }))).toMatchObject({
+        outcome: 'idle',
+        verifiedIdle: false,
+      })
+      await using patient = haproxyRuntime({ socket: haproxy.socket, oldWorkers: { within: '1s' } })
+      expect(
+        member(
+          await drain(patient, { pool: 'web', member: 's2' }, { timeout: '20s', keepReady: 0 }),
+        ),
+      ).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    },
+  )
+
+  it.concurrent(
+    'under a hidden master that never reloaded: known on 3.0 and 3.2, refused on 2.6',
+    async ({ expect }) => {
+      await using it = await lab({ engine, mode: 'hidden' })
+      const { haproxy, s1 } = it
+      await using lb = haproxyRuntime({ socket: haproxy.socket })
+      if (engine.series === '2.6') {
+        const error: unknown = await drain(lb, web1).catch((cause: unknown) => cause)
+        expect(isDrainableError(error, 'UNSUPPORTED')).toBe(true)
+        return
+      }
+      const answer = request(haproxy.port('web'), '/hold', { cookie: 's1' })
+      await until(() => s1.active === 1, 'in flight')
+      const drained = startDrain(lb, web1, { timeout: '20s' })
+      await until(() => drained.why().some(({ count }) => count === 1), 'why() counts one')
+      await haproxy.reload()
+      await until(
+        () => drained.why().some(({ code }) => code === 'old-scope'),
+        'the old worker is seen',
+      )
+      s1.release()
+      await answer
+      expect(member(await drained.done)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    },
+  )
+
+  it.concurrent('a state file brings the drain through the reload', async ({ expect }) => {
+    const config: Config = (port, dir) => `
+  load-server-state-from-file global
+${WEB(port, dir)}`
+    await using it = await lab({ engine, config, global: '  server-state-file state' })
+    const { haproxy } = it
+    await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
+    await using drained = startDrain(lb, web1, { timeout: '20s', seal: false })
+    await until(async () => (await haproxy.stat('web', 's1', 'status')) === 'DRAIN', 'drained')
+    await haproxy.keepState()
+    await haproxy.reload()
+    expect(await haproxy.stat('web', 's1', 'status')).toMatch(/^DRAIN/)
+    expect(member(await drained.done)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+  })
+
+  it.concurrent(
+    'hard-stop-after cuts an answer: reported as lost, idle is not verified',
+    async ({ expect }) => {
+      await using it = await lab({ engine, global: '  hard-stop-after 1s' })
+      const { haproxy, s1 } = it
+      await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
+      const answer = request(haproxy.port('web'), '/stream', { cookie: 's1' })
+      await until(() => s1.active === 1, 'in flight')
+      const drained = startDrain(lb, web1, { timeout: '30s' })
+      await until(() => drained.why().some(({ count }) => count === 1), 'why() counts one')
+      await haproxy.reload()
+      expect((await answer).cut).toBe(true)
+      const report = await drained.done
+      expect(member(report)).toMatchObject({ outcome: 'idle', verifiedIdle: false })
+      expect(member(report).lost).toEqual([expect.objectContaining({ active: 1 })])
+    },
+  )
+
+  it.concurrent('ids that move on reload are never another server', async ({ expect }) => {
+    const moved: Config = (port) => `
+backend first
+  server x 127.0.0.1:${port('s2')}
+frontend f_web
+  bind 127.0.0.1:${port('web')}
+  default_backend web
+backend web
+  cookie SRV insert
+  server s0 127.0.0.1:${port('s2')} cookie s0
+  server s2 127.0.0.1:${port('s2')} cookie s2
+  server s1 127.0.0.1:${port('s1')} cookie s1`
+    await using it = await lab({ engine })
+    const { haproxy, s1 } = it
+    await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
+    const first = request(haproxy.port('web'), '/hold', { cookie: 's1' })
+    await until(() => s1.active === 1, 'in flight')
+    const drained = startDrain(lb, web1, { timeout: '20s' })
+    await until(() => drained.why().some(({ count }) => count === 1), 'why() counts one')
+    await haproxy.reload(moved)
+    const second = request(haproxy.port('web'), '/hold', { cookie: 's1' })
+    await until(() => s1.active === 2, 'in flight in the new one')
+    await until(async () => (await haproxy.stat('web', 's1', 'status')) === 'DRAIN', 'drained anew')
+    s1.release(1)
+    await first
+    await until(() => drained.why().some(({ count }) => count === 1), 'the second is counted')
+    expect(drained.report().members[0]?.phase).toBe('draining')
+    s1.release()
+    expect((await second).status).toBe(200)
+    expect(member(await drained.done)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    expect(await haproxy.stat('web', 's0', 'status')).toBe('no check')
+    expect(await haproxy.stat('web', 's1', 'status')).toBe('MAINT')
+  })
+
+  it.concurrent(
+    'a keep-alive client of an old worker that never got the drain is not called idle',
+    async ({ expect }) => {
+      await using it = await lab({ engine })
+      const { haproxy, s1 } = it
+      await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+      const stream = request(haproxy.port('web'), '/stream', { cookie: 's1' })
+      await until(() => s1.active === 1, 'in flight')
+      await haproxy.reload()
+      const drained = startDrain(lb, web1, { timeout: '3s' })
+      const report = await drained.done
+      expect(member(report)).toMatchObject({ outcome: 'timeout', verifiedIdle: false })
+      s1.release()
+      await stream
+      agent.destroy()
+    },
+  )
+
+  it.concurrent('HAProxy killed in mid-drain: unreachable, never idle', async ({ expect }) => {
+    await using it = await lab({ engine, mode: 'plain' })
+    const { haproxy, s1 } = it
+    await using lb = haproxyRuntime({ socket: haproxy.socket, replyTimeout: '300ms' })
+    const answer = request(haproxy.port('web'), '/hold', { cookie: 's1' })
+    await until(() => s1.active === 1, 'in flight')
+    const drained = startDrain(lb, web1, { timeout: '4s' })
+    await until(() => drained.why().some(({ count }) => count === 1), 'why() counts one')
+    await haproxy.signal('SIGKILL')
+    expect((await answer).cut).toBe(true)
+    expect(member(await drained.done)).toMatchObject({
+      outcome: 'unreachable',
+      verifiedIdle: false,
+    })
+  })
+
+  it.concurrent('HAProxy frozen in mid-drain: waited for, then idle', async ({ expect }) => {
+    await using it = await lab({ engine, mode: 'plain' })
+    const { haproxy, s1 } = it
+    await using lb = haproxyRuntime({ socket: haproxy.socket, replyTimeout: '300ms' })
+    const answer = request(haproxy.port('web'), '/hold', { cookie: 's1' })
+    await until(() => s1.active === 1, 'in flight')
+    const drained = startDrain(lb, web1, { timeout: '20s' })
+    await until(() => drained.why().some(({ count }) => count === 1), 'why() counts one')
+    let faults = 0
+    drained.on('fault', () => (faults += 1))
+    const pid = await haproxy.signal('SIGSTOP')
+    s1.release()
+    await until(() => faults > 0, 'the silence is noticed')
+    expect(drained.report().members[0]?.phase).toBe('draining')
+    process.kill(pid, 'SIGCONT')
+    expect((await answer).status).toBe(200)
+    expect(member(await drained.done)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+  })
+})
