@@ -208,7 +208,7 @@ export class ClusterLens {
     }
     const { reading } = view
     if (view.state === 'unread' || reading === undefined) {
-      return { ...blank(view.scope, now), ...note }
+      return { ...blank(view.scope, now, view.proxy?.facts?.incarnation), ...note }
     }
     const clusters = rowsOf(view, service)
     if (clusters.length === 0) return undefined // this proxy does not know the cluster
@@ -404,10 +404,10 @@ export function rowsOf(view: ProxyView, service: string): readonly ClusterRows[]
   return (view.reading?.clusters ?? []).filter((rows) => rows.service === service)
 }
 
-function blank(scope: string, sampledAt: number): LoadScope {
+function blank(scope: string, sampledAt: number, incarnation = 'unknown'): LoadScope {
   return {
     scope,
-    incarnation: '',
+    incarnation,
     state: 'unread',
     sampledAt,
     active: 0,

@@ -31,6 +31,8 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   readonly specVersion = 1
   readonly name = 'envoy'
   readonly instance: string
+  /** Only where the sink hears from the proxies by itself. */
+  declare readonly watch?: NonNullable<DrainableProvider['watch']>
   readonly #sink: EndpointSink
   readonly #store: EndpointStore
   readonly #fleet: Fleet
@@ -62,6 +64,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       mergeWindow: durationOf(options.mergeWindow, 'mergeWindow'),
       connectTimeout: durationOf(options.connectTimeout, 'connectTimeout'),
     })
+    if (this.#sink.listen !== undefined) this.watch = (refs, ctx) => this.#watch(refs, ctx)
     // Proxies wait for their sets from the start on; a failure is told by the first call.
     this.#opened = this.#sink.open?.(this) ?? Promise.resolve()
     this.#opened.catch(() => undefined)
@@ -148,7 +151,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   }
 
   /** Yields a snapshot whenever a proxy reports its load, takes a set or refuses one. */
-  async *watch(refs: readonly MemberRef[], ctx: CallContext): AsyncIterable<Snapshot> {
+  async *#watch(refs: readonly MemberRef[], ctx: CallContext): AsyncIterable<Snapshot> {
     const signal = AbortSignal.any([ctx.signal, this.#closing.signal])
     let woken = true
     let wake: (() => void) | undefined

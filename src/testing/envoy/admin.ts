@@ -1,0 +1,290 @@
+import type { Cluster, Host } from './cluster.js'
+import type { Settings } from './options.js'
+
+/** What the admin API answers from. */
+export interface AdminState {
+  readonly settings: Settings
+  readonly clusters: ReadonlyMap<string, Cluster>
+  readonly bootAt: Date
+}
+
+export interface AdminReply {
+  readonly status: number
+  readonly text: string
+}
+
+/** One request to the admin API: reads are GET, and a path that is not allowed is a 403. */
+export function answerAdmin(method: string, target: string, state: AdminState): AdminReply {
+  const url = new URL(target, 'http://admin')
+  const { allowPaths, version } = state.settings
+  if (allowPaths !== undefined && !allowPaths.some((path) => url.pathname.startsWith(path))) {
+    return { status: 403, text: `request to path ${target} not allowed\n` }
+  }
+  const query = url.searchParams
+  switch (url.pathname) {
+    case '/ready':
+      return ok('LIVE\n')
+    case '/server_info':
+      return ok(serverInfo(state))
+    case '/runtime':
+      return ok('{\n "entries": {},\n "layers": []\n}')
+    case '/stats':
+      return stats(state, query)
+    case '/clusters': {
+      // Ignored before 1.38.3.
+      const filters = version[1] > 38 || (version[1] === 38 && version[2] >= 3)
+      const pattern = filters ? toPattern(query.get('filter')) : undefined
+      const clusters = [...state.clusters.values()].filter(
+        ({ name }) => pattern?.test(name) ?? true,
+      )
+      return ok(
+        query.get('format') === 'json'
+          ? clustersJson(clusters, state)
+          : clustersText(clusters, state),
+      )
+    }
+    case '/config_dump':
+      return ok(configDump(state, query))
+    case '/healthcheck/fail':
+    case '/healthcheck/ok':
+    case '/reset_counters':
+    case '/quitquitquit':
+      return method === 'POST'
+        ? ok('OK\n')
+        : { status: 405, text: `Method ${method} not allowed, POST required.` }
+    default:
+      return { status: 404, text: 'invalid path. admin commands are:\n' }
+  }
+}
+
+function ok(text: string): AdminReply {
+  return { status: 200, text }
+}
+
+function serverInfo({ settings, bootAt }: AdminState): string {
+  const uptime = `${Math.floor((Date.now() - bootAt.getTime()) / 1_000)}s`
+  return JSON.stringify(
+    {
+      version: `0000000000000000000000000000000000000000/${settings.version.join('.')}/Clean/RELEASE/fake`,
+      state: 'LIVE',
+      uptime_current_epoch: uptime,
+      uptime_all_epochs: uptime,
+      hot_restart_version: 'disabled',
+      node: { id: settings.node, cluster: 'fake', user_agent_name: 'envoy' },
+    },
+    undefined,
+    1,
+  )
+}
+
+function stats({ clusters }: AdminState, query: URLSearchParams): AdminReply {
+  const pattern = toPattern(query.get('filter'))
+  const lines = [...clusters.values()].flatMap((cluster) => {
+    const hosts = [...cluster.hosts.values()]
+    const active = hosts.reduce((sum, host) => sum + host.active, cluster.orphans)
+    const pending = hosts.reduce((sum, host) => sum + host.pending, 0)
+    const values: Readonly<Record<string, number | string>> = {
+      version_text: `"${cluster.version}"`,
+      lb_healthy_panic: cluster.counters.panic,
+      membership_total: hosts.length,
+      membership_excluded: hosts.filter(({ endpoint }) => endpoint.status === 'DRAINING').length,
+      update_attempt: cluster.counters.attempt,
+      update_failure: cluster.counters.failure,
+      update_rejected: cluster.counters.rejected,
+      update_success: cluster.counters.success,
+      upstream_rq_active: active,
+      upstream_rq_pending_active: pending,
+    }
+    return Object.entries(values).map(
+      ([name, value]) => `cluster.${cluster.name}.${name}: ${value}`,
+    )
+  })
+  const found = lines.filter((line) => pattern?.test(line.slice(0, line.indexOf(':'))) ?? true)
+  return ok(found.map((line) => `${line}\n`).join(''))
+}
+
+function clustersJson(clusters: readonly Cluster[], { settings }: AdminState): string {
+  if (clusters.length === 0) return '{}'
+  return JSON.stringify({
+    cluster_statuses: clusters.map((cluster) => ({
+      name: cluster.name,
+      ...(cluster.hosts.size === 0
+        ? {}
+        : { host_statuses: [...cluster.hosts.values()].map((host) => hostJson(host, settings)) }),
+      observability_name: cluster.name,
+      eds_service_name: cluster.service,
+    })),
+  })
+}
+
+function hostJson(host: Host, settings: Settings): unknown {
+  const { endpoint } = host
+  const stat = (name: string, value: number, type?: string): unknown => ({
+    ...(type === undefined ? {} : { type }),
+    ...(value === 0 ? {} : { value: String(value) }),
+    name,
+  })
+  return {
+    address: addressJson(endpoint),
+    stats: [
+      stat('cx_connect_fail', 0),
+      stat('cx_total', host.connections),
+      stat('rq_error', 0),
+      stat('rq_success', host.requests - host.active),
+      stat('rq_timeout', 0),
+      stat('rq_total', host.requests),
+      stat('cx_active', host.active + host.idle, 'GAUGE'),
+      stat('rq_active', host.active, 'GAUGE'),
+      ...(countsPending(settings) ? [stat('rq_pending_active', host.pending, 'GAUGE')] : []),
+    ],
+    health_status: {
+      eds_health_status: shown(host),
+      ...(host.failedCheck ? { failed_active_health_check: true } : {}),
+      ...(host.pendingRemoval ? { pending_dynamic_removal: true } : {}),
+    },
+    weight: endpoint.weight ?? 1,
+    ...(endpoint.hostname === '' ? {} : { hostname: endpoint.hostname }),
+    locality: localityJson(endpoint),
+    ...(endpoint.priority === 0 ? {} : { priority: endpoint.priority }),
+  }
+}
+
+function clustersText(clusters: readonly Cluster[], { settings }: AdminState): string {
+  return clusters.map((cluster) => clusterText(cluster, settings)).join('')
+}
+
+function clusterText(cluster: Cluster, settings: Settings): string {
+  const lines = [
+    `observability_name::${cluster.name}`,
+    'default_priority::max_connections::1024',
+    'added_via_api::false',
+    `eds_service_name::${cluster.service}`,
+    ...[...cluster.hosts.values()].flatMap((host) => {
+      const { endpoint } = host
+      const flags = [
+        ...(host.failedCheck ? ['/failed_active_hc'] : []),
+        ...(shown(host) === 'DRAINING' ? ['/eds_status_draining'] : []),
+        ...(shown(host) === 'UNHEALTHY' ? ['/failed_eds_health'] : []),
+        ...(shown(host) === 'DEGRADED' ? ['/degraded_eds_health'] : []),
+        ...(host.pendingRemoval ? ['/pending_dynamic_removal'] : []),
+      ].join('')
+      const values: Readonly<Record<string, string | number>> = {
+        cx_active: host.active + host.idle,
+        cx_connect_fail: 0,
+        cx_total: host.connections,
+        rq_active: host.active,
+        rq_error: 0,
+        ...(countsPending(settings) ? { rq_pending_active: host.pending } : {}),
+        rq_success: host.requests - host.active,
+        rq_timeout: 0,
+        rq_total: host.requests,
+        hostname: endpoint.hostname,
+        health_flags: flags === '' ? 'healthy' : flags,
+        weight: endpoint.weight ?? 1,
+        region: endpoint.locality.region,
+        zone: endpoint.locality.zone,
+        sub_zone: endpoint.locality.subZone,
+        canary: 'false',
+        priority: endpoint.priority,
+      }
+      return Object.entries(values).map(([key, value]) => `${host.name}::${key}::${value}`)
+    }),
+  ]
+  return lines.map((line) => `${cluster.name}::${line}\n`).join('')
+}
+
+function configDump(state: AdminState, query: URLSearchParams): string {
+  const resource = query.get('resource')
+  const clusters = [...state.clusters.values()]
+  const updated = state.bootAt.toISOString()
+  if (resource === 'static_clusters') {
+    if (query.get('mask') === 'last_updated') return configs([{ last_updated: updated }])
+    return configs(
+      clusters.map((cluster) => ({
+        cluster: clusterConfig(cluster, state.settings),
+        last_updated: updated,
+      })),
+    )
+  }
+  if (resource === 'static_endpoint_configs' && query.has('include_eds')) {
+    return configs(clusters.map((cluster) => ({ endpoint_config: dumped(cluster) })))
+  }
+  return configs([])
+}
+
+function configs(list: readonly unknown[]): string {
+  return list.length === 0 ? '{}' : JSON.stringify({ configs: list })
+}
+
+function clusterConfig({ name, service }: Cluster, settings: Settings): unknown {
+  const { panicThreshold } = settings
+  return {
+    name,
+    type: 'EDS',
+    eds_cluster_config: service === name ? {} : { service_name: service },
+    connect_timeout: `${settings.connectTimeout / 1_000}s`,
+    ...(settings.activeChecks ? { health_checks: [{ timeout: '1s', interval: '1s' }] } : {}),
+    ...(settings.ignoreHealthOnRemoval ? { ignore_health_on_host_removal: true } : {}),
+    common_lb_config: {
+      update_merge_window: `${settings.mergeWindow / 1_000}s`,
+      healthy_panic_threshold: panicThreshold === 0 ? {} : { value: panicThreshold },
+      ...(settings.closeOnSetChange ? { close_connections_on_host_set_change: true } : {}),
+    },
+  }
+}
+
+/** The set as the dump shows it: health as computed, removed hosts still in it, a weight of 0 where there is none. */
+function dumped(cluster: Cluster): unknown {
+  const groups = new Map<string, { locality: unknown; priority: number; hosts: Host[] }>()
+  for (const host of cluster.hosts.values()) {
+    const { locality, priority } = host.endpoint
+    const key = JSON.stringify([locality, priority])
+    const group = groups.get(key) ?? { locality: localityJson(host.endpoint), priority, hosts: [] }
+    group.hosts.push(host)
+    groups.set(key, group)
+  }
+  return {
+    '@type': 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
+    cluster_name: cluster.service,
+    endpoints: [...groups.values()].map(({ locality, priority, hosts }) => ({
+      locality,
+      lb_endpoints: hosts.map((host) => ({
+        endpoint: {
+          address: addressJson(host.endpoint),
+          health_check_config: {},
+          ...(host.endpoint.hostname === '' ? {} : { hostname: host.endpoint.hostname }),
+        },
+        health_status: shown(host) === 'HEALTHY' && !host.failedCheck ? 'HEALTHY' : 'UNHEALTHY',
+        load_balancing_weight: host.endpoint.weight ?? 1,
+      })),
+      load_balancing_weight: 0,
+      ...(priority === 0 ? {} : { priority }),
+    })),
+    policy: { overprovisioning_factor: 140 },
+  }
+}
+
+function addressJson({ address, port }: Host['endpoint']): unknown {
+  return address.startsWith('/')
+    ? { pipe: { path: address } }
+    : { socket_address: { address, port_value: port } }
+}
+
+function localityJson({ locality }: Host['endpoint']): unknown {
+  const parts = { region: locality.region, zone: locality.zone, sub_zone: locality.subZone }
+  return Object.fromEntries(Object.entries(parts).filter(([, value]) => value !== ''))
+}
+
+/** How the admin API names a status: unset is healthy, a time-out is unhealthy. */
+function shown({ endpoint }: Host): string {
+  if (endpoint.status === 'UNKNOWN') return 'HEALTHY'
+  return endpoint.status === 'TIMEOUT' ? 'UNHEALTHY' : endpoint.status
+}
+
+function countsPending({ version: [, minor, patch] }: Settings): boolean {
+  return minor >= 40 || (minor === 39 && patch >= 3)
+}
+
+function toPattern(filter: string | null): RegExp | undefined {
+  return filter === null ? undefined : new RegExp(filter)
+}

@@ -1,0 +1,149 @@
+import { z } from 'zod'
+import { parseOptions } from '../../provider/options.js'
+
+/** One endpoint of the fake. */
+export interface FakeEndpoint {
+  readonly address: string
+  readonly port: number
+  /** Shown by the admin API. */
+  readonly hostname?: string
+}
+
+/** Where the fake takes the endpoints of its clusters from, as a real Envoy would. */
+export type FakeEds =
+  /** A file that is watched: only one that is moved onto the path is noticed. */
+  | { readonly file: string }
+  /** A REST xDS server, polled every `interval` ms. Default 50. */
+  | { readonly rest: string; readonly interval?: number }
+  /** A gRPC xDS server: `http://127.0.0.1:18000`, without TLS. */
+  | { readonly grpc: string; readonly ads?: boolean; readonly delta?: boolean }
+
+/** Options of `startFake`. */
+export interface FakeOptions {
+  /**
+   * Clusters and their endpoints, `10.0.0.1:80` or with a hostname. Without `eds` the fake owns them
+   * itself; with it a cluster starts empty and its endpoints come from there.
+   * @default `{ web: ['127.0.0.1:8081', '127.0.0.1:8082', '127.0.0.1:8083'] }`
+   */
+  readonly pools?: Readonly<Record<string, readonly (string | FakeEndpoint)[]>>
+  readonly eds?: FakeEds
+  /** EDS service names that differ from the cluster's name. */
+  readonly services?: Readonly<Record<string, string>>
+  /** Port of the admin API; 0 takes a free one. @default 0 */
+  readonly port?: number
+  /** Unix socket of the admin API, in place of a port. */
+  readonly socket?: string
+  /** @default '1.40.0' */
+  readonly version?: string
+  /** `node.id`. @default 'envoy-1' */
+  readonly node?: string
+  /** gRPC server that load reports are sent to. */
+  readonly loads?: string
+  /** `update_merge_window`, ms; it matters before 1.40. @default 1000 */
+  readonly mergeWindow?: number
+  /** `healthy_panic_threshold`, percent. @default 50 */
+  readonly panicThreshold?: number
+  /** Active health checks: `setHealth` says what they find. @default false */
+  readonly activeChecks?: boolean
+  readonly ignoreHealthOnRemoval?: boolean
+  readonly closeOnSetChange?: boolean
+  /** `connect_timeout`, ms. @default 5000 */
+  readonly connectTimeout?: number
+  /** Prefixes of the admin paths that are allowed. @default every path */
+  readonly allowPaths?: readonly string[]
+}
+
+const endpoint = z.union([
+  z.string().regex(/^(\[[^\]]+\]|[^:/]+):\d+$|^\//, "expected '10.0.0.1:80', '[::1]:80' or a path"),
+  z.strictObject({
+    address: z.string().min(1),
+    port: z.number().int().min(1).max(65_535),
+    hostname: z.string().exactOptional(),
+  }),
+])
+const ms = z.number().min(0)
+const flag = z.boolean()
+
+const schema = z.strictObject({
+  pools: z.record(z.string().min(1), z.array(endpoint)).exactOptional(),
+  eds: z
+    .union([
+      z.strictObject({ file: z.string().min(1) }),
+      z.strictObject({ rest: z.url(), interval: ms.exactOptional() }),
+      z.strictObject({ grpc: z.url(), ads: flag.exactOptional(), delta: flag.exactOptional() }),
+    ])
+    .exactOptional(),
+  services: z.record(z.string(), z.string()).exactOptional(),
+  port: z.number().int().min(0).max(65_535).exactOptional(),
+  socket: z.string().min(1).exactOptional(),
+  version: z
+    .string()
+    .regex(/^\d+\.\d+\.\d+$/, "expected a version such as '1.40.0'")
+    .exactOptional(),
+  node: z.string().exactOptional(),
+  loads: z.url().exactOptional(),
+  mergeWindow: ms.exactOptional(),
+  panicThreshold: z.number().min(0).max(100).exactOptional(),
+  activeChecks: flag.exactOptional(),
+  ignoreHealthOnRemoval: flag.exactOptional(),
+  closeOnSetChange: flag.exactOptional(),
+  connectTimeout: ms.exactOptional(),
+  allowPaths: z.array(z.string()).exactOptional(),
+})
+
+/** Options with every default filled in. */
+export interface Settings {
+  readonly pools: Readonly<Record<string, readonly FakeEndpoint[]>>
+  readonly eds: FakeEds | undefined
+  readonly services: Readonly<Record<string, string>>
+  readonly port: number
+  readonly socket: string | undefined
+  readonly version: readonly [number, number, number]
+  readonly node: string
+  readonly loads: string | undefined
+  readonly mergeWindow: number
+  readonly panicThreshold: number
+  readonly activeChecks: boolean
+  readonly ignoreHealthOnRemoval: boolean
+  readonly closeOnSetChange: boolean
+  readonly connectTimeout: number
+  readonly allowPaths: readonly string[] | undefined
+}
+
+/** @throws `INVALID_OPTIONS` */
+export function toSettings(options: FakeOptions): Settings {
+  const o = parseOptions(schema, options, 'startFake()')
+  const pools = o.pools ?? { web: ['127.0.0.1:8081', '127.0.0.1:8082', '127.0.0.1:8083'] }
+  const [major = 1, minor = 40, patch = 0] = (o.version ?? '1.40.0').split('.').map(Number)
+  return {
+    pools: Object.fromEntries(
+      Object.entries(pools).map(([pool, members]) => [pool, members.map(toEndpoint)]),
+    ),
+    eds: o.eds,
+    services: o.services ?? {},
+    port: o.port ?? 0,
+    socket: o.socket,
+    version: [major, minor, patch],
+    node: o.node ?? 'envoy-1',
+    loads: o.loads,
+    mergeWindow: o.mergeWindow ?? 1_000,
+    panicThreshold: o.panicThreshold ?? 50,
+    activeChecks: o.activeChecks ?? false,
+    ignoreHealthOnRemoval: o.ignoreHealthOnRemoval ?? false,
+    closeOnSetChange: o.closeOnSetChange ?? false,
+    connectTimeout: o.connectTimeout ?? 5_000,
+    allowPaths: o.allowPaths,
+  }
+}
+
+function toEndpoint(
+  given: string | { address: string; port: number; hostname?: string },
+): FakeEndpoint {
+  if (typeof given !== 'string') return given
+  if (given.startsWith('/')) return { address: given, port: 0 }
+  const cut = given.lastIndexOf(':')
+  return {
+    address: given.slice(0, cut).replace(/^\[|\]$/g, ''),
+    port: Number(given.slice(cut + 1)),
+  }
+}

@@ -1,0 +1,252 @@
+import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { AdminState, MemberRef } from 'drainable/provider'
+import {
+  callbackEndpoints,
+  envoy,
+  fileEndpoints,
+  restEndpoints,
+  type ServedEndpoints,
+} from 'drainable/envoy'
+import { grpcEndpoints } from 'drainable/envoy/grpc'
+import { providerContract, type ContractHarness } from 'drainable/testing'
+import { startFake, type FakeOptions } from 'drainable/testing/envoy'
+
+// The fourth is nobody's: it keeps the cluster out of panic when the cases drain every member.
+const ADDRESSES = ['10.0.0.1:80', '10.0.0.2:80', '[2001:db8::3]:8080', '10.0.0.4:80'] as const
+const members = ADDRESSES.slice(0, 3).map((member) => ({ pool: 'web', member })) as [
+  MemberRef,
+  MemberRef,
+  MemberRef,
+]
+
+type Sets = { cluster_name: string; endpoints: { lb_endpoints: Lb[] }[] }[]
+interface Lb {
+  endpoint: unknown
+  health_status?: string
+}
+
+function initial(service = 'web'): Sets {
+  return [
+    {
+      cluster_name: service,
+      endpoints: [
+        {
+          lb_endpoints: ADDRESSES.map((member) => {
+            const cut = member.lastIndexOf(':')
+            const address = member.slice(0, cut).replace(/[[\]]/g, '')
+            const socket = { address, port_value: Number(member.slice(cut + 1)) }
+            return { endpoint: { address: { socket_address: socket } } }
+          }),
+        },
+      ],
+    },
+  ]
+}
+
+/** The same sets after somebody else changed a member. */
+function changed(sets: Sets, ref: MemberRef, to: AdminState | 'gone'): Sets {
+  const copy = structuredClone(sets)
+  for (const group of copy.flatMap(({ endpoints }) => endpoints)) {
+    group.lb_endpoints = group.lb_endpoints.flatMap((lb) => {
+      if (!JSON.stringify(lb.endpoint).includes(JSON.stringify(addressOf(ref)))) return [lb]
+      if (to === 'gone') return []
+      return [{ ...lb, health_status: to === 'ready' ? 'HEALTHY' : 'DRAINING' }]
+    })
+  }
+  return copy
+}
+
+function addressOf({ member }: MemberRef): string {
+  return member.slice(0, member.lastIndexOf(':')).replace(/[[\]]/g, '')
+}
+
+async function overFile(options: FakeOptions = {}): Promise<ContractHarness> {
+  const dir = await mkdtemp(join(tmpdir(), 'drainable-envoy-'))
+  const file = join(dir, 'web.json')
+  const service = options.services?.['web'] ?? 'web'
+  const write = async (sets: Sets): Promise<void> => {
+    await writeFile(
+      `${file}.new`,
+      JSON.stringify({ version_info: String(Math.random()), resources: sets }),
+    )
+    await rename(`${file}.new`, file)
+  }
+  await write(initial(service))
+  const fake = await startFake({ pools: { web: [] }, eds: { file }, ...options })
+  const provider = envoy({
+    endpoints: fileEndpoints({ cluster: service, path: file }),
+    admin: [fake.url],
+  })
+  return {
+    provider,
+    pool: 'web',
+    members,
+    occupy: (ref) => fake.occupy(ref),
+    setBehind: async (ref, to) => {
+      const { resources } = JSON.parse(await readFile(file, 'utf8')) as { resources: Sets }
+      await write(changed(resources, ref, to))
+      await seen(fake, ref, to)
+    },
+    reload: () => fake.restart(),
+    disconnect: () => {
+      fake.fail({ how: 'refuse' })
+      return Promise.resolve()
+    },
+    requests: () => fake.requests.length,
+    [Symbol.asyncDispose]: async () => {
+      await provider.close()
+      await fake.close()
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A control plane of somebody else, which owns the sets. */
+async function overCallback(): Promise<ContractHarness> {
+  const dir = await mkdtemp(join(tmpdir(), 'drainable-envoy-'))
+  const file = join(dir, 'web.json')
+  let sets = initial()
+  const write = async (): Promise<void> => {
+    await writeFile(
+      `${file}.new`,
+      JSON.stringify({ version_info: String(Math.random()), resources: sets }),
+    )
+    await rename(`${file}.new`, file)
+  }
+  await write()
+  const fake = await startFake({ pools: { web: [] }, eds: { file } })
+  const provider = envoy({
+    endpoints: callbackEndpoints({
+      load: () => Promise.resolve(structuredClone(sets)),
+      publish: async (set) => {
+        sets = [set] as Sets
+        await write()
+      },
+    }),
+    admin: () => Promise.resolve([fake.url]),
+  })
+  return {
+    provider,
+    pool: 'web',
+    members,
+    occupy: (ref) => fake.occupy(ref),
+    setBehind: async (ref, to) => {
+      sets = changed(sets, ref, to)
+      await write()
+      await seen(fake, ref, to)
+    },
+    reload: () => fake.restart(),
+    disconnect: () => {
+      fake.fail({ how: 'reset' })
+      return Promise.resolve()
+    },
+    requests: () => fake.requests.length,
+    [Symbol.asyncDispose]: async () => {
+      await provider.close()
+      await fake.close()
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A sink that serves the sets itself. */
+async function served(
+  sink: ServedEndpoints,
+  eds: (port: number) => Partial<FakeOptions>,
+  byLoads = false,
+): Promise<ContractHarness> {
+  const fakes: { url: string }[] = []
+  const provider = envoy({
+    endpoints: sink,
+    ...(byLoads ? {} : { admin: () => Promise.resolve(fakes.map(({ url }) => url)) }),
+    expect: 1,
+  })
+  const end = performance.now() + 5_000
+  while (sink.address === undefined && performance.now() < end) {
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  const fake = await startFake({ pools: { web: [] }, ...eds(sink.address?.port ?? 0) })
+  fakes.push(fake)
+  let sets = initial()
+  const signal = new AbortController().signal
+  const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+  // Load reports come in by themselves: the first cases look at once.
+  while (byLoads && performance.now() < end) {
+    const { readings } = await provider.observe([members[0]], { signal, clock })
+    if (readings[0]?.scopes.every(({ state }) => state === 'read') === true) break
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  return {
+    provider,
+    pool: 'web',
+    members,
+    occupy: (ref) => fake.occupy(ref),
+    setBehind: async (ref, to) => {
+      sets = changed(sets, ref, to)
+      await sink.set(sets)
+    },
+    ...(byLoads ? {} : { reload: () => fake.restart() }),
+    disconnect: () => {
+      fake.fail({ how: 'status' })
+      return Promise.resolve()
+    },
+    requests: () => fake.requests.length,
+    [Symbol.asyncDispose]: async () => {
+      await provider.close()
+      await fake.close()
+    },
+  }
+}
+
+async function seen(fake: { url: string }, ref: MemberRef, to: AdminState | 'gone'): Promise<void> {
+  const end = performance.now() + 5_000
+  while (performance.now() < end) {
+    const text = await (await fetch(`${fake.url}/clusters`)).text()
+    const line = text.split('\n').find((l) => l.startsWith(`web::${ref.member}::health_flags`))
+    const drained = line?.includes('eds_status_draining') ?? false
+    if (to === 'gone' ? line === undefined : line !== undefined && drained === (to !== 'ready'))
+      return
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+const grpc = (way: { ads?: boolean; delta?: boolean }) => () =>
+  served(grpcEndpoints({ port: 0, initial: initial() }), (port) => ({
+    eds: { grpc: `http://127.0.0.1:${port}`, ...way },
+  }))
+
+const setups: Readonly<Record<string, () => Promise<ContractHarness>>> = {
+  'a file, Envoy 1.40.0': () => overFile(),
+  'a file, Envoy 1.37.0, a service name of its own': () =>
+    overFile({
+      version: '1.37.0',
+      services: { web: 'web-eds' },
+      mergeWindow: 100,
+      connectTimeout: 200,
+    }),
+  'a file, active checks': () => overFile({ activeChecks: true }),
+  'a file, no config dump allowed': () =>
+    overFile({ allowPaths: ['/clusters', '/stats', '/server_info'] }),
+  'a control plane of somebody else': overCallback,
+  REST: () =>
+    served(restEndpoints({ port: 0, initial: initial() }), (port) => ({
+      eds: { rest: `http://127.0.0.1:${port}`, interval: 20 },
+    })),
+  'EDS over gRPC': grpc({}),
+  'delta EDS over gRPC': grpc({ delta: true }),
+  ADS: grpc({ ads: true }),
+  'delta ADS': grpc({ ads: true, delta: true }),
+}
+
+for (const [name, open] of Object.entries(setups)) {
+  describe(name, () => {
+    for (const c of providerContract(open)) test(c.name, { timeout: c.timeout }, () => c.run())
+  })
+}
+
+test('the fake is there for every case', () => {
+  expect(Object.keys(setups)).toHaveLength(10)
+})
