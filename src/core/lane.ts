@@ -4,12 +4,14 @@ import type {
   DrainableProvider,
   MemberRef,
   ProviderInfo,
+  Reading,
   Snapshot,
 } from '../provider/contract.js'
 import type { Clock } from '../provider/clock.js'
 import { DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 import { allUnknown, bounded, CALL_LIMIT } from './call.js'
+import { Push, speaksFor } from './push.js'
 import { Reservations } from './reservations.js'
 import { setBackgroundTimer } from './timer.js'
 
@@ -59,6 +61,7 @@ export class Lane {
   readonly reservations = new Reservations()
   readonly #seats = new Set<Seat>()
   readonly #stop = new AbortController()
+  readonly #push: Push
   #info: Promise<ProviderInfo> | undefined
   #cancelTimer: (() => void) | undefined
   #looking = false
@@ -70,6 +73,7 @@ export class Lane {
   constructor(provider: DrainableProvider, clock: Clock) {
     this.provider = provider
     this.clock = clock
+    this.#push = new Push(provider, clock, (snapshot, askedAt) => this.#pushed(snapshot, askedAt))
   }
 
   /** How long a look takes at present, in milliseconds. */
@@ -166,6 +170,7 @@ export class Lane {
   join(viewer: Viewer): { readonly next: (pause: number) => void; readonly leave: () => void } {
     const seat: Seat = { viewer, due: this.clock.now(), pause: 0 }
     this.#seats.add(seat)
+    this.#follow()
     this.#schedule()
     return {
       next: (pause) => {
@@ -175,8 +180,23 @@ export class Lane {
       },
       leave: () => {
         this.#seats.delete(seat)
+        this.#follow()
         this.#schedule()
       },
+    }
+  }
+
+  #follow(): void {
+    const refs = union([...this.#seats].filter((seat) => seat.viewer.refs !== 'all'))
+    this.#push.follow(refs === 'all' ? [] : refs)
+  }
+
+  /** What the provider says of its own accord goes to everybody it speaks for. */
+  #pushed(snapshot: Snapshot, askedAt: number): void {
+    if (this.#stop.signal.aborted || snapshot.readings.some(isWithoutScope)) return
+    const look: Look = { snapshot, askedAt, at: this.clock.now() }
+    for (const seat of [...this.#seats]) {
+      if (speaksFor(snapshot, seat.viewer.refs)) seat.viewer.see(look)
     }
   }
 
@@ -232,6 +252,7 @@ export class Lane {
   /** Ends everything: seats, timers, calls. */
   close(reason: unknown): void {
     this.#stop.abort(reason)
+    this.#push.follow([])
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
     const seats = [...this.#seats]
@@ -260,10 +281,14 @@ function union(seats: readonly Seat[]): readonly MemberRef[] | 'all' {
   return [...refs.values()]
 }
 
+function isWithoutScope(reading: Reading): boolean {
+  return reading.present && reading.scopes.length === 0
+}
+
 /** A provider that lists a present member without a process would make "no scope" look like "no work". */
 function checkSnapshot(snapshot: Snapshot, provider: DrainableProvider): void {
   for (const reading of snapshot.readings) {
-    if (reading.present && reading.scopes.length === 0) {
+    if (isWithoutScope(reading)) {
       throw new DrainableError(
         'MALFORMED_REPLY',
         `${provider.name} listed a member without any process that can hold its work`,

@@ -205,6 +205,11 @@ export class DrainRun {
   /** Takes a look in, for every member; what it makes necessary goes out in one call. */
   #see(look: Look): void {
     if (this.#released || this.#halted) return
+    if (this.#options.lane.closed) {
+      this.end('unreachable', look.error)
+      this.release()
+      return
+    }
     this.#failures = look.error === undefined ? 0 : this.#failures + 1
     if (look.snapshot !== undefined) this.#snapshot = look.snapshot
     const changes: { key: string; change: Change }[] = []

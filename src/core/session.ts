@@ -107,11 +107,23 @@ export class Session implements HandleBody {
         ledger: policy.mode === 'watch' ? undefined : ledger,
         wallOffset: wallOffsetOf(this.#lane),
         emit: (event) => this.#hub.emit(event),
-        onEnd: (report) => this.#finish((this.#ended = report)),
+        onEnd: (report) => void this.#over(report),
       },
       states,
     )
     this.#run.start(first)
+  }
+
+  /** Every member has its outcome. A ticket with nothing left to undo is not kept. */
+  async #over(report: DrainReport): Promise<void> {
+    this.#ended = report
+    const { tickets } = this.#resolved
+    const ledger = this.#prepared?.ledger
+    const gone = report.members.every((member) => member.phase === 'removed')
+    if (tickets !== undefined && ledger !== undefined && gone) {
+      await dropTicket(tickets, ledger.id).catch(() => undefined) // it stays, and is found as an orphan
+    }
+    this.#finish(report)
   }
 
   /** It could not start: nothing was changed. */

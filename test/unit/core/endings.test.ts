@@ -273,6 +273,16 @@ describe('never a silent end', () => {
     expect(lb.requests.filter((call) => call.verb === 'apply')).toHaveLength(1)
   })
 
+  test('a provider that is closed in mid-drain ends the drain and leaves no timer', async () => {
+    const { clock, lb } = setUp()
+    lb.occupy(web1)
+    const run = startDrain(lb, web1, { clock, timeout: Infinity })
+    await clock.advance(5_000)
+    await lb.close()
+    expect((await run.done).outcome).toBe('unreachable')
+    expect(clock.pending).toBe(0)
+  })
+
   test('escalateAfter keeps persistent clients out after a while', async () => {
     const { clock, lb } = setUp()
     const run = startDrain(lb, web1, { clock, timeout: '10m', escalateAfter: '30s' })
@@ -327,6 +337,30 @@ describe('the floor', () => {
     lb.setBehind(web2, 'ready')
     expect((await clock.runUntil(run.done)).outcome).toBe('idle')
     await run.release()
+  })
+
+  test('another controller takes another member at the same moment: ours is undone, below the floor', async () => {
+    for (const [onMinimum, outcome] of [
+      ['fail', 'refused'],
+      ['wait', 'idle'],
+    ] as const) {
+      const { clock, lb } = setUp({ pools: { web: ['web1', 'web2'] } })
+      const apply = lb.apply.bind(lb)
+      let first = true
+      lb.apply = (changes, ctx) => {
+        if (first) lb.setBehind(web2, 'drain')
+        first = false
+        return apply(changes, ctx)
+      }
+      const run = startDrain(lb, web1, { clock, onMinimum, timeout: '1m' })
+      await clock.advance(1_500)
+      expect(lb.state(web1)).toBe('ready')
+      lb.setBehind(web2, 'ready')
+      const report = await clock.runUntil(run.done)
+      expect(report.outcome).toBe(outcome)
+      if (outcome === 'refused') expect(only(report).error?.code).toBe('POOL_AT_MINIMUM')
+      await run.release()
+    }
   })
 
   test('a wait that meets the deadline is refused, the member unchanged; under proceed it is proceeded', async () => {
