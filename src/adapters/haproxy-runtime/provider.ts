@@ -97,7 +97,6 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     if (refs !== 'all') this.#memory.look(refs, ctx.clock.now())
     const wanted = refs === 'all' ? 'all' : toWanted(refs)
     const { process, sight, others } = await this.#readEvery(wanted, ctx)
-    this.#others.forget((scope) => this.#memory.isListed(scope))
     const targets = refs === 'all' ? [...sight.members.values()].map(({ ref }) => ref) : refs
     const tracked =
       refs === 'all'
@@ -117,6 +116,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
       if (seen === undefined) return { ref, present: false, scopes }
       return this.#present(ref, seen, scopes, tracked.get(keyOf(ref)) ?? [])
     })
+    this.#others.forget((scope) => this.#memory.isListed(scope))
     const balancer = refs === 'all' ? undefined : refs[0]?.balancer
     return { readings, pools: toPools(sight, balancer) }
   }

@@ -312,7 +312,7 @@ backend web
     const pid = await haproxy.signal('SIGSTOP')
     s1.release()
     await until(() => faults > 0, 'the silence is noticed')
-    expect(drained.report().members[0]?.phase).toBe('draining')
+    expect(drained.report().members[0]?.verifiedIdle).toBe(false)
     process.kill(pid, 'SIGCONT')
     expect((await answer).status).toBe(200)
     expect(member(await drained.done)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
