@@ -401,7 +401,10 @@ export interface Backend extends AsyncDisposable {
   /** When each request came in. */
   readonly requests: readonly number[]
   readonly held: number
+  /** Lets every held request go. */
   release(): void
+  /** Lets the one that came first go. */
+  releaseOne(): void
 }
 
 export async function startBackend(): Promise<Backend> {
@@ -442,6 +445,12 @@ export async function startBackend(): Promise<Backend> {
     },
     release: () => {
       for (const res of held) res.end('done')
+    },
+    releaseOne: () => {
+      const [first] = held
+      if (first === undefined) return
+      held.delete(first)
+      first.end('done')
     },
     [Symbol.asyncDispose]: async () => {
       for (const socket of sockets) socket.destroy()

@@ -1,0 +1,198 @@
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import type { AdminState, MemberRef } from 'drainable/provider'
+import { envoy, fileEndpoints } from 'drainable/envoy'
+import { grpcEndpoints } from 'drainable/envoy/grpc'
+import { providerContract, type ContractHarness } from 'drainable/testing'
+import { engineOf, engines } from '../../support/engines.js'
+import {
+  ask,
+  delay,
+  setOf,
+  startBackend,
+  startEnvoy,
+  until,
+  workDir,
+  writeEds,
+  type Backend,
+  type EdsSource,
+  type RunningEnvoy,
+} from '../../support/envoy.js'
+
+interface Lb {
+  endpoint: { address: { socket_address: { port_value: number } } }
+  health_status?: string
+}
+
+type Changed = (ref: MemberRef, to: AdminState | 'gone') => Promise<void>
+
+/** Three servers that the cases work on, and one that keeps the cluster out of panic. */
+async function open(
+  path: string,
+  connect: (backends: readonly Backend[]) => Promise<{
+    eds: EdsSource
+    provider: (admin: () => string) => ContractHarness['provider']
+    setBehind: Changed
+    close: () => Promise<void>
+  }>,
+): Promise<ContractHarness> {
+  const backends = await Promise.all([
+    startBackend(),
+    startBackend(),
+    startBackend(),
+    startBackend(),
+  ])
+  const { eds, provider: make, setBehind, close } = await connect(backends)
+  let admin = ''
+  const provider = make(() => admin)
+  const proxy = await startEnvoy({ path, eds })
+  const counter = await countRequests(() => proxy.admin)
+  admin = counter.url
+  const refs = backends.slice(0, 3).map(({ member }) => ({ pool: 'web', member }))
+  return {
+    provider,
+    pool: 'web',
+    members: refs as [MemberRef, MemberRef, MemberRef],
+    occupy: (ref) => occupy(proxy, backends, ref),
+    setBehind,
+    reload: () => proxy.restart(),
+    disconnect: () => proxy.stop(),
+    requests: counter.requests,
+    timeScale: 3,
+    [Symbol.asyncDispose]: async () => {
+      await provider.close()
+      await counter[Symbol.asyncDispose]()
+      await proxy[Symbol.asyncDispose]()
+      await Promise.all(backends.map((backend) => backend[Symbol.asyncDispose]()))
+      await close()
+    },
+  }
+}
+
+/** Stands before an admin API and counts what it is asked. */
+async function countRequests(
+  admin: () => string,
+): Promise<AsyncDisposable & { url: string; requests: () => number }> {
+  let requests = 0
+  const server = createServer((req, res) => {
+    requests++
+    const forward = request(`${admin()}${req.url ?? ''}`, { agent: false }, (reply) => {
+      res.writeHead(reply.statusCode ?? 502)
+      reply.pipe(res)
+    })
+    forward.on('error', () => req.socket.destroy())
+    forward.end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests: () => requests,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** Sends requests until one hangs on the member; those that hang elsewhere are let go. */
+async function occupy(
+  proxy: RunningEnvoy,
+  backends: readonly Backend[],
+  ref: MemberRef,
+): Promise<() => Promise<void>> {
+  const wanted = backends.find(({ member }) => member === ref.member)
+  if (wanted === undefined) throw new Error(`no server ${ref.member}`)
+  const before = wanted.held
+  for (;;) {
+    const total = backends.reduce((sum, { held }) => sum + held, 0)
+    const answered = ask(proxy.http, '/hold').catch(() => undefined)
+    await until(() => backends.reduce((sum, { held }) => sum + held, 0) > total, 'a held request')
+    if (wanted.held > before) {
+      return async () => {
+        wanted.releaseOne()
+        await Promise.race([answered, delay(1_000)])
+      }
+    }
+    for (const backend of backends) if (backend !== wanted) backend.release()
+    await answered
+  }
+}
+
+const byFile = (path: string) => () =>
+  open(path, async (backends) => {
+    const dir = await workDir()
+    const file = `${dir.path}/web.json`
+    let version = 1
+    await writeEds(file, [setOf(backends.map(({ port }) => port))], '1')
+    return {
+      eds: { file },
+      provider: (admin) =>
+        envoy({
+          endpoints: fileEndpoints({ cluster: 'web', path: file }),
+          admin: () => Promise.resolve([admin()]),
+        }),
+      setBehind: async (ref, to) => {
+        const { resources } = JSON.parse(await readFile(file, 'utf8')) as {
+          resources: { endpoints: { lb_endpoints: Lb[] }[] }[]
+        }
+        for (const group of resources.flatMap(({ endpoints }) => endpoints)) {
+          group.lb_endpoints = changed(group.lb_endpoints, ref, to)
+        }
+        await writeEds(file, resources, `behind-${++version}`)
+      },
+      close: async () => dir[Symbol.asyncDispose](),
+    }
+  })
+
+const byGrpc = (path: string) => () =>
+  open(path, async (backends) => {
+    const set = setOf(backends.map(({ port }) => port)) as { endpoints: { lb_endpoints: Lb[] }[] }
+    const sink = grpcEndpoints({ port: 0, initial: [set] })
+    let address = (): string => ''
+    const holder = envoy({ endpoints: sink, admin: () => Promise.resolve([address()]) })
+    const { port } = await until(() => sink.address, 'a listening sink')
+    return {
+      eds: { grpc: port, ads: true, delta: true },
+      provider: (admin) => {
+        address = admin
+        return holder
+      },
+      setBehind: async (ref, to) => {
+        for (const group of set.endpoints) group.lb_endpoints = changed(group.lb_endpoints, ref, to)
+        await sink.set([set])
+      },
+      close: () => Promise.resolve(),
+    }
+  })
+
+function changed(list: readonly Lb[], ref: MemberRef, to: AdminState | 'gone'): Lb[] {
+  return list.flatMap((lb) => {
+    if (!ref.member.endsWith(`:${lb.endpoint.address.socket_address.port_value}`)) return [lb]
+    if (to === 'gone') return []
+    return [{ ...lb, health_status: to === 'ready' ? 'HEALTHY' : 'DRAINING' }]
+  })
+}
+
+const old = engineOf('envoy', '1.39')
+const now = engineOf('envoy', '1.40')
+
+describe.skipIf(old === undefined)('the contract by file on Envoy 1.39', () => {
+  for (const c of providerContract(byFile(old?.path ?? ''))) {
+    test(c.name, { timeout: c.timeout }, () => c.run())
+  }
+})
+
+describe.skipIf(now === undefined)('the contract by delta ADS on Envoy 1.40', () => {
+  for (const c of providerContract(byGrpc(now?.path ?? ''))) {
+    test(c.name, { timeout: c.timeout }, () => c.run())
+  }
+})
+
+test.skipIf(engines('envoy').length === 0)('the contract has cases', () => {
+  expect(providerContract(byFile('')).length).toBeGreaterThan(30)
+})
