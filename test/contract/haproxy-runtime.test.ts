@@ -1,0 +1,36 @@
+import { haproxyRuntime } from 'drainable/haproxy-runtime'
+import { type ContractHarness, providerContract } from 'drainable/testing'
+import { startFake } from 'drainable/testing/haproxy-runtime'
+import { describe, test } from 'vitest'
+
+describe.each([
+  ['2.6', true],
+  ['3.0', false],
+  ['3.2', true],
+  ['3.2', false],
+] as const)('Runtime API %s (fake), with a master socket: %s', (version, master) => {
+  async function open(): Promise<ContractHarness> {
+    const fake = await startFake({ pools: { web: ['web1', 'web2', 'web3'] }, version, master })
+    const provider = haproxyRuntime({
+      socket: fake.socket,
+      ...(fake.master === undefined ? {} : { master: fake.master }),
+      replyTimeout: '500ms',
+    })
+    const ref = (member: string): { pool: string; member: string } => ({ pool: 'web', member })
+    return {
+      provider,
+      pool: 'web',
+      members: [ref('web1'), ref('web2'), ref('web3')],
+      occupy: (member) => fake.occupy(member),
+      setBehind: async (member, to) => fake.setBehind(member, to),
+      reload: () => fake.reload(),
+      disconnect: () => fake.close(),
+      requests: () => fake.requests.length,
+      async [Symbol.asyncDispose]() {
+        await provider.close()
+        await fake.close()
+      },
+    }
+  }
+  for (const { name, timeout, run } of providerContract(open)) test(name, run, timeout)
+})
