@@ -1,0 +1,330 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import {
+  argsOf,
+  disable,
+  enable,
+  formatMember,
+  isName,
+  parseMember,
+  parseReply,
+  pathOf,
+  rowsOf,
+  toCount,
+  toCounter,
+} from '../../../src/adapters/citrix-adc/codec.js'
+import { classify, toError } from '../../../src/adapters/citrix-adc/codec-errors.js'
+import {
+  isStatOf,
+  toCounts,
+  toMember,
+  toPhase,
+  toTraits,
+} from '../../../src/adapters/citrix-adc/codec-rows.js'
+
+const FIXTURES = new URL('../../fixtures/citrix-adc/', import.meta.url)
+
+function fixture(name: string): string {
+  return readFileSync(new URL(name, FIXTURES), 'utf8')
+}
+
+function rowsIn(name: string, type: string) {
+  return rowsOf(parseReply(200, fixture(name)), type)
+}
+
+describe('paths and bodies', () => {
+  test.each([
+    ['sg web', '/nitro/v1/config/servicegroup/sg%2520web'],
+    ['a#b', '/nitro/v1/config/servicegroup/a%2523b'],
+    ['2001:db8::1', '/nitro/v1/config/servicegroup/2001%253Adb8%253A%253A1'],
+  ])('a name in a path is encoded twice: %s', (name, path) => {
+    expect(pathOf('config', 'servicegroup', name)).toBe(path)
+  })
+
+  test('values of args are encoded once, separators stay', () => {
+    expect(argsOf('args', { servicegroupname: 'sg web', ip: '2001:db8::1', port: '80' })).toBe(
+      'args=servicegroupname:sg%20web,ip:2001%3Adb8%3A%3A1,port:80',
+    )
+  })
+
+  test('a disable of a member has five keys, an enable three', () => {
+    const member = { kind: 'member', group: 'sg web', server: 'web1', port: 80 } as const
+    expect(disable(member, true).body).toEqual({
+      servicegroup: {
+        servicegroupname: 'sg web',
+        servername: 'web1',
+        port: 80,
+        delay: 0,
+        graceful: 'YES',
+      },
+    })
+    expect(disable(member, false).body).toEqual({
+      servicegroup: {
+        servicegroupname: 'sg web',
+        servername: 'web1',
+        port: 80,
+        delay: 0,
+        graceful: 'NO',
+      },
+    })
+    expect(enable(member).body).toEqual({
+      servicegroup: { servicegroupname: 'sg web', servername: 'web1', port: 80 },
+    })
+    expect(enable({ kind: 'service', name: 'svc1' })).toEqual({
+      path: '/nitro/v1/config/service?action=enable&warning=yes',
+      body: { service: { name: 'svc1' } },
+    })
+  })
+
+  test.each([
+    ['no server', { server: '', port: 80 }],
+    ['no port', { server: 'web1', port: Number.NaN }],
+    ['port 0', { server: 'web1', port: 0 }],
+    ['no group', { group: '', server: 'web1', port: 80 }],
+  ])('a member without its full name is never sent: %s', (_, part) => {
+    const subject = { kind: 'member', group: 'sg', ...part } as const
+    expect(() => disable(subject, true)).toThrow(/nothing was sent/)
+    expect(() => enable(subject)).toThrow(/nothing was sent/)
+  })
+})
+
+describe('names', () => {
+  test.each(['sg_web', 'sg web', '_x', '10.0.0.1', 'a#b.c:d@e=f-g'])('%s can be one', (name) => {
+    expect(isName(name)).toBe(true)
+  })
+
+  test.each([
+    '',
+    '#1',
+    '-1',
+    'a/b',
+    'a%2f',
+    'a+b',
+    'a?b',
+    'a&b',
+    'a,b',
+    'é',
+    'a\nb',
+    'x'.repeat(300),
+  ])('nobody is called %j', (name) => {
+    expect(isName(name)).toBe(false)
+  })
+
+  test.each([
+    ['web1:80', 'web1', 80],
+    ['web1:*', 'web1', 65_535],
+    ['10.0.0.1:80', '10.0.0.1', 80],
+    ['[2001:db8::1]:80', '2001:db8::1', 80],
+    ['2001:db8::1', '2001:db8::1', undefined],
+    ['a:b:80', 'a:b', 80],
+    ['web1', 'web1', undefined],
+  ])('%s', (member, server, port) => {
+    expect(parseMember(member)).toEqual({ server, port })
+    if (port !== undefined) expect(formatMember(server, port)).toBe(member)
+  })
+})
+
+describe('replies', () => {
+  const cases = JSON.parse(fixture('errors.json')) as {
+    status: number
+    text: string
+    class: string
+  }[]
+
+  test.each(cases)('$status $text is $class', ({ status, text, class: wanted }) => {
+    expect(classify(parseReply(status, text))).toBe(wanted)
+  })
+
+  test('an error says the words, the number and what to do', () => {
+    const reply = parseReply(401, cases[2]!.text)
+    const error = toError('https://adc: login', reply)
+    expect(error).toMatchObject({ code: 'UNAUTHENTICATED', retryable: false })
+    expect(error.message).toBe(
+      "https://adc: login: 'Invalid username or password' (errorcode 354), check username and password",
+    )
+  })
+
+  test('control characters of an answer reach no terminal', () => {
+    const text = '{"errorcode":257,"message":"no\\u001b[31m\\nway","severity":"ERROR"}'
+    expect(parseReply(599, text).message).toBe('no [31m way')
+  })
+
+  test('no rows, one object, a list', () => {
+    expect(rowsOf(parseReply(200, '{"errorcode":0}'), 'x')).toEqual([])
+    expect(rowsOf(parseReply(200, '{"errorcode":0,"x":{"a":1}}'), 'x')).toEqual([{ a: 1 }])
+    expect(rowsOf(parseReply(200, '{"errorcode":0,"x":[{"a":1},null,3]}'), 'x')).toEqual([{ a: 1 }])
+  })
+
+  test.each([
+    ['12', 12],
+    [12, 12],
+    ['12.0', 12],
+    [12.9, 12],
+    ['', undefined],
+    ['NaN', undefined],
+    [null, undefined],
+    ['99999999999999999999', undefined],
+  ])('the count %j is %j', (value, count) => {
+    expect(toCount(value)).toBe(count)
+  })
+
+  test('a counter beyond what a number holds still shows that it moved', () => {
+    const before = toCounter('18446744073709551614')
+    expect(before).toBe(744_073_709_551_614)
+    expect(toCounter('18446744073709551615')).not.toBe(before)
+  })
+})
+
+describe('states', () => {
+  test.each([
+    ['UP', 'in', 'up'],
+    [7, 'in', 'up'],
+    ['DOWN', 'in', 'down'],
+    ['UNKNOWN', 'in', 'unknown'],
+    ['BUSY', 'in', 'unknown'],
+    ['GOING OUT OF SERVICE', 'trofs', 'up'],
+    ['Trofs', 'trofs', 'up'],
+    ['5', 'trofs', 'up'],
+    ['DOWN WHEN GOING OUT OF SERVICE', 'trofs', 'down'],
+    ['TROFS_DOWN', 'trofs', 'down'],
+    ['out of service', 'out', 'unknown'],
+    ['OFS', 'out', 'unknown'],
+    ['DISABLED', 'out', 'unknown'],
+    ['Unknown', 'unknown', 'unknown'],
+    ['NS_EMPTY_STR', 'unknown', 'unknown'],
+    ['', 'unknown', 'unknown'],
+  ])('%s is %s, %s', (state, phase, health) => {
+    expect(toPhase(String(state))).toEqual([phase, health])
+  })
+
+  test('members of 13.x', () => {
+    const members = rowsIn('members-13.json', 'servicegroup_servicegroupmember_binding').map(
+      (row) => toMember('sg web', row),
+    )
+    expect(members).toMatchObject([
+      { member: '10.1.0.1:80', phase: 'in', enabled: true, graceful: false, address: '10.1.0.1' },
+      { member: '10.1.0.1:81', phase: 'trofs', enabled: false, graceful: true },
+      { member: 'app.example.net:*', port: 65_535, address: undefined, health: 'down', weight: 10 },
+      { member: '[2001:db8::5]:80', phase: 'out', graceful: false },
+    ])
+    expect(new Set(members.map((one) => one?.identity)).size).toBe(4)
+  })
+
+  test('one member of 12.1 comes as an object and says less', () => {
+    const [row] = rowsIn('members-12.json', 'servicegroup_servicegroupmember_binding')
+    expect(toMember('sg web', row!)).toMatchObject({
+      phase: 'out',
+      enabled: undefined,
+      graceful: undefined,
+      fingerprint: '-/-/-',
+    })
+  })
+
+  test('traits, and what is not said', () => {
+    expect(
+      toTraits({ downstateflush: 'DISABLED', servicetype: 'TCP', autoscale: 'API' }),
+    ).toMatchObject({
+      flush: false,
+      servicetype: 'TCP',
+      autoscale: 'API',
+    })
+    expect(toTraits({})).toMatchObject({ flush: undefined, autoscale: 'DISABLED', monitored: true })
+  })
+})
+
+describe('counts', () => {
+  test('of a member: established, less the reuse pool; the surge queue waits', () => {
+    const [group] = rowsIn('stat-group.json', 'servicegroup')
+    const [web, app] = rowsOf({ body: group! }, 'servicegroupmember')
+    expect(toCounts(web!, 'HTTP')).toMatchObject({
+      active: 2,
+      queued: 1,
+      pooled: 4,
+      arrivals: undefined,
+    })
+    expect(toCounts(app!, 'HTTP')).toMatchObject({ active: 0, queued: 0, state: 'trofs' })
+  })
+
+  test('nested members are found by address and port, or by name where DNS finds them', () => {
+    const [group] = rowsIn('stat-group.json', 'servicegroup')
+    const stats = rowsOf({ body: group! }, 'servicegroupmember')
+    const members = rowsIn('members-13.json', 'servicegroup_servicegroupmember_binding').flatMap(
+      (row) => toMember('sg web', row) ?? [],
+    )
+    expect(members.map((one) => stats.findIndex((row) => isStatOf(row, one)))).toEqual([
+      0, -1, 1, -1,
+    ])
+  })
+
+  test('of an idle HTTP service with full pools: nothing in flight', () => {
+    const [row] = rowsIn('stat-service.json', 'service')
+    expect(toCounts(row!, 'SSL')).toMatchObject({ active: 0, queued: 0, pooled: 3, surplus: 0 })
+    expect(toCounts(row!, 'SSL')?.arrivals).toBeGreaterThan(0)
+  })
+
+  test('of TCP each client is work, and its requests prove nothing', () => {
+    const row = {
+      svrestablishedconn: '0',
+      curreusepool: '0',
+      curclntconnections: '2',
+      surgecount: '0',
+      totalrequests: '0',
+      activetransactions: '0',
+    }
+    expect(toCounts(row, 'TCP')).toMatchObject({ active: 2, arrivals: undefined })
+  })
+
+  test('transactions leave established connections over: that is told', () => {
+    const row = {
+      svrestablishedconn: '5',
+      curreusepool: '2',
+      activetransactions: '1',
+      surgecount: '0',
+    }
+    expect(toCounts(row, 'HTTP')).toMatchObject({ active: 1, surplus: 2 })
+  })
+
+  test('numbers that are missing are no zeros', () => {
+    expect(toCounts({ state: 'UP' }, 'HTTP')).toBeUndefined()
+    expect(toCounts({ svrestablishedconn: 'n/a' }, 'HTTP')).toBeUndefined()
+  })
+})
+
+describe.skipIf(!existsSync(new URL('../../../../shared/fixtures/citrix', import.meta.url)))(
+  'what appliances sent',
+  () => {
+    const SHARED = new URL('../../../../shared/fixtures/citrix/', import.meta.url)
+    const recorded = (name: string): { response: { body: Record<string, unknown> } } =>
+      JSON.parse(readFileSync(new URL(name, SHARED), 'utf8')) as never
+
+    test('an idle service reads as idle', () => {
+      const { body } = recorded('stat-service.recorded.json').response
+      const counts = rowsOf({ body }, 'service').map((row) => toCounts(row, ''))
+      expect(counts).toMatchObject([
+        { active: 0, queued: 0, pooled: 2, surplus: 0, arrivals: 15_133 },
+        { active: 0, queued: 0, pooled: 0 },
+      ])
+    })
+
+    test('one server on two ports is two members', () => {
+      const { body } = recorded('config-servicegroup-members.recorded.json').response
+      const type = 'servicegroup_servicegroupmember_binding'
+      const members = rowsOf({ body }, type).map((row) => toMember('sgtest', row)?.member)
+      expect(members).toEqual(['10.112.121.184:80', '10.112.121.184:81'])
+    })
+
+    test('every recorded error is sorted', () => {
+      const { errors } = JSON.parse(
+        readFileSync(new URL('errors.recorded.json', SHARED), 'utf8'),
+      ) as {
+        errors: { status: number | null; raw_body: string | null; errorcode: number }[]
+      }
+      for (const { status, raw_body, errorcode } of errors) {
+        if (status === null || raw_body === null) continue
+        const reply = parseReply(status, raw_body)
+        expect(reply.errorcode).toBe(errorcode)
+        expect(['refused', 'credentials', 'relogin']).toContain(classify(reply))
+      }
+    })
+  },
+)
