@@ -1,6 +1,6 @@
 import type { Change, ChangeResult, Json } from '../provider/contract.js'
 import type { DrainState } from './machine/state.js'
-import type { PolicyData } from './policy.js'
+import type { PolicyData } from './policy-data.js'
 import {
   freezeState,
   type Ticket,

@@ -11,6 +11,7 @@ import { DrainableError } from '../provider/error.js'
 import { parseOptions } from '../provider/options.js'
 import type { DrainEvent } from './events.js'
 import type { MachinePolicy } from './machine/state.js'
+import type { PolicyData } from './policy-data.js'
 import type { Ticket, TicketStore } from './ticket.js'
 
 /** What every verb takes. */
@@ -150,22 +151,6 @@ const policySchema = z.strictObject({
     .regex(/^[\w.:@-]{1,200}$/, 'expected 1 to 200 letters, digits or _ . : @ -')
     .exactOptional(),
 })
-
-/** The plain data of a policy, durations in milliseconds; null stands for none. */
-export interface PolicyData {
-  readonly timeout: number | null
-  readonly onTimeout: 'fail' | 'terminate' | 'proceed'
-  readonly hold: 'drain' | 'maint'
-  readonly escalateAfter: number | null
-  readonly settle: number
-  readonly until: 'idle' | 'removed'
-  readonly seal: boolean | null
-  readonly keepReady: number
-  readonly onMinimum: 'fail' | 'wait'
-  readonly onOverrule: 'reapply' | 'fail'
-  readonly onAbort: 'leave' | 'restore'
-  readonly ifUnsupported: 'fail' | 'proceed'
-}
 
 /** A policy, checked and with its defaults. */
 export interface ResolvedPolicy {

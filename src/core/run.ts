@@ -13,7 +13,7 @@ import { nextPause } from './cadence.js'
 import { claim } from './claims.js'
 import { emitOn } from './emitters.js'
 import type { DrainEvent } from './events.js'
-import { belowMinimum, refuseAtMinimum } from './guard.js'
+import { FloorWatch } from './floor-watch.js'
 import { toDrainableError } from './call.js'
 import type { Lane, Look } from './lane.js'
 import type { Ledger } from './ledger.js'
@@ -29,8 +29,6 @@ import { LONGEST_TIMER } from './timer.js'
 const LAST_LOOK = 2_000
 /** Pause between looks while a drain that is over is still held. */
 const HOLD_PAUSE = 100
-/** Most of the random wait before a drain that left too few serving is undone. */
-const UNDO_WAIT = 1_000
 
 /** What a run needs to know beside the members. */
 export interface RunOptions {
@@ -56,6 +54,7 @@ export class DrainRun {
   readonly #states: Map<string, DrainState>
   readonly #startedAt: number
   readonly #stop = new AbortController()
+  readonly #floor: FloorWatch
   readonly #unclaim: readonly (() => void)[]
   #seat: ReturnType<Lane['join']> | undefined
   readonly #sending = new Set<Promise<void>>()
@@ -65,13 +64,12 @@ export class DrainRun {
   #over = false
   #released = false
   #halted = false
-  /** Members whose first hold has just been confirmed: the pool is looked at once more. */
-  readonly #justHeld = new Set<string>()
 
   constructor(options: RunOptions, states: readonly DrainState[]) {
     this.#options = options
     this.#states = new Map(states.map((state) => [refKey(state.ref), state]))
     this.#startedAt = this.#clock.now()
+    this.#floor = new FloorWatch(options.lane, options.keepReady)
     this.#unclaim = states.map((state) =>
       claim(options.provider, state.ref, { yield: () => this.#yield(state) }),
     )
@@ -220,11 +218,35 @@ export class DrainRun {
         this.#take(key, { type: 'unreadable', error: look.error, askedAt: look.askedAt }, changes)
       else if (reading !== undefined)
         this.#take(key, { type: 'reading', reading, askedAt: look.askedAt }, changes)
-      if (reading !== undefined) this.#afterHold(key, reading, look)
+      if (reading !== undefined && look.snapshot !== undefined)
+        this.#checkFloor(key, reading, look.snapshot, look.askedAt)
     }
     this.#send(changes)
     this.#conclude()
     this.#seat?.next(this.#pause())
+  }
+
+  /** The first look after a first hold: whether the pool still has enough. */
+  #checkFloor(key: string, reading: Reading, snapshot: Snapshot, askedAt: number): void {
+    const state = this.#states.get(key)
+    if (state === undefined || state.pending !== null || askedAt <= state.confirmedAt) return
+    if (!this.#floor.confirm(state, reading, snapshot)) return
+    const { native = null } = state.found ?? {}
+    this.#floor
+      .undo(state, native, () => this.#states.get(key)?.ended === null, this.#stop.signal)
+      .then((refused) => {
+        if (refused === undefined || this.#released) return
+        this.#feed(key, {
+          type: 'denied',
+          error: refused,
+          final: this.#options.onMinimum === 'fail',
+        })
+        this.#conclude()
+      })
+      .catch((error: unknown) => {
+        if (!this.#released)
+          this.#report(toDrainableError(error, this.#options.provider.name, 'undo'), state)
+      })
   }
 
   #readingOf(snapshot: Snapshot, state: DrainState): Reading {
@@ -257,7 +279,11 @@ export class DrainRun {
         emitOn(this.#options.provider, effect.event)
         return
       case 'apply': {
-        const denied = effect.first ? this.#refuse(key) : undefined
+        const reading = this.#states.get(key)?.last?.reading
+        const denied =
+          effect.first && reading !== undefined && this.#snapshot !== undefined
+            ? this.#floor.refuse(reading, this.#snapshot)
+            : undefined
         if (denied === undefined) changes.push({ key, change: effect.change })
         else
           this.#take(
@@ -271,89 +297,6 @@ export class DrainRun {
         return
       default:
         effect satisfies never
-    }
-  }
-
-  /** The guard: asked before each first hold, it reserves the member's place where it lets it pass. */
-  #refuse(key: string): DrainableError | undefined {
-    const state = this.#states.get(key)
-    const reading = state?.last?.reading
-    if (reading?.present !== true || this.#snapshot === undefined) return undefined
-    const { keepReady, lane } = this.#options
-    const refused = refuseAtMinimum(reading, this.#snapshot, lane.reservations, keepReady)
-    if (refused === undefined && reading.serves) {
-      lane.reservations.take(reading.ref, this.#clock.now())
-      this.#justHeld.add(key)
-    }
-    return refused
-  }
-
-  /**
-   * The first look after a first hold: the place is taken for good. Where another controller took the
-   * last one at the same time, ours is undone after a random wait.
-   */
-  #afterHold(key: string, reading: Reading, look: Look): void {
-    const state = this.#states.get(key)
-    if (state === undefined || look.snapshot === undefined || look.askedAt <= state.confirmedAt)
-      return
-    if (state.pending !== null || !this.#justHeld.delete(key)) return
-    this.#options.lane.reservations.release(state.ref)
-    if (!reading.present || state.confirmed === 'none') return
-    const { keepReady } = this.#options
-    if (keepReady > 0 && belowMinimum(reading, look.snapshot, keepReady)) void this.#undo(key)
-  }
-
-  async #undo(key: string): Promise<void> {
-    const { lane, keepReady, onMinimum } = this.#options
-    const { signal } = this.#stop
-    try {
-      await new Promise<void>((resolve) => {
-        const cancel = this.#clock.setTimeout(resolve, Math.random() * UNDO_WAIT)
-        signal.addEventListener(
-          'abort',
-          () => {
-            cancel()
-            resolve()
-          },
-          { once: true },
-        )
-      })
-      const state = this.#states.get(key)
-      if (state === undefined || signal.aborted || state.ended !== null) return
-      const { snapshot } = await lane.look([state.ref], signal)
-      const reading = this.#readingOf(snapshot, state)
-      if (!reading.present || state.found === null || state.found.own === 'unknown') return
-      if (reading.own === 'unknown' || !belowMinimum(reading, snapshot, keepReady)) return
-      const error = new DrainableError(
-        'POOL_AT_MINIMUM',
-        `${formatRef(state.ref)} was made ready again: somebody else took another member of ${state.ref.pool} at the same moment, and fewer than keepReady ${keepReady} were left serving`,
-        { ref: state.ref },
-      )
-      const { native } = state.found
-      const [result] = await lane.apply(
-        [
-          {
-            kind: 'restore',
-            ref: state.ref,
-            identity: state.found.identity,
-            expect: reading.own,
-            to: state.found.own,
-            ...(native === null ? {} : { native }),
-          },
-        ],
-        signal,
-      )
-      if (result?.status === 'rejected' || result?.status === 'unknown') {
-        this.#report(result.error, state)
-        return
-      }
-      this.#feed(key, { type: 'denied', error, final: onMinimum === 'fail' })
-      this.#conclude()
-    } catch (error) {
-      if (signal.aborted) return
-      const state = this.#states.get(key)
-      if (state !== undefined)
-        this.#report(toDrainableError(error, this.#options.provider.name, 'undo'), state)
     }
   }
 

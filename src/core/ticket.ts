@@ -3,7 +3,7 @@ import type { AdminState, Json, MemberRef } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import type { Outcome } from '../provider/report.js'
 import type { DrainState } from './machine/state.js'
-import type { PolicyData } from './policy.js'
+import type { PolicyData } from './policy-data.js'
 
 /** One change of one member, as the ticket knows it. */
 export interface TicketChange {
