@@ -1,0 +1,250 @@
+/**
+ * `npm run demo`: takes every server out of a real, loaded HAProxy in turn, kills it at the very moment it is called
+ * idle, replaces it and brings it back, with a reload in between; and counts what went wrong on the way.
+ *
+ *     npm run demo              # on a real HAProxy, fetched if there is none
+ *     npm run demo -- --fake    # on the fake that comes with this package
+ *
+ * The last line is JSON. Status 1 if a request failed or a server was busy when it was called idle.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { drain, isDrainableError, ready, select } from 'drainable'
+import type { DrainableProvider, DrainEvent, DrainReport, Reading } from 'drainable'
+import { haproxyRuntime } from 'drainable/haproxy-runtime'
+import { Backend } from './backend.ts'
+import type { Count } from './backend.ts'
+import { findEngine, freePort, startHaproxy, startStandIn } from './balancer.ts'
+import type { Balancer } from './balancer.ts'
+import { Clients } from './clients.ts'
+import { Screen } from './screen.ts'
+
+const NAMES = ['web1', 'web2', 'web3'] as const
+/** Slow requests of each drained server: more than it takes at once, so that some are queued. */
+const SLOW = 8
+const AT_LEAST = 2_000
+
+/** How one drain went. */
+interface Turn {
+  readonly server: string
+  /** The server's own count at the moment of the verdict. */
+  readonly atVerdict: number
+  /** From its last response to the verdict, in milliseconds. */
+  readonly waited: number
+  readonly report: DrainReport
+}
+
+const unknown = process.argv.slice(2).filter((word) => word !== '--' && word !== '--fake')
+if (unknown.length > 0) {
+  console.error(`unknown argument ${unknown.join(' ')}; there is --fake`)
+  process.exit(2)
+}
+process.exitCode = await run(process.argv.includes('--fake'))
+
+async function run(onFake: boolean): Promise<number> {
+  const screen = new Screen()
+  await using stack = new AsyncDisposableStack()
+  const backends: Backend[] = []
+  for (const name of NAMES) {
+    const backend = stack.use(new Backend(name, await freePort()))
+    await backend.start()
+    backends.push(backend)
+  }
+  const balancer = stack.use(await startBalancer(onFake, backends, screen))
+  screen.say(
+    `${balancer.engine === 'haproxy' ? 'HAProxy' : 'The fake of HAProxy'} ${balancer.version}, three servers, maxconn and persistence on`,
+  )
+  const lb = stack.use(haproxyRuntime({ socket: balancer.socket, master: balancer.master }))
+  await serving(lb)
+
+  const clients = new Clients(balancer.port)
+  clients.browse(24)
+  const view = new AbortController()
+  const watching = watchServers(lb, screen, clients, view.signal)
+  const turns: Turn[] = []
+  try {
+    for (const [i, backend] of backends.entries()) {
+      const next = backends[(i + 1) % backends.length]
+      const reload = i === 1 && next ? { balancer, holder: next } : undefined
+      turns.push(await takeOut(lb, backend, clients, screen, reload))
+    }
+    while (clients.requests < AT_LEAST + 100) await pause(50)
+  } catch (error) {
+    explain(error, screen)
+    throw error
+  } finally {
+    await clients.stop()
+    view.abort()
+    await watching
+  }
+  return summary(balancer, clients, turns, screen)
+}
+
+async function startBalancer(
+  onFake: boolean,
+  backends: readonly Backend[],
+  screen: Screen,
+): Promise<Balancer> {
+  if (onFake) return startStandIn(backends)
+  const engine = findEngine((text) => screen.say(text))
+  if (engine) return startHaproxy(engine, backends)
+  screen.say('No HAProxy can be had here: this is the fake that comes with the package')
+  return startStandIn(backends)
+}
+
+/** All three servers have passed a check. */
+async function serving(lb: DrainableProvider): Promise<void> {
+  await ready(lb, { pool: 'web' }, { waitHealthy: '15s' })
+}
+
+/** Drains one loaded server, kills it at the verdict, starts another in its place, and brings that one back. */
+async function takeOut(
+  lb: DrainableProvider,
+  backend: Backend,
+  clients: Clients,
+  screen: Screen,
+  reload: { readonly balancer: Balancer; readonly holder: Backend } | undefined,
+): Promise<Turn> {
+  const { name } = backend
+  const ref = { pool: 'web', member: name }
+  const work = [clients.upgraded(name, 2_200)]
+  for (let i = 0; i < SLOW; i++) work.push(clients.slow(name, 900 + 60 * i))
+  clients.visit(name)
+  // A stream on another server keeps the old process alive for longer than this drain.
+  if (reload) work.push(clients.stream(reload.holder.name))
+  const load = await untilBusy(lb, name)
+  screen.say(
+    `${name}: drain begins with ${load.active} in flight (one upgraded) and ${load.queued} queued`,
+  )
+
+  const reloaded = reload && reloadSoon(reload.balancer, screen)
+  let end: Promise<Count> | undefined
+  let idleAt = 0
+  const onEvent = (event: DrainEvent): void => {
+    if (event.type === 'overruled') screen.say(`${name}: the drain was forgotten, and is put back`)
+    if (event.type === 'fault') screen.say(`${name}: ${event.error.message}`)
+    if (event.type !== 'idle' || end) return
+    // No grace and no goodbye: if anything were left on it, a client would see it die.
+    idleAt = Date.now()
+    end = backend.end()
+  }
+  const [report, count] = await drain(lb, ref, { timeout: '30s', onEvent }, async (done) => {
+    const counted = await (end ?? backend.end())
+    await backend.start()
+    return [done, counted] as const
+  })
+  const waited = Math.max(0, idleAt - count.lastEndedAt)
+  screen.say(
+    `${name}: idle ${waited} ms after its last response, killed with ${count.active} in hand, replaced`,
+  )
+  await reloaded
+  reload?.holder.endStreams()
+  await ready(lb, ref, { waitHealthy: '15s' })
+  screen.say(`${name}: healthy, and serving again`)
+  await Promise.all(work)
+  return { server: name, atVerdict: count.active, waited, report }
+}
+
+async function reloadSoon(balancer: Balancer, screen: Screen): Promise<void> {
+  await pause(500)
+  await balancer.reload()
+  screen.say(
+    'HAProxy was reloaded in mid-drain: a new worker that knows of no drain, an old one with its connections',
+  )
+}
+
+/** The server has as much as it takes, and a queue. */
+async function untilBusy(
+  lb: DrainableProvider,
+  name: string,
+): Promise<{ active: number; queued: number }> {
+  const limit = Date.now() + 10_000
+  for (;;) {
+    const [reading] = await select(lb, { pool: 'web', member: name })
+    const load = reading ? loadOf(reading) : { active: 0, queued: 0 }
+    if (load.queued > 0) return load
+    if (Date.now() > limit) throw new Error(`${name} does not get busy`)
+    await pause(10)
+  }
+}
+
+function loadOf({ scopes }: Reading): { active: number; queued: number } {
+  return {
+    active: scopes.reduce((sum, scope) => sum + scope.active, 0),
+    queued: scopes.reduce((sum, scope) => sum + scope.queued, 0),
+  }
+}
+
+/** The live view: what HAProxy holds for each server, over all its workers. */
+async function watchServers(
+  lb: DrainableProvider,
+  screen: Screen,
+  clients: Clients,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!screen.isLive) return
+  while (!signal.aborted) {
+    const readings = await select(lb, { pool: 'web' }).catch(() => [])
+    const servers = readings.map((reading) => {
+      const old = reading.scopes.filter((s) => s.old === true && s.state !== 'ended').length
+      return {
+        name: reading.ref.member,
+        state: reading.present ? reading.own : 'gone',
+        ...loadOf(reading),
+        note: old > 0 ? `${old} old worker` : '',
+      }
+    })
+    screen.show(servers, `  ${clients.requests} requests, ${clients.errors.length} errors`)
+    await pause(100)
+  }
+  screen.end()
+}
+
+function summary(
+  balancer: Balancer,
+  clients: Clients,
+  turns: readonly Turn[],
+  screen: Screen,
+): number {
+  const { requests, errors, resent } = clients
+  const [first] = turns
+  screen.say('')
+  screen.say(`${requests} requests, ${errors.length} errors`)
+  for (const error of errors.slice(0, 10)) screen.say(`  ${error}`)
+  if (resent > 0)
+    screen.say(`  ${resent} sent again on a new connection: theirs was closed while it rested`)
+  for (const { server, waited, atVerdict } of turns) {
+    screen.say(
+      `${server}: ${waited} ms from its last response to idle; its own count then: ${atVerdict}`,
+    )
+  }
+  const proof = first?.report.members[0]?.proof
+  if (first && proof) {
+    screen.say(`\nHow we know that ${first.server} was idle: ${proof.text}`)
+    screen.say(JSON.stringify(proof, undefined, 2))
+  }
+  const busy = turns.some(({ atVerdict }) => atVerdict !== 0)
+  const verified = turns.every(({ report }) => report.members.every((m) => m.verifiedIdle))
+  const line = {
+    ok: errors.length === 0 && !busy && verified && turns.length === NAMES.length,
+    engine: balancer.engine,
+    version: balancer.version,
+    requests,
+    errors: errors.length,
+    resent,
+    drains: turns.length,
+    verified,
+    backendCounts: turns.map(({ atVerdict }) => atVerdict),
+    msFromLastResponseToIdle: turns.map(({ waited }) => waited),
+  }
+  screen.say(JSON.stringify(line))
+  return line.ok ? 0 : 1
+}
+
+/** A drain that did not come to its end says why. */
+function explain(error: unknown, screen: Screen): void {
+  if (!isDrainableError(error)) return
+  screen.say(`${error.code}: ${error.message}`)
+  const whys = error.report?.members.flatMap((member) => member.why) ?? []
+  for (const { text, hint } of whys)
+    screen.say(`  ${text}${hint === undefined ? '' : ` (${hint})`}`)
+}
