@@ -175,7 +175,13 @@ export class NitroSession {
     }
     if (reply.token === undefined) {
       const kind = classify(reply.reply)
-      const refused = kind === 'relogin' ? 'credentials' : kind === 'ok' ? 'unreadable' : kind
+      // Whatever the appliance calls it: with these credentials nobody gets in.
+      const refused =
+        kind === 'relogin' || kind === 'rights'
+          ? 'credentials'
+          : kind === 'ok'
+            ? 'unreadable'
+            : kind
       throw toError(
         `${this.url}: login as '${this.#options.username}'`,
         this.#clean(reply.reply),
