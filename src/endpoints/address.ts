@@ -16,6 +16,7 @@ import type { AddressType } from './endpoint-input.js'
 export function canonicalAddress(text: string): string {
   if (text.startsWith('/')) return text
   if (!text.includes(':')) return text.toLowerCase()
+  if (isShortIPv6(text)) return text
   const bare = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text
   const percent = bare.indexOf('%')
   const head = percent < 0 ? bare : bare.slice(0, percent)
@@ -36,6 +37,50 @@ export function formatAddress(address: string, port?: number): string {
   const bare = address.includes(':') && !address.startsWith('[') && !address.startsWith('/')
   return bare ? `[${address}]:${port}` : `${address}:${port}`
 }
+
+/**
+ * Whether a text already is an IPv6 address in its short form, as nearly all from Kubernetes are:
+ * told in one pass and without making anything. False means nothing: look closer.
+ */
+function isShortIPv6(text: string): boolean {
+  if (text.startsWith('::ffff:')) return false
+  let groups = 0
+  let length = 0 // of the group at hand
+  let zero = false // is the group at hand 0?
+  let run = 0 // of groups that are 0
+  let runs = 0 // of two or more of them
+  let gap = -1 // how many groups are before the ::
+  for (let i = 0; i <= text.length; i++) {
+    const code = i === text.length ? COLON : text.charCodeAt(i)
+    if (code === COLON) {
+      if (length > 0) {
+        groups++
+        run = zero ? run + 1 : 0
+        if (run === 2) runs++
+        length = 0
+        if (i + 1 < text.length && text.charCodeAt(i + 1) === COLON) {
+          if (gap >= 0 || run > 0) return false
+          gap = groups
+          i++
+        } else if (i === text.length - 1) return false
+      } else if (i === 0 && text.charCodeAt(1) === COLON) {
+        gap = 0
+        i++
+      } else if (i < text.length || gap !== groups) return false
+      continue
+    }
+    const isDigit = code >= 48 && code <= 57
+    if (!isDigit && (code < 97 || code > 102)) return false
+    if (length > 0 && zero) return false
+    if (length === 0) zero = code === 48
+    if (length === 0 && zero && gap === groups) return false
+    if (++length > 4) return false
+  }
+  if (runs > 0) return false
+  return gap < 0 ? groups === 8 : groups <= 6
+}
+
+const COLON = 58
 
 /** The eight groups of an IPv6 address, or undefined where the text is none. */
 function parseIPv6(text: string): number[] | undefined {

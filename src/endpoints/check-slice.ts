@@ -1,11 +1,14 @@
 import { checkFlag, checkText, isObject, refuse } from './check.js'
 import type { EndpointSlice } from './endpoint-slice.js'
 
-/**
- * An EndpointSlice as far as it is read here, or an error that names the place. A path becomes text
- * only where something is wrong: this runs over every endpoint of a cluster.
- */
-export function checkSlice(subject: string, slice: unknown, path: string): EndpointSlice {
+/** A slice and its place in what the caller gave: `slices[2] (web-x7k2p)`. */
+export interface PlacedSlice {
+  readonly slice: EndpointSlice
+  readonly path: string
+}
+
+/** An EndpointSlice as far as it is read here, all but its endpoints, or an error that names the place. */
+export function checkSlice(subject: string, slice: unknown, path: string): PlacedSlice {
   if (!isObject(slice)) refuse(subject, path, slice, 'an EndpointSlice')
   const { metadata, addressType, ports, endpoints } = slice
   if (metadata !== undefined && metadata !== null) {
@@ -23,11 +26,19 @@ export function checkSlice(subject: string, slice: unknown, path: string): Endpo
     refuse(subject, `${named}.addressType`, addressType, `'IPv4', 'IPv6' or 'FQDN'${hint}`)
   }
   checkPorts(subject, ports, `${named}.ports`)
-  if (endpoints !== undefined && endpoints !== null) {
-    if (!Array.isArray(endpoints)) refuse(subject, `${named}.endpoints`, endpoints, 'a list')
-    for (let i = 0; i < endpoints.length; i++) checkEndpoint(subject, endpoints[i], named, i)
+  if (endpoints !== undefined && endpoints !== null && !Array.isArray(endpoints)) {
+    refuse(subject, `${named}.endpoints`, endpoints, 'a list')
   }
-  return slice as unknown as EndpointSlice
+  return { slice: slice as unknown as EndpointSlice, path: named }
+}
+
+/**
+ * The endpoints of a slice, checked just before they are used: this runs over every endpoint of a
+ * cluster, and for the same reason a path becomes text only where something is wrong.
+ */
+export function checkEndpointsOf(subject: string, { slice, path }: PlacedSlice): void {
+  const endpoints: readonly unknown[] = slice.endpoints ?? []
+  for (let i = 0; i < endpoints.length; i++) checkEndpoint(subject, endpoints[i], path, i)
 }
 
 function namedPath(path: string, slice: Readonly<Record<string, unknown>>): string {

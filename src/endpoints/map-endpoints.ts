@@ -8,9 +8,9 @@ import {
   isObject,
   refuse,
 } from './check.js'
-import { normaliseConditions, tierOf } from './conditions.js'
+import { normaliseConditions, tierOf, type Tier } from './conditions.js'
 import type { Decision, EndpointHealth } from './decision.js'
-import type { EndpointInput } from './endpoint-input.js'
+import type { EndpointInput, Tri } from './endpoint-input.js'
 import { strategies, type StrategyName } from './strategies.js'
 import type { EndpointView, Strategy, StrategyContext, StrategyInput, Verdict } from './strategy.js'
 
@@ -54,48 +54,63 @@ export function mapEndpoints(
   options: MapOptions = {},
 ): Decision[] {
   const strategy = checkMapOptions(options)
-  checkEndpoints(endpoints)
+  if (!Array.isArray(endpoints)) refuse(SUBJECT, 'endpoints', endpoints, 'a list of endpoints')
   const { unready = 'drain' } = options
   const context: StrategyInput = { ...options.context, unready }
   const decisions = new Array<Decision>(endpoints.length)
-  for (const set of byPortName(endpoints)) {
-    const views: EndpointView[] = []
-    const places: number[] = []
-    for (const i of set) {
-      const endpoint = endpoints[i]
-      if (endpoint === undefined) continue
-      const verdict = beforeStrategy(endpoint, unready)
-      if (verdict !== undefined) decisions[i] = decide(endpoint, verdict)
-      else {
-        views.push(viewOf(endpoint))
-        places.push(i)
-      }
-    }
+  const sets = new PortSets()
+  const seen: (Seen | undefined)[] = []
+  for (let i = 0; i < endpoints.length; i++) {
+    const endpoint = checkEndpoint(endpoints[i], i)
+    const its = seeConditions(endpoint, seen)
+    const verdict = beforeStrategy(endpoint, its.tier, unready)
+    if (verdict === undefined) sets.add(new View(endpoint, its), i)
+    else decisions[i] = decide(endpoint, its.tier, verdict)
+  }
+  for (const { views, places } of sets.all()) {
     const verdicts = strategy(views, context)
     checkVerdicts(verdicts, views.length)
-    for (const [n, view] of views.entries()) {
-      const [place, verdict] = [places[n], verdicts[n]]
-      if (place === undefined || verdict === undefined) continue
-      decisions[place] = decide(view.endpoint, verdict)
+    for (let n = 0; n < views.length; n++) {
+      const [place, view, verdict] = [places[n], views[n], verdicts[n]]
+      if (place === undefined || view === undefined || verdict === undefined) continue
+      decisions[place] = decide(view.endpoint, view.tier, verdict)
     }
   }
   return decisions
 }
 
-/** The places of each port name's endpoints, in order; nearly always there is only one name. */
-function byPortName(endpoints: readonly EndpointInput[]): Iterable<readonly number[]> {
-  const sets = new Map<string, number[]>()
-  for (const [i, { portName = '' }] of endpoints.entries()) {
-    const set = sets.get(portName)
-    if (set) set.push(i)
-    else sets.set(portName, [i])
+/** The endpoints of one port name, and their places in the list. */
+interface PortSet {
+  readonly views: EndpointView[]
+  readonly places: number[]
+}
+
+/** Nearly always there is only one name, and the next endpoint has the same as the last. */
+class PortSets {
+  readonly #sets = new Map<string, PortSet>()
+  #name: string | undefined
+  #last: PortSet = { views: [], places: [] }
+
+  add(view: EndpointView, place: number): void {
+    const { portName = '' } = view.endpoint
+    if (portName !== this.#name) {
+      this.#last = this.#sets.get(portName) ?? { views: [], places: [] }
+      this.#sets.set(portName, this.#last)
+      this.#name = portName
+    }
+    this.#last.views.push(view)
+    this.#last.places.push(place)
   }
-  return sets.values()
+
+  all(): Iterable<PortSet> {
+    return this.#sets.values()
+  }
 }
 
 /** What is decided without the strategy: it is never a candidate. */
 function beforeStrategy(
   endpoint: EndpointInput,
+  tier: Tier,
   unready: 'drain' | 'exclude',
 ): Verdict | undefined {
   if (endpoint.addresses[0] === undefined || endpoint.addresses[0] === '') return NO_ADDRESS
@@ -103,46 +118,82 @@ function beforeStrategy(
   if (intent !== 'hard' && weight > 0) return undefined
   const reason =
     intent === 'hard' ? 'drained by its operator' : `drained by its operator: weight ${weight}`
-  const answers = tierOf(normaliseConditions(endpoint.conditions)) <= 3
-  return { action: answers ? 'drain' : unready, reason }
+  return { action: tier <= 3 ? 'drain' : unready, reason }
 }
 
 const NO_ADDRESS: Verdict = { action: 'exclude', reason: 'it has no address' }
 
-function viewOf(endpoint: EndpointInput): EndpointView {
+/** The part of a view that its conditions decide: 27 combinations, so they are shared. */
+type Seen = Omit<EndpointView, 'endpoint'>
+
+function seeConditions(endpoint: EndpointInput, known: (Seen | undefined)[]): Seen {
   const { conditions } = endpoint
-  const normal = normaliseConditions(conditions)
-  const tier = tierOf(normal)
-  if (tier === 1 && endpoint.intent === 'soft') {
-    return { endpoint, said: LEAVING, ...LEAVING, tier: 2 }
+  const index =
+    9 * rank(conditions?.ready) + 3 * rank(conditions?.serving) + rank(conditions?.terminating)
+  const seen = (known[index] ??= seenOf(conditions))
+  return seen.tier === 1 && endpoint.intent === 'soft' ? SOFT : seen
+}
+
+/** Two fields instead of six: there is one for each endpoint of a cluster. */
+class View implements EndpointView {
+  readonly endpoint: EndpointInput
+  readonly #seen: Seen
+
+  constructor(endpoint: EndpointInput, seen: Seen) {
+    this.endpoint = endpoint
+    this.#seen = seen
   }
-  const { ready, serving, terminating } = normal
+
+  get said(): EndpointView['said'] {
+    return this.#seen.said
+  }
+  get ready(): boolean {
+    return this.#seen.ready
+  }
+  get serving(): boolean {
+    return this.#seen.serving
+  }
+  get terminating(): boolean {
+    return this.#seen.terminating
+  }
+  get tier(): Tier {
+    return this.#seen.tier
+  }
+}
+
+function rank(value: Tri): number {
+  if (value === undefined || value === null) return 0
+  return value ? 1 : 2
+}
+
+function seenOf(conditions: EndpointInput['conditions']): Seen {
+  const normal = normaliseConditions(conditions)
   const said = {
     ready: conditions?.ready ?? undefined,
     serving: conditions?.serving ?? undefined,
     terminating: conditions?.terminating ?? undefined,
   }
-  return { endpoint, said, ready, serving, terminating, tier }
+  return { said, ...normal, tier: tierOf(normal) }
 }
 
 const LEAVING = { ready: false, serving: true, terminating: true } as const
+const SOFT: Seen = { said: LEAVING, ...LEAVING, tier: 2 }
 
-function decide(endpoint: EndpointInput, verdict: Verdict): Decision {
+/** Written out twice, so that each decision is made in one piece: a hundred thousand are made at once. */
+function decide(endpoint: EndpointInput, tier: Tier, verdict: Verdict): Decision {
   const { action } = verdict
+  const { port, note } = endpoint
   const address = endpoint.addresses[0] ?? ''
+  const addressType = endpoint.addressType ?? addressTypeOf(address)
   const serves = action === 'serve'
-  const decision = {
-    address,
-    addressType: endpoint.addressType ?? addressTypeOf(address),
-    action,
-    reason: endpoint.note === undefined ? verdict.reason : `${verdict.reason} (${endpoint.note})`,
-    health: action === 'exclude' ? 'ABSENT' : (verdict.health ?? HEALTH[action]),
-    weight: serves ? (endpoint.weight ?? 1) : 0,
-    ifAbsent: serves && endpoint.ifAbsent !== 'skip' ? 'add' : 'skip',
-    serving: tierOf(normaliseConditions(endpoint.conditions)) <= 3,
-    endpoint,
-  } as const
-  return endpoint.port === undefined ? decision : { ...decision, port: endpoint.port }
+  const reason = note === undefined ? verdict.reason : `${verdict.reason} (${note})`
+  const health = action === 'exclude' ? 'ABSENT' : (verdict.health ?? HEALTH[action])
+  const weight = serves ? (endpoint.weight ?? 1) : 0
+  const ifAbsent = serves && endpoint.ifAbsent !== 'skip' ? 'add' : 'skip'
+  const serving = tier <= 3
+  return port === undefined
+    ? { address, addressType, action, reason, health, weight, ifAbsent, serving, endpoint }
+    : { address, addressType, port, action, reason, health, weight, ifAbsent, serving, endpoint }
 }
 
 const HEALTH = { serve: 'HEALTHY', drain: 'DRAINING' } as const satisfies Record<
@@ -181,13 +232,8 @@ function checkContext(context: StrategyContext): void {
   }
 }
 
-function checkEndpoints(endpoints: readonly EndpointInput[]): void {
-  if (!Array.isArray(endpoints)) refuse(SUBJECT, 'endpoints', endpoints, 'a list of endpoints')
-  for (let i = 0; i < endpoints.length; i++) checkEndpoint(endpoints[i], i)
-}
-
 /** Written for a hundred thousand endpoints: a path becomes text only where something is wrong. */
-function checkEndpoint(one: unknown, i: number): void {
+function checkEndpoint(one: unknown, i: number): EndpointInput {
   if (!isObject(one)) refuse(SUBJECT, `endpoints[${i}]`, one, 'an endpoint')
   const { addresses, conditions, weight } = one
   if (!Array.isArray(addresses)) {
@@ -219,6 +265,7 @@ function checkEndpoint(one: unknown, i: number): void {
     checkTexts(SUBJECT, `endpoints[${i}].hints.forZones`, one.hints.forZones)
     checkTexts(SUBJECT, `endpoints[${i}].hints.forNodes`, one.hints.forNodes)
   }
+  return one as unknown as EndpointInput
 }
 
 function checkConditions(conditions: unknown, path: string): void {

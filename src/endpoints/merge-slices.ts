@@ -2,7 +2,7 @@ import { canonicalAddress } from './address.js'
 import { checkOptions, checkPort, checkText, checkWord, refuse } from './check.js'
 import { normaliseConditions, tierOf } from './conditions.js'
 import type { AddressType, EndpointHints, EndpointInput } from './endpoint-input.js'
-import { checkSlice } from './check-slice.js'
+import { checkEndpointsOf, checkSlice, type PlacedSlice } from './check-slice.js'
 import type { EndpointSlice, SliceEndpoint } from './endpoint-slice.js'
 
 /** Which endpoints of the slices are wanted. */
@@ -25,13 +25,6 @@ export interface MergeOptions {
 
 const SUBJECT = 'mergeSlices()'
 const SERVICE_LABEL = 'kubernetes.io/service-name'
-
-/** One record of a slice, for one port. */
-interface Found {
-  readonly endpoint: EndpointInput
-  /** Place of its slice in the order of names, then its place in the slice. */
-  readonly order: number
-}
 
 /**
  * Makes one list of endpoints out of the EndpointSlices of a Service. One address and port may be in
@@ -75,44 +68,60 @@ export function mergeSlices(
   const families: readonly string[] = options.families ?? ['IPv4', 'IPv6']
   const wanted = slices
     .map((slice: unknown, i) => checkSlice(SUBJECT, slice, `slices[${i}]`))
-    .filter((slice) => families.includes(slice.addressType) && isOf(slice, options.service))
-    .sort(compareSlices)
-  const first = new Map<string, Found>()
-  const others = new Map<string, Found[]>()
-  for (const [order, slice] of wanted.entries()) {
-    for (const { key, endpoint } of recordsOf(slice, options)) {
-      const found = { endpoint, order }
-      const earlier = first.get(key)
-      if (earlier === undefined) first.set(key, found)
-      else {
-        const list = others.get(key)
-        if (list) list.push(found)
-        else others.set(key, [earlier, found])
-      }
-    }
-  }
-  for (const [key, list] of others) first.set(key, winner(list))
-  return Array.from(first.values(), ({ endpoint }) => endpoint)
+    .filter(({ slice }) => families.includes(slice.addressType) && isOf(slice, options.service))
+    .sort((a, b) => compareSlices(a.slice, b.slice))
+  const merged = new Merged()
+  for (const one of wanted) addSlice(merged, one, options)
+  return merged.list()
 }
 
-function* recordsOf(
-  slice: EndpointSlice,
-  options: MergeOptions,
-): Generator<{ key: string; endpoint: EndpointInput }> {
-  const { endpoints } = slice
-  if (!endpoints || endpoints.length === 0) return
-  const ports = portsOf(slice, options).map((port) => ({
-    ...port,
-    suffix: ` ${slice.addressType} ${port.port} ${port.protocol}`,
-  }))
+/** The records found so far, in the order of their slices; one per key but for those in several slices. */
+class Merged {
+  readonly #records: EndpointInput[] = []
+  /** By family, port and protocol, then by address: no text is put together for each endpoint. */
+  readonly #places = new Map<string, Map<string, number>>()
+  readonly #rivals = new Map<number, EndpointInput[]>()
+
+  placesOf(suffix: string): Map<string, number> {
+    let places = this.#places.get(suffix)
+    if (places === undefined) {
+      places = new Map<string, number>()
+      this.#places.set(suffix, places)
+    }
+    return places
+  }
+
+  add(places: Map<string, number>, address: string, record: EndpointInput): void {
+    const place = places.get(address)
+    if (place === undefined) {
+      places.set(address, this.#records.push(record) - 1)
+      return
+    }
+    const rivals = this.#rivals.get(place)
+    if (rivals) rivals.push(record)
+    else this.#rivals.set(place, [record])
+  }
+
+  list(): EndpointInput[] {
+    for (const [place, others] of this.#rivals) {
+      const first = this.#records[place]
+      if (first !== undefined) this.#records[place] = winner([first, ...others])
+    }
+    return this.#records
+  }
+}
+
+function addSlice(merged: Merged, placed: PlacedSlice, options: MergeOptions): void {
+  checkEndpointsOf(SUBJECT, placed)
+  const { slice } = placed
   const fromSlice = nameOf(slice)
   const addressType = slice.addressType as AddressType
-  for (const one of endpoints) {
-    const address = one.addresses[0]
-    if (address === undefined || address === '') continue
-    const canonical = canonicalAddress(address)
-    for (const { port, portName, protocol, suffix } of ports) {
-      const endpoint: EndpointInput = {
+  for (const { port, portName, protocol } of portsOf(slice, options)) {
+    const places = merged.placesOf(`${addressType} ${port} ${protocol}`)
+    for (const one of slice.endpoints ?? []) {
+      const address = one.addresses[0]
+      if (address === undefined || address === '') continue
+      merged.add(places, canonicalAddress(address), {
         addresses: one.addresses,
         addressType,
         port,
@@ -125,8 +134,7 @@ function* recordsOf(
         hostname: one.hostname ?? null,
         hints: hintsOf(one),
         fromSlice,
-      }
-      yield { key: canonical + suffix, endpoint }
+      })
     }
   }
 }
@@ -171,16 +179,15 @@ function hintsOf({ hints }: SliceEndpoint): EndpointHints | null {
 }
 
 /** Which record of one address and port counts; `mergeSlices` says by which rules. */
-function winner(found: readonly Found[]): Found {
+function winner(records: readonly EndpointInput[]): EndpointInput {
   const deleted = new Set<string>()
-  for (const { endpoint } of found) {
-    const uid = endpoint.targetRef?.uid
-    if (uid && endpoint.conditions?.terminating === true) deleted.add(uid)
+  for (const { targetRef, conditions } of records) {
+    if (targetRef?.uid && conditions?.terminating === true) deleted.add(targetRef.uid)
   }
-  const stale = ({ endpoint }: Found): boolean =>
-    endpoint.conditions?.terminating !== true && deleted.has(endpoint.targetRef?.uid ?? '')
-  const tier = ({ endpoint }: Found): number => tierOf(normaliseConditions(endpoint.conditions))
-  return found
+  const stale = ({ targetRef, conditions }: EndpointInput): boolean =>
+    conditions?.terminating !== true && deleted.has(targetRef?.uid ?? '')
+  const tier = ({ conditions }: EndpointInput): number => tierOf(normaliseConditions(conditions))
+  return records
     .filter((one) => !stale(one))
     .reduce((best, one) => (tier(one) < tier(best) ? one : best))
 }
