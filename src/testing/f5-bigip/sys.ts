@@ -42,8 +42,12 @@ export function sys(call: Call): Answer | undefined {
 export function bash(call: Call): Answer | undefined {
   if (call.method !== 'POST') return undefined
   const args = word(call, 'utilCmdArgs') ?? ''
-  if (args.includes('save sys config') || args.includes('save /sys config')) save(call)
-  return ok({ kind: 'tm:util:bash:runstate', command: 'run', utilCmdArgs: args })
+  const ran = { kind: 'tm:util:bash:runstate', command: 'run', utilCmdArgs: args }
+  if (!/save \/?sys config/.test(args)) return ok(ran)
+  save(call)
+  const files = ['bigip.conf', 'bigip_base.conf', 'bigip_user.conf']
+  const lines = ['Saving running configuration...', ...files.map((file) => `  /config/${file}`)]
+  return ok({ ...ran, commandResult: `${lines.join('\n')}\n` })
 }
 
 /** One row of statistics in the nested shape of `show` commands. */
