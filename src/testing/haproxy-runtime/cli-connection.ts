@@ -71,7 +71,7 @@ export class CliConnection {
     this.#closed = true
     clearTimeout(this.#timer)
     this.#ended.abort()
-    this.#worker.holders.delete(this)
+    this.#worker.commandLines.delete(this)
     this.#stream.destroy()
     this.#worker.release()
   }
@@ -153,7 +153,7 @@ export class CliConnection {
     if (options.length === 0 && this.#mode !== 'once') this.#mode = 'quiet'
     else this.#mode = quiet ? 'quiet' : timed ? 'timed' : 'prompt'
     // It is work of its own: an old process lives on for it.
-    this.#worker.holders.add(this)
+    this.#worker.commandLines.add(this)
     return { text: '' }
   }
 

@@ -206,7 +206,7 @@ function frontendRow(worker: Worker, frontend: FrontendConfig, iid: number): Row
   return {
     pxname: frontend.name,
     svname: 'FRONTEND',
-    ...{ scur: worker.holders.size, smax: worker.holders.size, slim: 2_000 },
+    ...{ scur: worker.clients.size, smax: worker.clients.size, slim: 2_000 },
     stot: worker.counters.connections,
     ...{
       bin: 0,

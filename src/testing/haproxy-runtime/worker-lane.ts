@@ -12,7 +12,7 @@ const TURN_AROUND = 1_000
 export function openLane(group: ProcessGroup, pool: string, client: object): Lane {
   const worker = group.current
   const backend = worker.backend(pool)
-  worker.holders.add(client)
+  worker.clients.add(client)
   worker.counters.connections++
   return {
     get leaving() {
@@ -36,7 +36,7 @@ export function openLane(group: ProcessGroup, pool: string, client: object): Lan
       })
     },
     close: () => {
-      worker.holders.delete(client)
+      worker.clients.delete(client)
       worker.release()
     },
     onEnd: (fn) => worker.onEnd(fn),

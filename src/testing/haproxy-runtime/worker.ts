@@ -18,8 +18,10 @@ export class Worker {
   readonly backends: readonly Backend[]
   /** How many reloads it has lived through; 0 is the current one. */
   reloads = 0
-  /** Connections of clients and of interactive command lines: it lives as long as one of them does. */
-  readonly holders = new Set<object>()
+  /** Connections of clients: it lives as long as one of them does. */
+  readonly clients = new Set<object>()
+  /** Interactive command lines: they keep it alive too, and are in no counter. */
+  readonly commandLines = new Set<object>()
   readonly counters = { connections: 0, requests: 0 }
   /** Simulated checks that fail, as `backend/server`: shared by all processes. */
   readonly #failing: ReadonlySet<string>
@@ -141,7 +143,9 @@ export class Worker {
 
   /** An old process ends when it holds nothing any more. */
   release(): void {
-    if (this.isOld && !this.#ended && this.holders.size === 0 && this.sessions() === 0) this.end()
+    if (!this.isOld || this.#ended) return
+    const held = this.clients.size + this.commandLines.size + this.sessions()
+    if (held === 0) this.end()
   }
 
   /** Cuts everything that is left. */
