@@ -119,7 +119,8 @@ function byServer(rows: readonly StatsRow[]): Rows {
   return pools
 }
 
-type Servers = Map<string, ReadonlyMap<string, RuntimeServer>>
+/** By backend: its servers; `missing` where the answer was that there is no such backend. */
+type Servers = Map<string, ReadonlyMap<string, RuntimeServer> | 'missing'>
 
 async function readServers(
   api: DataplaneApi,
@@ -135,7 +136,8 @@ async function readServers(
   for (const pool of asked) {
     const reply = await api.get(served.paths.servers(pool), ctx)
     const list = toServers(api, reply, pool)
-    if (list !== undefined) servers.set(pool, new Map(list.map((server) => [server.name, server])))
+    const named = list?.map((server) => [server.name, server] as const)
+    servers.set(pool, named === undefined ? 'missing' : new Map(named))
   }
   return servers
 }
@@ -164,9 +166,13 @@ function merge(
 ): Map<string, Map<string, Found>> | string {
   const pools = new Map<string, Map<string, Found>>()
   for (const pool of new Set([...rows.keys(), ...servers.keys()])) {
+    const witnesses = servers.get(pool)
+    if (witnesses === 'missing') {
+      if (!rows.has(pool)) continue
+      return `backend ${pool} is in the statistics, but its servers are not there`
+    }
     const members = new Map<string, Found>()
     pools.set(pool, members)
-    const witnesses = servers.get(pool)
     for (const [member, list] of rows.get(pool) ?? []) {
       const server = witnesses?.get(member)
       if (witnesses !== undefined && server === undefined) {

@@ -1,0 +1,111 @@
+import type { LoadScope } from 'drainable/provider'
+import { describe, expect, test } from 'vitest'
+import { ProcessMemory } from '../../../src/adapters/haproxy-dataplane/processes.js'
+
+const REF = { pool: 'web', member: 'web1' }
+type OldWorkers = ConstructorParameters<typeof ProcessMemory>[0]
+
+class Story {
+  readonly memory: ProcessMemory
+  now = 0
+
+  constructor(oldWorkers: OldWorkers = 'wait') {
+    this.memory = new ProcessMemory(oldWorkers)
+  }
+
+  /** One look: the process that answers, and how the member is found. */
+  look(pid: number, uptime: number, held: boolean, active = 0): readonly LoadScope[] {
+    this.now += 1_000
+    const processes = this.memory.note([{ node: 'lb', pid, uptime, version: '3.2' }])
+    const read = processes.map((process): LoadScope => ({
+      ...process,
+      state: 'read',
+      sampledAt: this.now,
+      active,
+      queued: 0,
+      arrivals: 1,
+      inForce: true,
+    }))
+    return this.memory.scopes(REF, processes, read, held, this.now)
+  }
+}
+
+function states(scopes: readonly LoadScope[]): string[] {
+  return scopes.map(({ scope, state }) => `${scope} ${state}`)
+}
+
+describe('a reload in mid-drain', () => {
+  test('leaves the replaced process listed as unread, with what it last held', () => {
+    const story = new Story()
+    story.look(1, 100, true, 3)
+    const scopes = story.look(2, 0, false)
+    expect(states(scopes)).toEqual(['worker 2 read', 'worker 1 unread'])
+    expect(scopes[1]).toMatchObject({ active: 3, old: true })
+    expect(scopes[1]!.note).toContain('oldWorkers')
+    expect(states(story.look(2, 900, true))).toContain('worker 1 unread')
+  })
+
+  test('counts from the moment the hold is sent, not from when it is seen', () => {
+    const story = new Story()
+    story.look(1, 100, false)
+    story.memory.holding(REF)
+    expect(states(story.look(2, 0, false))).toContain('worker 1 unread')
+  })
+
+  test('with accept the replaced process counts as ended', () => {
+    const story = new Story('accept')
+    story.look(1, 100, true)
+    expect(states(story.look(2, 0, true))).toEqual(['worker 2 read', 'worker 1 ended'])
+    expect(story.memory.unverified([])).toContain('reload')
+  })
+
+  test('with within it ends that long after the start of the present process', () => {
+    const story = new Story({ within: 30_000 })
+    story.look(1, 100, true)
+    expect(states(story.look(2, 29, true))).toContain('worker 1 unread')
+    expect(states(story.look(2, 30, true))).toContain('worker 1 ended')
+  })
+
+  test('two reloads leave two of them', () => {
+    const story = new Story()
+    story.look(1, 100, true)
+    story.look(2, 1, true)
+    expect(states(story.look(3, 1, true))).toEqual([
+      'worker 3 read',
+      'worker 1 unread',
+      'worker 2 unread',
+    ])
+  })
+})
+
+test('a reload before the drain blocks nothing, and is forgotten after a while', () => {
+  const story = new Story()
+  story.look(1, 100, false)
+  expect(states(story.look(2, 0, false))).toEqual(['worker 2 read', 'worker 1 ended'])
+  for (let i = 0; i < 70; i++) story.look(2, i, false)
+  expect(states(story.look(2, 71, true))).toEqual(['worker 2 read'])
+})
+
+test('once a member was made ready, earlier reloads are the past', () => {
+  const story = new Story()
+  story.look(1, 100, true)
+  story.look(2, 0, true)
+  story.memory.released(REF, story.now)
+  expect(states(story.look(2, 5, false))).toContain('worker 1 ended')
+})
+
+test('a younger process with the same pid is another one', () => {
+  const story = new Story()
+  const [before] = story.look(8, 100, true)
+  const scopes = story.look(8, 2, true)
+  expect(scopes[0]!.incarnation).not.toBe(before!.incarnation)
+  expect(states(scopes)).toEqual(['worker 8#2 read', 'worker 8 unread'])
+})
+
+test('what is not seen before the drain is always said, unless within is over', () => {
+  const process = (uptime: number) => [{ scope: 'a', incarnation: 'a', uptime }]
+  expect(new ProcessMemory('wait').unverified(process(1e9))).toContain('oldWorkers')
+  const within = new ProcessMemory({ within: 60_000 })
+  expect(within.unverified(process(59))).toContain('within')
+  expect(within.unverified(process(60))).toBeUndefined()
+})

@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest'
+import {
+  healthOf,
+  judge,
+  serving,
+  splitAddress,
+} from '../../../src/adapters/haproxy-dataplane/state.js'
+import { look, present, rig } from '../../support/dataplane.js'
+
+const WEB1 = { pool: 'web', member: 'web1' }
+
+/** What the API makes of HAProxy's mask: the decimal text, read as if it were hexadecimal. */
+function misread(mask: number): 'ready' | 'drain' | 'maint' {
+  const value = Number.parseInt(String(mask), 16)
+  return value & 0x23 ? 'maint' : value & 0x18 ? 'drain' : 'ready'
+}
+
+/** The truth. */
+function truth(mask: number): 'ready' | 'drain' | 'maint' {
+  return mask & 0x01 ? 'maint' : mask & 0x08 ? 'drain' : 'ready'
+}
+
+/** The status text that HAProxy prints. */
+function status(mask: number, down: boolean): string {
+  if (mask & 0x20) return 'MAINT (resolution)'
+  if (mask & 0x02) return 'MAINT (via web/parent)'
+  if (mask & 0x01) return 'MAINT'
+  if (down) return 'DOWN'
+  return mask & 0x18 ? 'DRAIN' : 'UP'
+}
+
+describe('own state', () => {
+  const masks = Array.from({ length: 128 }, (_, mask) => mask)
+
+  test('whatever the mask, what is said is true, or nothing is said', () => {
+    for (const mask of masks) {
+      for (const down of [false, true]) {
+        const inherits = (mask & 0x12) !== 0
+        const tracked = inherits ? 'web/parent' : undefined
+        const { own } = judge({ status: status(mask, down), tracked }, misread(mask))
+        if (own === 'unknown') continue
+        expect(`${mask} ${own}`).toBe(`${mask} ${truth(mask)}`)
+      }
+    }
+  })
+
+  test('the everyday masks are told apart', () => {
+    const said = (mask: number, down = false) =>
+      judge({ status: status(mask, down), tracked: undefined }, misread(mask)).own
+    expect([0, 4, 8, 12, 1, 5].map((mask) => said(mask))).toEqual([
+      'ready',
+      'ready',
+      'drain',
+      'drain',
+      'maint',
+      'maint',
+    ])
+    expect([0, 4, 8].map((mask) => said(mask, true))).toEqual(['ready', 'ready', 'drain'])
+    expect(said(12, true)).toBe('unknown')
+  })
+
+  test('a contradiction is unknown, and named', () => {
+    const verdict = judge({ status: 'UP', tracked: undefined }, 'maint')
+    expect(verdict.own).toBe('unknown')
+    expect(verdict.doubt).toContain("status 'UP', admin_state 'maint'")
+    expect(judge({ status: 'DRAIN', tracked: undefined }, 'ready').own).toBe('unknown')
+    expect(judge({ status: 'SOMETHING NEW', tracked: undefined }, 'ready').own).toBe('unknown')
+  })
+
+  test('what is inherited is told from what is own', async () => {
+    await using r = await rig({
+      pools: { web: ['web1', { name: 'web2', track: 'web/web1' }] },
+    })
+    await r.fake.setBehind(WEB1, 'drain')
+    const web2 = { pool: 'web', member: 'web2' }
+    expect(await present(r.lb, web2)).toMatchObject({
+      own: 'unknown',
+      inherited: 'drain',
+      serves: false,
+    })
+    expect((await present(r.lb, web2)).hints?.join()).toContain('web/web1')
+    await r.fake.setBehind(WEB1, 'maint')
+    expect(await present(r.lb, web2)).toMatchObject({ own: 'unknown', inherited: 'maint' })
+    await r.fake.setBehind(WEB1, 'ready')
+    expect(await present(r.lb, web2)).toMatchObject({ own: 'ready', serves: true })
+  })
+
+  test('an unknown state is never in force', async () => {
+    await using r = await rig()
+    r.fake.setMask(WEB1, 64)
+    const reading = await look(r.lb, WEB1)
+    expect(reading).toMatchObject({ own: 'unknown', serves: true })
+    expect(reading.scopes.every((scope) => !scope.inForce)).toBe(true)
+  })
+})
+
+describe('health', () => {
+  const check = (health: number, fall = 3) => ({ health, rise: 2, fall })
+  test.each([
+    ['UP', check(4), 9, 'up'],
+    ['UP 2/3', check(3), 0, 'up'],
+    ['UP 1/3', check(2), 900, 'unknown'],
+    ['DRAIN 1/3', check(2), 0, 'unknown'],
+    ['DRAIN', check(4), 0, 'up'],
+    ['DRAIN', undefined, 0, 'unchecked'],
+    ['UP', check(2, 1), 5, 'unknown'],
+    ['UP', check(2, 1), 60, 'up'],
+    ['DOWN 1/2', check(1), 0, 'down'],
+    ['NOLB', check(4), 0, 'down'],
+    ['MAINT', undefined, 0, 'unknown'],
+    ['no check', undefined, 0, 'unchecked'],
+  ] as const)('%s with %o is %s', (text, state, lastChange, health) => {
+    expect(healthOf({ status: text, check: state, lastChange })).toBe(health)
+  })
+
+  test('a server that left maint is not up before a check has passed', async () => {
+    await using r = await rig({ pools: { web: [{ name: 'web1', check: true }] } })
+    expect((await present(r.lb, WEB1)).health).toBe('up')
+    await r.fake.setBehind(WEB1, 'maint')
+    expect((await present(r.lb, WEB1)).health).toBe('unknown')
+    await r.fake.setBehind(WEB1, 'drain')
+    expect(await present(r.lb, WEB1)).toMatchObject({ own: 'drain', health: 'unknown' })
+  })
+})
+
+test('who serves is told by the status text', () => {
+  expect(['UP', 'UP 1/3', 'no check'].every(serving)).toBe(true)
+  expect(['DOWN', 'DRAIN', 'MAINT', 'NOLB', 'UPSIDE'].some(serving)).toBe(false)
+})
+
+test.each([
+  ['127.0.0.1:80', '127.0.0.1', 80],
+  ['[2001:db8::1]:8080', '2001:db8::1', 8080],
+  ['/run/app.sock', '/run/app.sock', 0],
+])('an address is taken apart: %s', (text, address, port) => {
+  expect(splitAddress(text)).toEqual({ address, port })
+})
