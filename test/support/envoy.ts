@@ -426,6 +426,7 @@ export async function startBackend(): Promise<Backend> {
       'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n\r\n',
     )
     socket.on('data', (data) => socket.write(data))
+    socket.on('end', () => socket.end())
     socket.on('error', () => undefined)
   })
   server.keepAliveTimeout = 60_000

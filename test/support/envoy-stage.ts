@@ -1,0 +1,80 @@
+/** A stage for one engine test: two or more servers, one Envoy, and a provider that owns its endpoint set. */
+import { envoy, fileEndpoints, type EnvoyOptions as ProviderOptions } from 'drainable/envoy'
+import type { DrainableProvider, MemberRef, PresentReading } from 'drainable/provider'
+import {
+  setOf,
+  startBackend,
+  startEnvoy,
+  workDir,
+  writeEds,
+  type Backend,
+  type EnvoyOptions,
+  type RunningEnvoy,
+} from './envoy.js'
+
+export interface Stage extends AsyncDisposable {
+  readonly proxy: RunningEnvoy
+  readonly lb: ReturnType<typeof envoy>
+  readonly a: Backend
+  readonly b: Backend
+  readonly backends: readonly Backend[]
+  readonly file: string
+  readonly refOf: (backend: { readonly member: string }) => MemberRef
+}
+
+/** By file: the endpoints of cluster `web` are the servers, in order. */
+export async function fileStage(
+  path: string,
+  options: {
+    readonly servers?: number
+    readonly extra?: readonly number[]
+    readonly envoy?: Partial<EnvoyOptions>
+    readonly provider?: Partial<ProviderOptions>
+  } = {},
+): Promise<Stage> {
+  const dir = await workDir()
+  const file = `${dir.path}/web.json`
+  const backends = await Promise.all(Array.from({ length: options.servers ?? 2 }, startBackend))
+  await writeEds(file, [setOf([...backends.map(({ port }) => port), ...(options.extra ?? [])])])
+  const proxy = await startEnvoy({ path, eds: { file }, ...options.envoy })
+  const lb = envoy({
+    endpoints: fileEndpoints({ cluster: 'web', path: file }),
+    admin: [proxy.admin],
+    ...options.provider,
+  })
+  const [a, b] = backends
+  if (a === undefined || b === undefined) throw new Error('a stage has two servers')
+  return {
+    proxy,
+    lb,
+    a,
+    b,
+    backends,
+    file,
+    refOf: ({ member }) => ({ pool: 'web', member }),
+    [Symbol.asyncDispose]: async () => {
+      await lb.close()
+      await proxy[Symbol.asyncDispose]()
+      await Promise.all(backends.map((backend) => backend[Symbol.asyncDispose]()))
+      await dir[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** One look at one member. */
+export async function look(lb: DrainableProvider, ref: MemberRef): Promise<PresentReading> {
+  const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+  const { readings } = await lb.observe([ref], { signal: AbortSignal.timeout(10_000), clock })
+  const [reading] = readings
+  if (reading?.present !== true) throw new Error(`${ref.member} is not there`)
+  return reading
+}
+
+/** Active and queued work over all scopes. */
+export async function workOf(lb: DrainableProvider, ref: MemberRef): Promise<[number, number]> {
+  const { scopes } = await look(lb, ref)
+  return [
+    scopes.reduce((sum, { active }) => sum + active, 0),
+    scopes.reduce((sum, { queued }) => sum + queued, 0),
+  ]
+}
