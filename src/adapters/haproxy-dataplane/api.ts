@@ -130,7 +130,12 @@ export class DataplaneApi implements AsyncDisposable {
     if (saysNotFound(reply.status, reply.words)) {
       return new DrainableError('NOT_FOUND', `${subject}: ${words}`, data)
     }
-    const transient = [409, 406, 429, 502, 503, 504].includes(reply.status)
+    // a proxy in front that can't reach the API; and a read that fails may succeed the next time
+    const gateway = [502, 503, 504].includes(reply.status)
+    if (gateway || (reply.status >= 500 && what.startsWith('GET '))) {
+      return new DrainableError('UNREACHABLE', `${subject}: ${words}`, data)
+    }
+    const transient = [406, 409, 429].includes(reply.status)
     return new DrainableError(transient ? 'CONFLICT' : 'REJECTED', `${subject}: ${words}`, data)
   }
 

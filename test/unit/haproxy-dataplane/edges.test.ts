@@ -1,0 +1,283 @@
+import { HttpRequestInterceptor } from '@mswjs/interceptors/http'
+import { isDrainableError, type ErrorCode } from 'drainable'
+import { haproxyDataplane } from 'drainable/haproxy-dataplane'
+import { http, HttpResponse, type HttpHandler } from 'msw'
+import { defineNetwork, InterceptorSource } from 'msw/experimental'
+import { Agent } from 'undici'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { change, context, present } from '../../support/dataplane.js'
+
+const network = defineNetwork({
+  sources: [new InterceptorSource({ interceptors: [new HttpRequestInterceptor()] })],
+  handlers: [],
+  context: { quiet: true },
+})
+beforeAll(() => network.enable())
+afterEach(() => network.resetHandlers())
+afterAll(() => network.disable())
+
+const URL_BASE = 'https://lb.test:5555'
+const API = `${URL_BASE}/v3/services/haproxy`
+const WEB1 = { pool: 'web', member: 'web1' }
+
+const ROW = {
+  status: 'UP',
+  scur: 0,
+  qcur: 0,
+  stot: 5,
+  wretr: 0,
+  weight: 1,
+  act: 1,
+  bck: 0,
+  addr: '10.0.0.1:80',
+}
+const row = (stats: object, name = 'web1') => ({ type: 'server', backend_name: 'web', name, stats })
+const info = (body: object = {}) => ({
+  info: { pid: 7, uptime: 100, node: 'lb', version: '3.2.26', ...body },
+  runtimeAPI: '/run/lb/master.sock',
+})
+const server = (admin: string, name = 'web1') => ({
+  name,
+  id: '1',
+  address: '10.0.0.1',
+  port: 80,
+  admin_state: admin,
+  operational_state: 'up',
+})
+
+/** An API that is well; each test puts what is odd in front of it. */
+const GOOD: readonly HttpHandler[] = [
+  http.get(`${URL_BASE}/v3/info`, () =>
+    HttpResponse.json({ api: { version: 'v3.2.13 8fbfd30f' }, system: {} }),
+  ),
+  http.get(`${API}/runtime/info`, () => HttpResponse.json(info())),
+  http.get(`${API}/stats/native`, () =>
+    HttpResponse.json({ runtimeAPI: 'x@1', stats: [row(ROW)] }),
+  ),
+  http.get(`${API}/runtime/backends/web/servers`, () => HttpResponse.json([server('ready')])),
+]
+
+function play(...odd: readonly HttpHandler[]) {
+  network.use(...odd, ...GOOD)
+  return haproxyDataplane({
+    url: URL_BASE,
+    username: 'admin',
+    password: 'swordfish',
+    maintCuts: false,
+    tls: { insecure: true },
+    callTimeout: '1s',
+  })
+}
+
+async function codeOf(call: Promise<unknown>): Promise<ErrorCode | string> {
+  const error: unknown = await call.then(
+    () => new Error('no failure'),
+    (e: unknown) => e,
+  )
+  if (!isDrainableError(error)) throw error
+  expect(error.message).not.toContain('swordfish')
+  return error.code
+}
+
+const stats = (stats: unknown) =>
+  http.get(`${API}/stats/native`, () => HttpResponse.json({ runtimeAPI: 'x@1', stats } as object))
+
+describe('replies that are not what they should be', () => {
+  test.each<[string, HttpHandler, string]>([
+    ['a row without scur', stats([row({ ...ROW, scur: undefined })]), 'MALFORMED_REPLY'],
+    ['a row without qcur', stats([row({ ...ROW, qcur: undefined })]), 'MALFORMED_REPLY'],
+    ['a count that is a text', stats([row({ ...ROW, scur: '0' })]), 'MALFORMED_REPLY'],
+    ['a row without a status', stats([row({ ...ROW, status: undefined })]), 'MALFORMED_REPLY'],
+    ['rows that are not rows', stats(['web1']), 'MALFORMED_REPLY'],
+    ['statistics that are null', stats(null), 'MALFORMED_REPLY'],
+    [
+      'statistics of the other tree',
+      http.get(`${API}/stats/native`, () => HttpResponse.json([])),
+      'CONFLICT',
+    ],
+    [
+      'an error in the place of statistics',
+      http.get(`${API}/stats/native`, () =>
+        HttpResponse.json({ runtimeAPI: 'x', error: 'dial unix: refused' }),
+      ),
+      'UNREACHABLE',
+    ],
+    [
+      'the same with status 500',
+      http.get(`${API}/stats/native`, () =>
+        HttpResponse.json({ runtimeAPI: 'x', error: 'dial unix' }, { status: 500 }),
+      ),
+      'UNREACHABLE',
+    ],
+    [
+      'process info without a pid',
+      http.get(`${API}/runtime/info`, () => HttpResponse.json(info({ pid: undefined }))),
+      'MALFORMED_REPLY',
+    ],
+    [
+      'an error with status 200 from process info',
+      http.get(`${API}/runtime/info`, () =>
+        HttpResponse.json({ error: 'dial unix', runtimeAPI: 'x' }),
+      ),
+      'UNREACHABLE',
+    ],
+    [
+      'no process at all',
+      http.get(`${API}/runtime/info`, () => HttpResponse.json([])),
+      'UNREACHABLE',
+    ],
+    [
+      'a server list cut in the middle',
+      http.get(`${API}/runtime/backends/web/servers`, () => new HttpResponse('[{"name":"web')),
+      'MALFORMED_REPLY',
+    ],
+    [
+      'an empty body',
+      http.get(`${API}/stats/native`, () => new HttpResponse('')),
+      'MALFORMED_REPLY',
+    ],
+    [
+      'a redirect',
+      http.get(`${API}/stats/native`, () => HttpResponse.redirect('https://elsewhere.test/', 302)),
+      'REJECTED',
+    ],
+    [
+      '502 from a proxy',
+      http.get(
+        `${API}/stats/native`,
+        () => new HttpResponse('<h1>Bad Gateway</h1>', { status: 502 }),
+      ),
+      'UNREACHABLE',
+    ],
+    [
+      '403 from a proxy',
+      http.get(`${API}/stats/native`, () => new HttpResponse('no', { status: 403 })),
+      'FORBIDDEN',
+    ],
+    [
+      'a connection that breaks',
+      http.get(`${API}/stats/native`, () => HttpResponse.error()),
+      'CONNECTION_LOST',
+    ],
+  ])('%s', async (_what, handler, code) => {
+    await using lb = play(handler)
+    expect(await codeOf(lb.observe([WEB1], context()))).toBe(code)
+  })
+
+  test('control characters of a reply reach no message', async () => {
+    await using lb = play(
+      http.get(
+        `${API}/stats/native`,
+        () => new HttpResponse('\u001b[2J\u0007boo', { status: 500 }),
+      ),
+    )
+    const error: unknown = await lb.observe([WEB1], context()).catch((e: unknown) => e)
+    expect((error as Error).message).toContain("'[2J boo'")
+  })
+
+  test('a URL that is no Data Plane API is said to be none', async () => {
+    await using lb = play(
+      http.get(`${URL_BASE}/v3/info`, () => new HttpResponse('', { status: 404 })),
+      http.get(`${URL_BASE}/v2/info`, () => new HttpResponse('', { status: 404 })),
+    )
+    expect(await codeOf(lb.describe(context()))).toBe('NOT_FOUND')
+  })
+
+  test('a version that is no version', async () => {
+    await using lb = play(
+      http.get(`${URL_BASE}/v3/info`, () => HttpResponse.json({ api: { version: 'dev' } })),
+    )
+    expect(await codeOf(lb.describe(context()))).toBe('MALFORMED_REPLY')
+  })
+})
+
+describe('replies that are odd, and good', () => {
+  test('unknown keys and a status text nobody has seen', async () => {
+    await using lb = play(
+      stats([
+        row({ ...ROW, status: 'DRAIN (agent)', surprise: { deep: 1 } }),
+        { ...row(ROW, 'x'), type: 'listener' },
+      ]),
+      http.get(`${API}/runtime/backends/web/servers`, () =>
+        HttpResponse.json([{ ...server('drain'), surprise: 1 }]),
+      ),
+    )
+    expect(await present(lb, WEB1)).toMatchObject({ own: 'drain', serves: false })
+  })
+
+  test('a reply without a rows key, from a HAProxy that is well, is absence', async () => {
+    await using lb = play(
+      http.get(`${API}/stats/native`, () => HttpResponse.json({ runtimeAPI: 'x@1' })),
+      http.get(`${API}/runtime/backends/web/servers`, () => HttpResponse.json([])),
+    )
+    const { readings } = await lb.observe([WEB1], context())
+    expect(readings).toEqual([{ ref: WEB1, present: false, scopes: [] }])
+  })
+
+  test('several processes are several scopes', async () => {
+    const both = [info({ pid: 7 }), info({ pid: 8 })]
+    const each = [3, 0].map((scur) => ({ runtimeAPI: 'x', stats: [row({ ...ROW, scur })] }))
+    await using lb = play(
+      http.get(`${API}/runtime/info`, () => HttpResponse.json(both)),
+      http.get(`${API}/stats/native`, () => HttpResponse.json(each)),
+    )
+    const { scopes } = await present(lb, WEB1)
+    expect(scopes.map(({ scope, active }) => [scope, active])).toEqual([
+      ['worker 7', 3],
+      ['worker 8', 0],
+    ])
+  })
+
+  test('a pid that changes within a look makes it count for nothing', async () => {
+    let pid = 7
+    let answers = 0
+    await using lb = play(
+      http.get(`${API}/runtime/info`, () => {
+        answers++
+        return HttpResponse.json(info({ pid: pid++ }))
+      }),
+    )
+    expect(await codeOf(lb.observe([WEB1], context()))).toBe('CONFLICT')
+    expect(answers).toBe(4)
+  })
+})
+
+describe('an answer of 200 to a change', () => {
+  test('is not believed where the second look shows another state', async () => {
+    await using lb = play(
+      http.put(`${API}/runtime/backends/web/servers/web1`, () =>
+        HttpResponse.json(server('drain')),
+      ),
+    )
+    const result = await change(lb, { kind: 'hold', ref: WEB1, to: 'drain' })
+    expect(result.status).toBe('rejected')
+  })
+
+  test('is asked for with nothing but the state', async () => {
+    let body: unknown
+    await using lb = play(
+      http.put(`${API}/runtime/backends/web/servers/web1`, async ({ request }) => {
+        body = await request.json()
+        return HttpResponse.json(server('drain'))
+      }),
+    )
+    await change(lb, { kind: 'hold', ref: WEB1, to: 'drain' })
+    expect(body).toEqual({ admin_state: 'drain' })
+  })
+})
+
+test("the caller's dispatcher is used, and not closed", async () => {
+  network.use(...GOOD)
+  const dispatcher = new Agent({ connect: { rejectUnauthorized: false } })
+  const lb = haproxyDataplane({
+    url: URL_BASE,
+    username: 'a',
+    password: 'b',
+    maintCuts: false,
+    dispatcher,
+  })
+  expect((await present(lb, WEB1)).own).toBe('ready')
+  await lb.close()
+  expect(dispatcher.closed).toBe(false)
+  await dispatcher.close()
+})
