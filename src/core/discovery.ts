@@ -10,12 +10,13 @@ import { inWishedState } from './machine/proof.js'
 import { initialState, type DrainState, type Input, type MachinePolicy } from './machine/state.js'
 import { transition } from './machine/transition.js'
 import { readingsOf } from './target.js'
+import { setBackgroundTimer } from './timer.js'
 import { watchPolicy } from './watch.js'
 
 /** Pause between two looks at everything, in milliseconds: a look may be large. */
 const SEARCH_PAUSE = 1_000
 /** A look at everything may take at most one part in that many of the time. */
-const SEARCH_SHARE = 20
+const SEARCH_SHARE = 100
 const SETTLE = 1_000
 
 /**
@@ -32,6 +33,7 @@ export class Discovery {
   #close: ReturnType<Lane['join']> | undefined
   #watched: readonly MemberRef[] = []
   #policy: MachinePolicy | undefined
+  #cancelRetry: (() => void) | undefined
 
   constructor(provider: DrainableProvider) {
     this.#provider = provider
@@ -57,6 +59,7 @@ export class Discovery {
 
   stop(): void {
     this.#stop.abort()
+    this.#cancelRetry?.()
     this.#search?.leave()
     this.#close?.leave()
     this.#states.clear()
@@ -66,7 +69,11 @@ export class Discovery {
     if (this.#lane.closed || this.#stop.signal.aborted) return
     if (this.#policy === undefined) {
       this.#search?.leave()
-      this.#lane.clock.setTimeout(() => void this.#start(), SEARCH_PAUSE)
+      this.#cancelRetry = setBackgroundTimer(
+        this.#lane.clock,
+        () => void this.#start(),
+        SEARCH_PAUSE,
+      )
       return
     }
     if (look.snapshot !== undefined) {
