@@ -16,14 +16,21 @@ import { deleteConnections } from './connections.js'
 import type { Device } from './device.js'
 import { isAtLeast, lowest } from './reading.js'
 import { PROVIDER } from './session.js'
-import { findTarget, identityOf, toTarget, type Found, type Target } from './target.js'
+import {
+  identityOf,
+  toTarget,
+  type Found,
+  type MemberTarget,
+  type Resolver,
+  type Target,
+} from './target.js'
 import { readMembers, statsOf } from './view.js'
 import { writeAll, type Write, type Written } from './writes.js'
 
 /** The active units, and the words that names are read by. */
 export interface Site {
   readonly devices: readonly Device[]
-  readonly partition: string
+  readonly resolver: Resolver
 }
 
 /** What one change comes to: a result at once, or writes whose outcomes make it. */
@@ -81,7 +88,7 @@ async function settle(change: Change, ctx: CallContext, make: () => Promise<Plan
 }
 
 async function plan(site: Site, lists: Lists, change: Change, ctx: CallContext): Promise<Plan> {
-  const target = toTarget(change.ref, site.partition)
+  const target = toTarget(change.ref, site.resolver.partition)
   if (change.kind === 'add') return { change, result: await add(site, target, change, ctx) }
   const places = await findPlaces(site, lists, target, ctx)
   const [first] = places
@@ -296,12 +303,12 @@ async function findMember(
   site: Site,
   lists: Lists,
   device: Device,
-  target: Extract<Target, { kind: 'member' }>,
+  target: MemberTarget,
   ctx: CallContext,
 ): Promise<Place | undefined> {
   const { pool } = target
   const members = await lists.members(device, pool, ctx)
-  const found: Found | undefined = members && findTarget(members, target, site.partition)
+  const found: Found | undefined = members && site.resolver.find(members, target)
   if (found === undefined) return undefined
   const rows = [found.row, ...found.ephemerals]
   return {
@@ -345,7 +352,7 @@ class Lists {
 
   constructor(site: Site, changes: readonly Change[]) {
     this.#site = site
-    this.#targets = changes.map((change) => toTarget(change.ref, site.partition))
+    this.#targets = changes.map((change) => toTarget(change.ref, site.resolver.partition))
   }
 
   async members(
@@ -360,7 +367,7 @@ class Lists {
       target.kind === 'member' && target.pool === pool ? target : [],
     )
     const complete = (members: readonly MemberRow[]): boolean =>
-      wanted.every((target) => findTarget(members, target, this.#site.partition) !== undefined)
+      wanted.every((target) => this.#site.resolver.find(members, target) !== undefined)
     const members = await readMembers(device, pool, complete, ctx)
     this.#read.set(key, members)
     return members

@@ -205,18 +205,20 @@ export class Device {
     query: string,
     ctx: CallContext,
   ): Promise<readonly JsonObject[] | undefined> {
-    const found: JsonObject[] = []
+    const found = new Map<string, JsonObject>() // by path: a list that changes while it is paged repeats items
     const seen = new Set<string>()
     let next: string | undefined = query
     while (next !== undefined && !seen.has(next)) {
       seen.add(next)
       const json = await this.session.get(`${path}${next}`, ctx)
       if (json === undefined) return undefined
-      found.push(...items(json))
+      for (const item of items(json)) {
+        found.set(asText(item['fullPath']) ?? asText(item['name']) ?? `#${found.size}`, item)
+      }
       const link = asText(asObject(json)?.['nextLink'])
       next = link === undefined ? undefined : /\?[^#]*/.exec(link)?.[0]
     }
-    return found
+    return [...found.values()]
   }
 
   /** A cumulative counter that fell: the traffic processes began anew, or somebody reset statistics. */

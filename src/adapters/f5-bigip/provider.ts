@@ -22,7 +22,7 @@ import { readMember, readNodeTarget, readPoolTotals, type Composer } from './rea
 import { ScopeMemory } from './scopes.js'
 import { PROVIDER, Session } from './session.js'
 import { Aftermath } from './sync.js'
-import { findTarget, NODES, toTarget, type Target } from './target.js'
+import { NODES, Resolver, toTarget, type MemberTarget, type Target } from './target.js'
 import { readUnit, type PoolView, type ReadUnit, type UnitView, type Wanted } from './view.js'
 
 /** For how long a request that was given up can still be carried out, in milliseconds. */
@@ -37,6 +37,7 @@ export class F5BigipProvider implements DrainableProvider {
   readonly #devices: readonly Device[]
   readonly #memory = new ScopeMemory()
   readonly #hints = new Hints()
+  readonly #resolver: Resolver
   readonly #aftermath: Aftermath
   #info: ProviderInfo | undefined
 
@@ -44,6 +45,7 @@ export class F5BigipProvider implements DrainableProvider {
     this.#settings = settings
     this.#devices = settings.urls.map((url) => new Device(new Session(url, settings), settings))
     this.#aftermath = new Aftermath(settings)
+    this.#resolver = new Resolver(settings.partition)
     this.instance = settings.urls.map((url) => new URL(url).origin).join(',')
   }
 
@@ -98,7 +100,7 @@ export class F5BigipProvider implements DrainableProvider {
       if (!isDrainableError(error) || error.retryable) throw error
       return changes.map(({ ref }) => ({ ref, status: 'rejected' as const, error }))
     }
-    const site = { devices, partition: this.#settings.partition }
+    const site = { devices, resolver: this.#resolver }
     const { results, sealed } = await applyAll(site, changes, ctx)
     this.#noteResults(changes, results)
     if (results.some((result) => result.status === 'applied')) {
@@ -155,7 +157,7 @@ export class F5BigipProvider implements DrainableProvider {
   }
 
   #wanted(targets: readonly Target[] | undefined): Wanted {
-    const pools = new Map<string, Extract<Target, { kind: 'member' }>[]>()
+    const pools = new Map<string, MemberTarget[]>()
     const nodes = new Set<string>()
     for (const target of targets ?? []) {
       if (target.kind === 'node') {
@@ -164,9 +166,9 @@ export class F5BigipProvider implements DrainableProvider {
       }
       pools.set(target.pool, [...(pools.get(target.pool) ?? []), target])
     }
-    const complete = (own: readonly Extract<Target, { kind: 'member' }>[]) => {
+    const complete = (own: readonly MemberTarget[]) => {
       return (members: readonly MemberRow[]): boolean =>
-        own.every((t) => findTarget(members, t, this.#settings.partition) !== undefined)
+        own.every((t) => this.#resolver.find(members, t) !== undefined)
     }
     return {
       pools: new Map([...pools].map(([pool, own]) => [pool, complete(own)])),
@@ -191,7 +193,7 @@ export class F5BigipProvider implements DrainableProvider {
   #composer(): Composer {
     const { fault } = this.#aftermath
     return {
-      partition: this.#settings.partition,
+      resolver: this.#resolver,
       freshness: this.#settings.freshness,
       memory: this.#memory,
       hints: (...of) => this.#hints.of(...of),

@@ -10,12 +10,18 @@ import type {
 import type { MemberRow, NodeRow } from './codec-members.js'
 import { lastPart } from './codec-names.js'
 import type { ScopeMemory } from './scopes.js'
-import { findTarget, identityOf, type Found, type Target } from './target.js'
+import {
+  identityOf,
+  type Found,
+  type MemberTarget,
+  type NodeTarget,
+  type Resolver,
+} from './target.js'
 import { statsOf, type PoolView, type ReadUnit, type UnitView } from './view.js'
 
 /** What composing readings needs beside the views. */
 export interface Composer {
-  readonly partition: string
+  readonly resolver: Resolver
   readonly freshness: number
   readonly memory: ScopeMemory
   /** What to tell a person about a member, beside the figures. */
@@ -28,9 +34,6 @@ export interface Composer {
   /** What keeps idle from being verified, in one sentence. */
   readonly unverified: string | undefined
 }
-
-type MemberTarget = Extract<Target, { kind: 'member' }>
-type NodeTarget = Extract<Target, { kind: 'node' }>
 
 const RANK = { ready: 0, drain: 1, maint: 2 } as const
 
@@ -60,7 +63,7 @@ export function readMember(
   for (const unit of views) {
     if ('error' in unit) continue
     const view = unit.pools.get(pool)
-    const found = view && findTarget(view.members, target, composer.partition)
+    const found = view && composer.resolver.find(view.members, target)
     if (view === undefined || found === undefined) continue
     scopes.push(...memberScopes(composer, unit, view, found))
     if (unit.active) own.push({ found, view, unit })

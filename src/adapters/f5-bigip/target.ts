@@ -1,6 +1,6 @@
 import type { MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import { formatRef } from '../../provider/member-ref.js'
+import { formatRef, refKey } from '../../provider/member-ref.js'
 import type { MemberRow } from './codec-members.js'
 import { findMembers, isPossible, partitionOf, toFullPath } from './codec-names.js'
 import { PROVIDER } from './session.js'
@@ -9,9 +9,21 @@ import { PROVIDER } from './session.js'
 export const NODES = '@nodes'
 
 /** What a ref means on the device. */
-export type Target =
-  | { readonly kind: 'member'; readonly ref: MemberRef; readonly pool: string }
-  | { readonly kind: 'node'; readonly ref: MemberRef; readonly node: string }
+export type Target = MemberTarget | NodeTarget
+
+export interface MemberTarget {
+  readonly kind: 'member'
+  readonly ref: MemberRef
+  /** Full path. */
+  readonly pool: string
+}
+
+export interface NodeTarget {
+  readonly kind: 'node'
+  readonly ref: MemberRef
+  /** Full path. */
+  readonly node: string
+}
 
 export function toTarget(ref: MemberRef, partition: string): Target {
   if (ref.pool === NODES) {
@@ -27,29 +39,40 @@ export interface Found {
 }
 
 /**
- * The member that a ref names; undefined where there is none.
- *
- * @throws `INVALID_OPTIONS` where the name means several: none of them is guessed at
+ * Finds the members that refs name. What a name stood for once it stands for as long as the provider
+ * lives: a member added later that the same short name fits is not taken for it.
  */
-export function findTarget(
-  members: readonly MemberRow[],
-  target: Extract<Target, { kind: 'member' }>,
-  partition: string,
-): Found | undefined {
-  const { ref, pool } = target
-  if (ref.member === '' || !isPossible(toFullPath(ref.member, partition))) return undefined
-  const found = findMembers(members, ref.member, [partitionOf(pool), partition])
-  const [row, second] = found
-  if (row === undefined) return undefined
-  if (second !== undefined) {
-    const names = found.map((member) => member.fullPath).join(', ')
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `${formatRef(ref)} means ${found.length} members of ${pool}: ${names}; name one of them`,
-      { provider: PROVIDER, ref },
-    )
+export class Resolver {
+  readonly partition: string
+  readonly #known = new Map<string, string>()
+
+  constructor(partition: string) {
+    this.partition = partition
   }
-  return { row, ephemerals: row.template ? ephemeralsOf(members, row) : [] }
+
+  /**
+   * The member that a ref names; undefined where there is none.
+   *
+   * @throws `INVALID_OPTIONS` where the name means several: none of them is guessed at
+   */
+  find(members: readonly MemberRow[], target: MemberTarget): Found | undefined {
+    const { ref, pool } = target
+    if (ref.member === '' || !isPossible(toFullPath(ref.member, this.partition))) return undefined
+    const name = this.#known.get(refKey(ref)) ?? ref.member
+    const found = findMembers(members, name, [partitionOf(pool), this.partition])
+    const [row, second] = found
+    if (row === undefined) return undefined
+    if (second !== undefined) {
+      const names = found.map((member) => member.fullPath).join(', ')
+      throw new DrainableError(
+        'INVALID_OPTIONS',
+        `${formatRef(ref)} means ${found.length} members of ${pool}: ${names}; name one of them`,
+        { provider: PROVIDER, ref },
+      )
+    }
+    this.#known.set(refKey(ref), row.fullPath)
+    return { row, ephemerals: row.template ? ephemeralsOf(members, row) : [] }
+  }
 }
 
 /** What a template made: same DNS name, same port. */

@@ -121,6 +121,16 @@ test('a name that means several members is refused, never guessed at', async () 
   })
 })
 
+test('what a short name stood for it goes on standing for', async () => {
+  await using it = await rig({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] } })
+  const ref = { pool: 'web', member: '10.0.0.1' }
+  expect(await present(it.lb, ref)).toMatchObject({ port: 80 })
+  it.fake.addMember('web', '10.0.0.1:443')
+  expect(await present(it.lb, ref)).toMatchObject({ port: 80 })
+  it.fake.setBehind(WEB1, 'gone')
+  expect(await read(it.lb, ref)).toMatchObject({ present: false })
+})
+
 test('connections are deleted by one address and one port, or not at all', () => {
   expect(connectionPath('10.0.0.8%1', 80)).toBe(
     '/mgmt/tm/sys/connection?options=ss-server-addr+10.0.0.8%251+ss-server-port+80',
