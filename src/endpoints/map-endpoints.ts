@@ -190,7 +190,7 @@ function decide(endpoint: EndpointInput, tier: Tier, verdict: Verdict): Decision
   const health = action === 'exclude' ? 'ABSENT' : (verdict.health ?? HEALTH[action])
   const weight = serves ? (endpoint.weight ?? 1) : 0
   const ifAbsent = serves && endpoint.ifAbsent !== 'skip' ? 'add' : 'skip'
-  const serving = tier <= 3
+  const serving = tier <= 3 && address !== ''
   return port === undefined
     ? { address, addressType, action, reason, health, weight, ifAbsent, serving, endpoint }
     : { address, addressType, port, action, reason, health, weight, ifAbsent, serving, endpoint }
