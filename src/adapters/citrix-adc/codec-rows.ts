@@ -40,6 +40,8 @@ export interface Entry {
   readonly enabled: boolean | undefined
   readonly graceful: boolean | undefined
   readonly trofsReason: string | undefined
+  /** In TROFS since a monitor saw its trofsCode: nobody disabled it. */
+  readonly byMonitor: boolean
   /** Changes when somebody disables it in another way. */
   readonly fingerprint: string
 }
@@ -127,7 +129,8 @@ function toEntry(
   const state = toText(row['state'])?.toUpperCase()
   const graceful = toText(row['graceful'])?.toUpperCase()
   const delay = toText(row['delay'])
-  const reason = toText(row['trofsreason'])?.trim()
+  const reason = toText(row['trofsreason'])?.trim() ?? ''
+  const trofsReason = reason === '' || /^(none|0)$/i.test(reason) ? undefined : reason
   return {
     subject,
     member,
@@ -142,8 +145,8 @@ function toEntry(
     health,
     enabled: state === 'ENABLED' ? true : state === 'DISABLED' ? false : undefined,
     graceful: graceful === 'YES' ? true : graceful === 'NO' ? false : undefined,
-    trofsReason:
-      reason === undefined || reason === '' || /^(none|0)$/i.test(reason) ? undefined : reason,
+    trofsReason,
+    byMonitor: phase === 'trofs' && state === 'ENABLED' && trofsReason !== undefined,
     fingerprint: [state, graceful, delay].map((part) => part ?? '-').join('/'),
   }
 }

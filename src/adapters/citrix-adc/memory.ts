@@ -86,7 +86,7 @@ export class Memory {
   /** A member that was seen in TROFS goes OUT OF SERVICE as drained, whoever drained it. */
   sight(entry: Entry, stamp: number, incarnation: string): void {
     const key = keyOf(entry.subject)
-    if (entry.phase !== 'trofs' || entry.enabled === true || this.#deeds.has(key)) return
+    if (entry.phase !== 'trofs' || entry.byMonitor || this.#deeds.has(key)) return
     const { fingerprint } = entry
     this.#deeds.set(key, { as: 'drain', graceful: false, since: stamp, fingerprint, incarnation })
   }

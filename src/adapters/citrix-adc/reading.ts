@@ -30,12 +30,15 @@ export interface Own {
  * |---|---|---|
  * | UP, DOWN, UNKNOWN, BUSY | - | ready |
  * | GOING OUT OF SERVICE | any | drain |
- * | GOING OUT OF SERVICE | none, and it says ENABLED, or a parent is disabled | ready, inherits drain |
+ * | GOING OUT OF SERVICE | none, and a monitor or a parent did it | ready, inherits drain |
+ * | GOING OUT OF SERVICE | none | drain |
  * | OUT OF SERVICE | drain or maint | that |
- * | OUT OF SERVICE | none, and it says ENABLED, or a parent is disabled | ready, inherits maint |
+ * | OUT OF SERVICE | none, and a parent did it | ready, inherits maint |
  * | OUT OF SERVICE | none, and it says graceful | drain |
  * | OUT OF SERVICE | none | maint |
  * | anything else | - | unknown |
+ *
+ * A parent is the server object, or the group as a whole.
  */
 export function ownState(entry: Entry, deed: Deed | undefined, parentDisabled: boolean): Own {
   if (entry.phase === 'unknown') return { own: 'unknown' }
@@ -45,7 +48,7 @@ export function ownState(entry: Entry, deed: Deed | undefined, parentDisabled: b
   if (deed !== undefined && (deed.graceful || !parentDisabled || deed.as === 'maint')) {
     return { own: entry.phase === 'trofs' ? 'drain' : deed.as, ...parent }
   }
-  if (entry.enabled === true || parentDisabled) return { own: 'ready', inherited }
+  if (entry.byMonitor || parentDisabled) return { own: 'ready', inherited }
   if (entry.phase === 'trofs' || entry.graceful === true) return { own: 'drain' }
   return { own: 'maint' }
 }
@@ -55,10 +58,10 @@ export function ownState(entry: Entry, deed: Deed | undefined, parentDisabled: b
  * graceful disable of ours with delay 0. Where downStateFlush is off, connections live on in OUT OF
  * SERVICE, and the word is worth nothing.
  */
-export function isReleased({ entry, traits, deed }: Findings): boolean {
-  return (
-    entry.phase === 'out' && deed?.graceful === true && deed.as === 'drain' && traits.flush === true
-  )
+export function isReleased({ entry, traits, deed, serverDisabled }: Findings): boolean {
+  const ours = deed?.graceful === true && deed.as === 'drain'
+  const byItself = !serverDisabled && !traits.disabled
+  return entry.phase === 'out' && ours && byItself && traits.flush === true
 }
 
 /** One reading of one member. */
@@ -85,7 +88,7 @@ export function toReading(ref: MemberRef, findings: Findings): PresentReading {
       ...(entry.graceful === undefined ? {} : { graceful: entry.graceful }),
     },
     // Nobody gets in while it is out of service, with or without a persistence entry.
-    ...(entry.phase === 'out' ? { sealed: true } : {}),
+    ...(entry.phase === 'out' && state.own === 'drain' ? { sealed: true } : {}),
     ...(unverified === undefined ? {} : { unverified }),
     ...(hints.length === 0 ? {} : { hints }),
   }

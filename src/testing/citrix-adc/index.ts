@@ -26,7 +26,7 @@ import type { Config } from './config.js'
 import { type Failure, Faults } from './faults.js'
 import { Listener, type RecordedRequest } from './listener.js'
 import { later, Node } from './node.js'
-import type { FakeOptions } from './options.js'
+import { dialectOf, type FakeOptions } from './options.js'
 import { type SelfSignedCertificate, selfSignedCertificate } from '../tls-certificate.js'
 
 export type { Failure } from './faults.js'
@@ -142,7 +142,7 @@ class Fake implements CitrixFake {
         faults: this.#faults,
         latency: options.latency ?? 0,
         maxRequests: options.maxRequests ?? Infinity,
-        withSeverity: options.version !== '10.5',
+        withSeverity: dialectOf(options.version).severity,
         record: (request) => this.requests.push(request),
         node: () => node().address,
         answer: (incoming) => node().answer(incoming),

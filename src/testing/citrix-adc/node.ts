@@ -2,11 +2,11 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { Config, type Plain } from './config.js'
 import type { Entity } from './entity.js'
 import { type Envelope, openEnvelope } from './envelope.js'
-import type { FakeConfig, FakeOptions } from './options.js'
+import { type Dialect, dialectOf, type FakeConfig, type FakeOptions } from './options.js'
 import { shape } from './query.js'
 import { CONFIG_READS, rowsOf, STAT_READS } from './reads.js'
 import { done, NitroError, type Reply } from './reply.js'
-import { ctime, type Dialect } from './rows.js'
+import { ctime } from './rows.js'
 import { type Session, Sessions } from './sessions.js'
 import { systemRows } from './system-rows.js'
 import { type Command, execute } from './writes.js'
@@ -47,7 +47,7 @@ export class Node {
     this.role = role
     this.paired = options.ha === true
     this.sessions = new Sessions(options)
-    this.#dialect = { memberFields: !['10.5', '12.1'].includes(options.version ?? '13.1') }
+    this.#dialect = dialectOf(options.version)
     const given: FakeConfig =
       options.pools === undefined && options.vservers === undefined
         ? { pools: { web: ['web1:80', 'web2:80'] } }

@@ -56,8 +56,8 @@ export interface FakeOptions extends FakeConfig {
   readonly users?: Readonly<
     Record<string, { readonly password: string; readonly rights?: 'superuser' | 'read-only' }>
   >
-  /** Builds before 13.0 lack fields of the member bindings, 10.x lacks `severity` too. Default `13.1`. */
-  readonly version?: '10.5' | '12.1' | '13.0' | '13.1' | '14.1'
+  /** Such as `12.1`. Builds before 13.0 lack fields of the member bindings, 10.x lacks `severity` too. Default `13.1`. */
+  readonly version?: string
   /** A second node that is the secondary, with an address of its own. Default `false`. */
   readonly ha?: boolean
   /** An NSIP of a cluster refuses changes; the cluster's own address takes them. Default: no cluster. */
@@ -128,4 +128,17 @@ export function splitName(name: string): { server: string; port: number | undefi
   if (!match) return { server: name, port: undefined }
   const server = (match[1] ?? '').replace(/^\[(.*)\]$/, '$1')
   return { server, port: match[2] === '*' ? 65_535 : Number(match[2]) }
+}
+
+/** Which fields a build knows. */
+export interface Dialect {
+  /** Since 13.0: `state`, `graceful`, `delay` and more in member bindings. */
+  readonly memberFields: boolean
+  /** Since 11.0. */
+  readonly severity: boolean
+}
+
+export function dialectOf(version = '13.1'): Dialect {
+  const major = Number.parseInt(version, 10)
+  return { memberFields: !(major < 13), severity: !(major < 11) }
 }

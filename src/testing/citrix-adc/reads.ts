@@ -1,11 +1,11 @@
 import type { Config, Group, Plain, Vserver } from './config.js'
+import type { Dialect } from './options.js'
 import { NitroError } from './reply.js'
 import type { Query } from './query.js'
 import {
   boundMemberRow,
   boundServiceRow,
   carriedRow,
-  type Dialect,
   groupRow,
   memberRow,
   memberStat,

@@ -7,12 +7,7 @@ import {
   type Vserver,
 } from './config.js'
 import type { Entity, Server } from './entity.js'
-
-/** Which fields a build knows. */
-export interface Dialect {
-  /** 13.0 and later: `state`, `graceful`, `delay` and more in member bindings. */
-  readonly memberFields: boolean
-}
+import type { Dialect } from './options.js'
 
 /** `servicegroup_servicegroupmember_binding` */
 export function memberRow(group: Group, one: Entity, dialect: Dialect): Plain {

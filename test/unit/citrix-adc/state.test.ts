@@ -1,0 +1,177 @@
+import { describe, expect, test } from 'vitest'
+import { toMember } from '../../../src/adapters/citrix-adc/codec-rows.js'
+import { Memory } from '../../../src/adapters/citrix-adc/memory.js'
+import { isReleased, ownState } from '../../../src/adapters/citrix-adc/reading.js'
+
+type Row = Readonly<Record<string, unknown>>
+
+function entry(svrstate: string, row: Row = {}) {
+  const found = toMember('sg', { servername: 'web1', ip: '10.0.0.1', port: 80, svrstate, ...row })
+  if (found === undefined) throw new Error('no member')
+  return found
+}
+
+/** Fields of 13.x. */
+const GRACEFUL = { state: 'DISABLED', graceful: 'YES', delay: 0 }
+const PLAIN = { state: 'DISABLED', graceful: 'NO', delay: 0 }
+const ENABLED = { state: 'ENABLED', graceful: 'NO', delay: 0 }
+const SUBJECT = entry('UP').subject
+const NODE = 'node A'
+
+describe('what nobody remembers', () => {
+  test.each([
+    ['UP', {}, false, { own: 'ready' }],
+    ['DOWN', {}, false, { own: 'ready' }],
+    ['UP', {}, true, { own: 'ready' }],
+    ['GOING OUT OF SERVICE', {}, false, { own: 'drain' }],
+    ['GOING OUT OF SERVICE', GRACEFUL, false, { own: 'drain' }],
+    ['DOWN WHEN GOING OUT OF SERVICE', {}, false, { own: 'drain' }],
+    ['GOING OUT OF SERVICE', ENABLED, false, { own: 'drain' }],
+    [
+      'GOING OUT OF SERVICE',
+      { ...ENABLED, trofsreason: 'monitor' },
+      false,
+      { own: 'ready', inherited: 'drain' },
+    ],
+    ['GOING OUT OF SERVICE', {}, true, { own: 'ready', inherited: 'drain' }],
+    ['OUT OF SERVICE', {}, false, { own: 'maint' }],
+    ['OUT OF SERVICE', PLAIN, false, { own: 'maint' }],
+    ['OUT OF SERVICE', GRACEFUL, false, { own: 'drain' }],
+    ['OUT OF SERVICE', {}, true, { own: 'ready', inherited: 'maint' }],
+    ['DISABLED', {}, false, { own: 'maint' }],
+    ['Unknown', {}, false, { own: 'unknown' }],
+    ['SOMETHING NEW', {}, false, { own: 'unknown' }],
+  ])('%s %j, parent disabled: %s', (svrstate, row, parent, own) => {
+    expect(ownState(entry(svrstate, row), undefined, parent)).toEqual(own)
+  })
+})
+
+describe('what is remembered', () => {
+  /** A drain of ours, read back as `rows` one after the other. */
+  function after(
+    as: 'drain' | 'maint',
+    rows: readonly [string, Row][],
+    nodes: readonly string[] = [],
+  ) {
+    const memory = new Memory()
+    memory.did(SUBJECT, as, as === 'drain')
+    return rows.map(([svrstate, row], i) => {
+      const one = entry(svrstate, row)
+      memory.sight(one, 1_000 + i, nodes[i] ?? NODE)
+      const deed = memory.recall(one, 1_000 + i, nodes[i] ?? NODE)
+      const traits = {
+        servicetype: 'HTTP',
+        flush: true,
+        autoscale: '',
+        monitored: true,
+        disabled: false,
+      }
+      const standing = { node: NODE, role: 'alone', incarnation: NODE } as const
+      const released = isReleased({
+        entry: one,
+        traits,
+        deed,
+        serverDisabled: false,
+        counts: undefined,
+        standing,
+        sampledAt: 0,
+        hints: [],
+      })
+      return [ownState(one, deed, false).own, released]
+    })
+  }
+
+  test.each([
+    ['new builds', GRACEFUL],
+    ['old builds', {}],
+    ['builds that always say NO', PLAIN],
+  ])('our drain goes out of service by itself: %s', (_, row) => {
+    expect(
+      after('drain', [
+        ['GOING OUT OF SERVICE', row],
+        ['OUT OF SERVICE', row],
+        ['OUT OF SERVICE', row],
+      ]),
+    ).toEqual([
+      ['drain', false],
+      ['drain', true],
+      ['drain', true],
+    ])
+  })
+
+  test('a plain disable of somebody over it is theirs', () => {
+    expect(
+      after('drain', [
+        ['GOING OUT OF SERVICE', GRACEFUL],
+        ['OUT OF SERVICE', PLAIN],
+      ]),
+    ).toEqual([
+      ['drain', false],
+      ['maint', false],
+    ])
+  })
+
+  test('once it was in service again, OUT OF SERVICE is somebody else’s', () => {
+    expect(
+      after('drain', [
+        ['OUT OF SERVICE', {}],
+        ['DOWN', {}],
+        ['OUT OF SERVICE', {}],
+      ]),
+    ).toEqual([
+      ['drain', true],
+      ['ready', false],
+      ['maint', false],
+    ])
+  })
+
+  test('a drain that outlived a reboot is ours, its word is not', () => {
+    expect(
+      after(
+        'drain',
+        [
+          ['OUT OF SERVICE', GRACEFUL],
+          ['OUT OF SERVICE', PLAIN],
+        ],
+        ['node A, boot 1', 'node A, boot 2'],
+      ),
+    ).toEqual([
+      ['drain', true],
+      ['drain', false],
+    ])
+  })
+
+  test('a reading that was asked for before the change knows nothing of it', () => {
+    const memory = new Memory()
+    const stamp = memory.stamp()
+    memory.did(SUBJECT, 'drain', true)
+    expect(memory.recall(entry('UP'), stamp, NODE)).toMatchObject({ as: 'drain' })
+    expect(memory.recall(entry('UP'), memory.stamp(), NODE)).toBeUndefined()
+  })
+
+  test('a drain of somebody that was seen in TROFS is a drain when it is out', () => {
+    const memory = new Memory()
+    memory.sight(entry('GOING OUT OF SERVICE'), 1, NODE)
+    const deed = memory.recall(entry('OUT OF SERVICE'), 2, NODE)
+    expect(ownState(entry('OUT OF SERVICE'), deed, false)).toEqual({ own: 'drain' })
+    expect(deed?.graceful).toBe(false)
+  })
+})
+
+describe('rest', () => {
+  const idle = { active: 0, queued: 0, arrivals: 7 }
+
+  test('is counted from the last sign of work', () => {
+    const memory = new Memory()
+    expect(memory.restedFor(SUBJECT, 100)).toBe(0)
+    memory.counted(SUBJECT, idle, 100)
+    memory.counted(SUBJECT, idle, 200)
+    expect(memory.restedFor(SUBJECT, 250)).toBe(150)
+    memory.counted(SUBJECT, { ...idle, arrivals: 8 }, 300)
+    expect(memory.restedFor(SUBJECT, 350)).toBe(50)
+    memory.counted(SUBJECT, { ...idle, active: 1, arrivals: 8 }, 400)
+    expect(memory.restedFor(SUBJECT, 450)).toBe(50)
+    memory.counted(SUBJECT, undefined, 500)
+    expect(memory.restedFor(SUBJECT, 550)).toBe(50)
+  })
+})
