@@ -1,0 +1,94 @@
+import { X509Certificate } from 'node:crypto'
+import { selfSignedCertificate } from '../tls-certificate.js'
+import type { Lab } from './call.js'
+import { Config, toMember } from './config.js'
+import { fromSegment } from './names.js'
+import type { BigipFakeOptions } from './options.js'
+import { Unit } from './unit.js'
+
+const RELEASE = { '13.1': '13.1.5', '15.1': '15.1.10', '17.1': '17.1.1' } as const
+
+/** The certificate to serve with, and what a client knows it by. */
+export function toTls(tls: NonNullable<BigipFakeOptions['tls']>): {
+  readonly ca: string
+  readonly fingerprint256: string
+  readonly pair: { readonly key: string; readonly cert: string } | undefined
+} {
+  if (tls === false) return { ca: '', fingerprint256: '', pair: undefined }
+  const pair = tls === true ? selfSignedCertificate() : tls
+  const { fingerprint256 } = new X509Certificate(pair.cert)
+  return { ca: pair.cert, fingerprint256, pair }
+}
+
+/** The units as the options describe them, with every default filled in. */
+export function toLab(options: BigipFakeOptions): Lab {
+  const pair = options.pair === true ? {} : options.pair === false ? undefined : options.pair
+  const version = options.version ?? '15.1'
+  const statsLag = options.statsLag ?? 0
+  const skew = options.clockSkew ?? 0
+  const units = [new Unit('bigip1.example.com', 'active', statsLag, skew)]
+  if (pair !== undefined) units.push(new Unit('bigip2.example.com', 'standby', statsLag, skew))
+  const pools = options.pools ?? { web: ['10.0.0.1:80', '10.0.0.2:80'] }
+  for (const unit of units) {
+    fill(unit.config, pools, options.poolProps ?? {})
+    unit.saved = new Config()
+    unit.saved.copyFrom(unit.config)
+  }
+  return {
+    units,
+    virtuals: options.virtuals ?? {},
+    group: pair === undefined ? undefined : (pair.group ?? 'dg1'),
+    autoSync: pair?.autoSync ?? false,
+    release: RELEASE[version],
+    syncStatus: undefined,
+    options: {
+      pools,
+      poolProps: options.poolProps ?? {},
+      host: options.host ?? '127.0.0.1',
+      username: options.username ?? 'admin',
+      password: options.password ?? 'secret',
+      version,
+      role: options.role ?? 'admin',
+      tokenTimeout: options.tokenTimeout ?? 1_200,
+      maxTokens: options.maxTokens ?? 100,
+      lockAfter: options.lockAfter ?? Infinity,
+      loginNeedsBasic: options.loginNeedsBasic ?? false,
+      clockSkew: skew,
+      statsLag,
+      checkDelay: options.checkDelay ?? 0,
+      latency: options.latency ?? 0,
+      fqdnInherits: options.fqdnInherits ?? true,
+      connectionDelete: options.connectionDelete ?? true,
+    },
+  }
+}
+
+function fill(
+  config: Config,
+  pools: NonNullable<BigipFakeOptions['pools']>,
+  props: NonNullable<BigipFakeOptions['poolProps']>,
+): void {
+  let index = 0
+  for (const [name, members] of Object.entries(pools)) {
+    const pool = config.addPool(fromSegment(name), props[name])
+    for (const option of members) {
+      config.addMember(pool, toMember(pool.fullPath, option, index))
+      index += 1
+    }
+  }
+}
+
+/** The backends behind members, by pool and member. */
+export function toTargets(
+  pools: NonNullable<BigipFakeOptions['pools']>,
+): ReadonlyMap<string, string> {
+  const found = new Map<string, string>()
+  for (const [name, members] of Object.entries(pools)) {
+    const pool = fromSegment(name)
+    members.forEach((option, i) => {
+      if (typeof option === 'string' || option.to === undefined) return
+      found.set(`${pool}\0${toMember(pool, option, i).fullPath}`, option.to)
+    })
+  }
+  return found
+}
