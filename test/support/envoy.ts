@@ -455,6 +455,7 @@ export async function startBackend(): Promise<Backend> {
     },
     [Symbol.asyncDispose]: async () => {
       for (const socket of sockets) socket.destroy()
+      if (!server.listening) return
       server.close()
       await once(server, 'close')
     },

@@ -202,11 +202,22 @@ export class Fleet {
     }
     const names = new Set([...(sink.nodes?.() ?? []), ...loads.keys()])
     return [...names]
-      .filter((name) => !covered.has(name))
+      .filter((name) => !covered.has(name) && !this.#isDropped(name, sink))
       .flatMap((name) => {
         const list = loads.get(name) ?? [undefined]
         return list.map((load, i) => this.#nodeView(name, i === 0 ? '' : `#${i + 1}`, load, sink))
       })
+  }
+
+  /** A node whose stream is gone, and whose admin address the caller's list dropped. */
+  #isDropped(node: string, sink: EndpointSink): boolean {
+    if (sink.isConnected?.(node) !== false) return false
+    const listed = new Set(this.#listed.map((address) => this.#proxy(address)))
+    const dropped = [...this.#known.values()].some(
+      ({ proxy }) => proxy !== undefined && !listed.has(proxy) && proxy.facts?.info.nodeId === node,
+    )
+    if (dropped) sink.drop?.(node)
+    return dropped
   }
 
   #nodeView(

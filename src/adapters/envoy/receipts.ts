@@ -152,6 +152,11 @@ export class ReceiptBook {
     return new Set(this.#entries.map((entry) => entry.node))
   }
 
+  /** Whether a stream of that node is open. */
+  isConnected(node: string): boolean {
+    return this.#entries.some((entry) => entry.node === node && entry.stream !== undefined)
+  }
+
   /** Calls `fn` at each answer, until the returned function is called. */
   listen(fn: () => void): () => void {
     this.#listeners.add(fn)

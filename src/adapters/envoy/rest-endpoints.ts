@@ -38,6 +38,8 @@ const schema = z.strictObject({
   host: z.string().min(1).exactOptional(),
   initial: z.union([z.literal('adopt'), z.array(z.unknown())]).exactOptional(),
 })
+/** A poller that was not heard of for this long is gone. */
+const SILENT = 30_000
 /** Envoy sends its whole node with each poll: 77 KB. */
 const MAX_REQUEST = 4 * 1024 * 1024
 
@@ -64,7 +66,7 @@ class RestEndpoints implements ServedEndpoints {
   readonly #port: number
   readonly #sets = new ServedSets<JsonAssignment>(toSets)
   readonly #book = new ReceiptBook(() => systemClock.now())
-  readonly #pollers = new Map<string, object>()
+  readonly #pollers = new Map<string, { at: number }>()
   readonly #closing = new AbortController()
   #server: Server | undefined
   #opening: Promise<void> | undefined
@@ -114,8 +116,16 @@ class RestEndpoints implements ServedEndpoints {
     return this.#book.nodes()
   }
 
+  isConnected(node: string): boolean {
+    const poller = this.#pollers.get(node)
+    return poller !== undefined && systemClock.now() - poller.at < SILENT
+  }
+
   drop(node: string): void {
+    const poller = this.#pollers.get(node)
+    if (poller !== undefined) this.#book.gone(poller)
     this.#book.drop(node)
+    this.#pollers.delete(node)
   }
 
   listen(fn: () => void): () => void {
@@ -183,7 +193,8 @@ class RestEndpoints implements ServedEndpoints {
   #note(node: unknown, found: readonly Published[], told: string): void {
     const id = isObject(node) && typeof node['id'] === 'string' ? node['id'] : ''
     let poller = this.#pollers.get(id)
-    if (poller === undefined) this.#pollers.set(id, (poller = {}))
+    if (poller === undefined) this.#pollers.set(id, (poller = { at: 0 }))
+    poller.at = systemClock.now()
     const versions = told.split('+')
     for (const [i, { set, seq, version }] of found.entries()) {
       this.#book.subscribe(poller, id, nodeVersion(node), set.cluster)

@@ -73,6 +73,8 @@ export interface EndpointSink {
   receipts?(cluster: string): readonly NodeReceipt[]
   /** Every proxy that takes sets from here, by node id, also while its stream is gone. */
   nodes?(): ReadonlySet<string>
+  /** Whether that proxy is heard of now. */
+  isConnected?(node: string): boolean
   /** Forgets a proxy that is gone for good. */
   drop?(node: string): void
   /** Calls `fn` when a receipt comes in, until the returned function is called. */

@@ -98,6 +98,10 @@ export class GrpcEndpoints implements ServedEndpoints {
     return this.#book.nodes()
   }
 
+  isConnected(node: string): boolean {
+    return this.#book.isConnected(node)
+  }
+
   drop(node: string): void {
     this.#book.drop(node)
   }
