@@ -1,5 +1,5 @@
 import { HttpRequestInterceptor } from '@mswjs/interceptors/http'
-import { isDrainableError, type ErrorCode } from 'drainable'
+import { isDrainableError } from 'drainable'
 import { haproxyDataplane } from 'drainable/haproxy-dataplane'
 import { http, HttpResponse, type HttpHandler } from 'msw'
 import { defineNetwork, InterceptorSource } from 'msw/experimental'
@@ -69,7 +69,7 @@ function play(...odd: readonly HttpHandler[]) {
   })
 }
 
-async function codeOf(call: Promise<unknown>): Promise<ErrorCode | string> {
+async function codeOf(call: Promise<unknown>): Promise<string> {
   const error: unknown = await call.then(
     () => new Error('no failure'),
     (e: unknown) => e,
