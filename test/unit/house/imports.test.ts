@@ -83,7 +83,7 @@ describe('packages', () => {
     (_, item) => {
       const { packages } = loadedBy(item.source)
       const extra = [...packages].filter((name) => !item.externals.includes(name))
-      const allowed = item.name === 'envoy/grpc' ? bundled : []
+      const allowed = ['envoy/grpc', 'testing/envoy'].includes(item.name) ? bundled : []
       expect(extra.filter((name) => !allowed.includes(name))).toEqual([])
     },
   )
