@@ -138,7 +138,8 @@ snapshot of zeros proves nothing.
 - an empty list changes nothing without \`allowEmpty\`, and an unsynced one (\`synced: false\`) never;
 - \`keepReady\` members (default 1) of each pool go on taking new work; counted are those that would serve now: not down,
   weight above 0, and not one whose endpoint is gone. What is only about to be added does not count yet;
-- members that \`owns\` does not claim, members without an address, and states that are not understood are left alone;
+- members that \`owns\` does not claim, members without an address, and states that are not understood are left alone. A
+  plan remembers nothing: without \`owns\`, a member that an operator holds by hand is made ready again if its endpoint serves;
 - a restore out of maint is to be done as [\`ready()\`](../README.md) does it, by way of drain, so that a first health check
   passes before the door opens.
 

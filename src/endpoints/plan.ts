@@ -22,7 +22,11 @@ export interface PlanOptions {
   readonly synced?: boolean
   /** The pools that `desired` speaks for, each as a whole. Default: those it names; if it is empty, those of the snapshot. */
   readonly pools?: readonly string[]
-  /** Which members may be changed; the others are reported as foreign and left alone. Default: all of the pools. */
+  /**
+   * Which members may be changed; the others are reported as foreign and left alone. Default: all of
+   * the pools. A plan remembers nothing, so one that an operator holds by hand is made ready again
+   * if its endpoint serves, unless it is left out here.
+   */
   readonly owns?: (reading: Reading) => boolean
   /**
    * Which drained members are proved idle: only those are removed. One snapshot of zeros proves
