@@ -186,6 +186,8 @@ function connector(options: HttpOptions): buildConnector.connector {
   const connect = buildConnector({
     ...toTlsConnect(options.tls),
     timeout: options.connectTimeout ?? 5_000,
+    // A resumed TLS session shows no certificate, and without one there is nothing to compare.
+    ...(options.tls?.fingerprint256 === undefined ? {} : { maxCachedSessions: 0 }),
     ...(options.socketPath === undefined ? {} : { socketPath: options.socketPath }),
   } as buildConnector.BuildOptions)
   return (target, callback) => {
