@@ -162,6 +162,32 @@ describe('readings', () => {
     expect(reading).toMatchObject({ present: true, scopes: [{ state: 'read' }] })
   })
 
+  test('a unit that is active for another traffic group is not the one', async () => {
+    device({
+      '/mgmt/tm/cm/failover-status': () =>
+        HttpResponse.json(
+          row({
+            status: { description: 'ACTIVE' },
+            details: {
+              nestedStats: {
+                entries: {
+                  0: {
+                    nestedStats: {
+                      entries: { details: { description: 'active for /Common/traffic-group-2' } },
+                    },
+                  },
+                },
+              },
+            },
+          }),
+        ),
+    })
+    await using first = open({ trafficGroup: 'traffic-group-1' })
+    await expect(first.observe([WEB1], ctx())).rejects.toThrow(/no unit is active/)
+    await using second = open({ trafficGroup: '/Common/traffic-group-2' })
+    expect((await second.observe([WEB1], ctx())).readings).toMatchObject([{ present: true }])
+  })
+
   test('a role that changes while it is read makes the look worthless', async () => {
     const standby = () =>
       HttpResponse.json({ apiRawValues: { apiAnonymous: 'Failover standby for 0d 00:00:00\n' } })

@@ -1,0 +1,105 @@
+import { startDrain } from 'drainable'
+import { expect, test } from 'vitest'
+import { connect, ctx, present, read, rig, until, WEB1, WEB2 } from './rig.js'
+
+const FAST = { settle: '50ms', timeout: '15s' } as const
+
+test('the active unit cannot be read and the other one is standby: nothing is idle', async () => {
+  await using it = await rig({ pair: true })
+  await it.fake.occupy(WEB1)
+  const run = startDrain(it.lb, WEB1, { ...FAST, timeout: '2s' })
+  await until('it is disabled', () => it.fake.state(WEB1) === 'drain')
+  it.fake.fail({ how: 'reset', unit: it.fake.units[0]! })
+  const report = await run.done
+  expect(report.outcome).toMatch(/timeout|unreachable/)
+  expect(report.members[0]?.verifiedIdle).toBe(false)
+})
+
+test('a unit that was active and is silent now stays in the list, unread, until it answers', async () => {
+  await using it = await rig({ pair: { autoSync: true } })
+  const end = await it.fake.occupy(WEB1)
+  expect((await present(it.lb, WEB1)).scopes).toHaveLength(1)
+  await it.fake.failover()
+  it.fake.fail({ how: 'reset', unit: it.fake.units[0]! })
+  const [, second] = it.fake.urls.map((url) => new URL(url).host)
+  const { scopes } = await present(it.lb, WEB1)
+  expect(scopes.map(({ state }) => state).sort()).toEqual(['read', 'unread'])
+  expect(scopes.find(({ state }) => state === 'read')?.scope).toBe(second)
+
+  const run = startDrain(it.lb, WEB1, FAST)
+  await until('it is disabled', () => it.fake.state(WEB1) === 'drain')
+  await until('that is why', () => run.why().some(({ code }) => code === 'unreadable'))
+  expect(run.report().outcome).not.toBe('idle')
+  await end()
+  await it.fake.recover()
+  expect((await run.done).outcome).toBe('idle')
+  await run.close()
+})
+
+test('a standby unit that never was active may be away', async () => {
+  await using it = await rig({ pair: true })
+  it.fake.fail({ how: 'reset', unit: it.fake.units[1]! })
+  const report = await startDrain(it.lb, WEB1, FAST).done
+  expect(report.outcome).toBe('idle')
+})
+
+test('a failover there and back is a new incarnation, though the role is the same', async () => {
+  await using it = await rig({ pair: true })
+  const [before] = (await present(it.lb, WEB1)).scopes
+  await it.fake.failover()
+  await it.fake.failover()
+  const [after] = (await present(it.lb, WEB1)).scopes
+  expect(after?.scope).toBe(before?.scope)
+  expect(after?.incarnation).not.toBe(before?.incarnation)
+})
+
+test('counters that fell are a new incarnation too', async () => {
+  await using it = await rig()
+  it.fake.setLoad(WEB2, { totConns: 50 })
+  const [before] = (await present(it.lb, WEB1)).scopes
+  it.fake.setLoad(WEB2, { totConns: 2 })
+  const [after] = (await present(it.lb, WEB1)).scopes
+  expect(after?.incarnation).not.toBe(before?.incarnation)
+})
+
+test('two providers that look at one unit name its incarnation alike', async () => {
+  await using it = await rig()
+  const [one] = (await present(it.lb, WEB1)).scopes
+  await using other = connect(it.fake)
+  const [again] = (await present(other, WEB1)).scopes
+  expect(again?.incarnation).toBe(one?.incarnation)
+  expect(one?.incarnation).toMatch(/^active since about \d{4}-\d\d-\d\dT\d\d:\d0Z$/)
+})
+
+test('a reboot that forgot the drain: it is put back, and proved anew', async () => {
+  await using it = await rig()
+  await it.fake.occupy(WEB1)
+  const run = startDrain(it.lb, WEB1, FAST)
+  await until('it is disabled', () => it.fake.state(WEB1) === 'drain')
+  await it.fake.restart({ ms: 90, reboot: true })
+  expect(it.fake.state(WEB1)).toBe('ready')
+  expect((await run.done).outcome).toBe('idle')
+  expect(it.fake.state(WEB1)).toBe('maint')
+  await run.close()
+})
+
+test('why() names OneConnect, persistence and AS3 for a member that stays busy', async () => {
+  await using it = await rig({
+    pools: { web: [{ name: '10.0.0.1:80', declared: true }, '10.0.0.2:80'], api: ['10.0.0.3:80'] },
+    virtuals: {
+      'vs-web': { pool: 'web', oneConnect: true, persist: 'cookie' },
+      'vs-api': { pool: 'api' },
+    },
+  })
+  await it.fake.occupy(WEB1)
+  it.fake.setLoad(WEB1, { curSessions: 3 })
+  await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
+  for (let i = 0; i < 6; i += 1) await read(it.lb, WEB1)
+  const hints = (await present(it.lb, WEB1)).hints?.join('\n')
+  expect(hints).toContain('3 sessions on record')
+  expect(hints).toContain('/Common/vs-web has a OneConnect profile')
+  expect(hints).toContain('persists by cookie')
+  expect(hints).toContain('declared by AS3')
+  expect(hints).not.toContain('vs-api')
+  expect(it.fake.requests.filter((r) => r.path.includes('/ltm/virtual'))).toHaveLength(1)
+})
