@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { runCommand } from './cli.js'
-import type { CliState, Reply } from './cli.js'
+import type { CliState, Reply } from './reply.js'
 import type { Series } from './options.js'
 import { formatPromptTime } from './show-info.js'
 import type { Worker } from './worker.js'

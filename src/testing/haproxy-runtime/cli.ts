@@ -1,51 +1,24 @@
-import type { AdminState } from '../../provider/contract.js'
-import type { Backend } from './backend.js'
-import type { CheckConfig, Level, ServerConfig } from './options.js'
-import { whyKept } from './removable.js'
-import type { Server } from './server.js'
-import { showInfo, VERSIONS } from './show-info.js'
-import { showServersConn, showServersState } from './show-servers.js'
-import { showSess } from './show-sess.js'
-import { showStat } from './show-stat.js'
-import type { Worker } from './worker.js'
+import type { Level } from './options.js'
+import { addServer, delServer } from './dynamic-commands.js'
+import { DENIED, say, silent } from './reply.js'
+import type { CliState, Context, Reply } from './reply.js'
+import { cut, cutOne, health, maxconn, setServer, setWeight, toggle } from './server-commands.js'
+import {
+  backends,
+  cliLevel,
+  conn,
+  env,
+  getWeight,
+  info,
+  sess,
+  stat,
+  state,
+  version,
+} from './show-commands.js'
 import { waitCommand } from './wait.js'
+import type { Worker } from './worker.js'
 
-/** What one connection to the command line has set for itself. */
-export interface CliState {
-  level: Level
-  severity: 'none' | 'number' | 'string'
-  /** Fires when the connection ends or is silent for too long: a `wait` is interrupted by it. */
-  readonly ended: AbortSignal
-  /** It came by the master's socket. */
-  readonly viaMaster: boolean
-  /** Set by `set timeout cli`, in milliseconds. */
-  timeout?: number
-}
-
-/** What a command answers. A reply is followed by an empty line, but for some of 2.6. */
-export interface Reply {
-  readonly text: string
-  readonly bare?: true
-  readonly close?: true
-  /** No prompt follows. */
-  readonly quiet?: true
-}
-
-type Severity = 3 | 4 | 6
-
-const SEVERITIES: Readonly<Record<Severity, string>> = { 3: 'err', 4: 'warning', 6: 'info' }
 const RANK: Readonly<Record<Level, number>> = { user: 0, operator: 1, admin: 2 }
-const NEED_PATH = "Require 'backend/server'.\n"
-const DENIED = 'Permission denied\n'
-const USAGE =
-  'usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | agent-send | ' +
-  'check-addr | check-port | fqdn | health | ssl | state | weight\n'
-
-interface Context {
-  readonly worker: Worker
-  readonly state: CliState
-  readonly args: readonly string[]
-}
 
 interface Command {
   /** The words it begins with. */
@@ -171,178 +144,6 @@ function commandList(worker: Worker): string {
   return known.map(({ usage }) => `  ${usage.padEnd(40)}: known to this fake\n`).join('')
 }
 
-/** A message, with its level in front where the connection wants that; data never has one. */
-function say({ severity: wish }: CliState, level: Severity, text: string): Reply {
-  if (wish === 'none') return { text }
-  return { text: `[${wish === 'number' ? level : SEVERITIES[level]}]: ${text}` }
-}
-
-/** A message that 2.6 does not follow with an empty line. */
-function sayBare(context: Context, level: Severity, text: string): Reply {
-  const reply = say(context.state, level, text)
-  return context.worker.config.version === '2.6' ? { ...reply, bare: true } : reply
-}
-
-type Found = { readonly backend: Backend; readonly server: Server } | { readonly refusal: string }
-
-function find({ worker, args }: Context, needsLive = false): Found {
-  const [, pool, name] = /^([^/]*)\/(.*)$/.exec(args[0] ?? '') ?? []
-  if (pool === undefined || name === undefined) return { refusal: NEED_PATH }
-  const backend = worker.backend(pool)
-  if (!backend) return { refusal: 'No such backend.\n' }
-  const server = backend.find(name)
-  if (!server) return { refusal: 'No such server.\n' }
-  // A process that is being replaced has its proxies stopped.
-  if (needsLive && worker.isOld) return { refusal: 'Proxy is disabled.\n' }
-  return { backend, server }
-}
-
-function silent(): Reply {
-  return { text: '' }
-}
-
-function stat({ worker, state: own, args }: Context): Reply {
-  const text = showStat(worker, args, worker.config.level)
-  return text.startsWith('#') ? { text } : say(own, 3, text)
-}
-
-function state({ worker, state: own, args }: Context): Reply {
-  const text = showServersState(worker, args[0])
-  return text.startsWith('1') ? { text } : say(own, 3, text)
-}
-
-function conn({ worker, state: own, args }: Context): Reply {
-  const text = showServersConn(worker, args[0])
-  return text.startsWith('#') ? { text } : say(own, 3, text)
-}
-
-function info({ worker }: Context): Reply {
-  return { text: showInfo(worker) }
-}
-
-function version({ worker, state: own }: Context): Reply {
-  return say(own, 6, `${VERSIONS[worker.config.version].text}\n`)
-}
-
-function backends({ worker }: Context): Reply {
-  return { text: `# name\n${worker.backends.map(({ name }) => `${name}\n`).join('')}` }
-}
-
-function cliLevel({ state: own }: Context): Reply {
-  return { text: `${own.level}\n` }
-}
-
-function sess({ worker, args }: Context): Reply {
-  return { text: showSess(worker, args) }
-}
-
-function env({ worker, state: own, args }: Context): Reply {
-  const variables: Record<string, string> = {}
-  if (worker.config.master) {
-    variables['HAPROXY_MWORKER'] = '1'
-    if (worker.config.version !== '3.2') variables['HAPROXY_MASTER_CLI'] = worker.masterAddress
-  }
-  const [name] = args
-  const found = Object.entries(variables).filter(([key]) => name === undefined || key === name)
-  if (name !== undefined && found.length === 0) return say(own, 3, 'Variable not found\n')
-  return { text: found.map(([key, value]) => `${key}=${value}\n`).join('') }
-}
-
-function getWeight(context: Context): Reply {
-  const found = find(context)
-  if ('refusal' in found) return say(context.state, 3, found.refusal)
-  const { weight, config } = found.server
-  return { text: `${weight} (initial ${config.weight})\n` }
-}
-
-function setServer(context: Context): Reply {
-  const { worker, state: own, args } = context
-  const found = find(context, true)
-  if ('refusal' in found) return say(own, 3, found.refusal)
-  const { server } = found
-  switch (args[1]) {
-    case 'state': {
-      const [, , to] = args
-      if (to !== 'ready' && to !== 'drain' && to !== 'maint') {
-        return say(own, 3, "'set server <srv> state' expects 'ready', 'drain' and 'maint'.\n")
-      }
-      worker.setState(server, to)
-      return silent()
-    }
-    case 'weight':
-      return weigh(context, server, args[2])
-    case 'health':
-      if (!server.config.check) {
-        return say(own, 3, 'health checks are not enabled on this server.\n')
-      }
-      server.health =
-        args[2] === 'down' ? 0 : server.config.check.rise + server.config.check.fall - 1
-      return silent()
-    case 'addr':
-      return readdress(context, server)
-    default:
-      return say(own, 3, USAGE)
-  }
-}
-
-function setWeight(context: Context): Reply {
-  const found = find(context, true)
-  if ('refusal' in found) return say(context.state, 3, found.refusal)
-  return weigh(context, found.server, context.args[1])
-}
-
-function weigh(context: Context, server: Server, text: string | undefined): Reply {
-  if (text === undefined) return say(context.state, 3, 'Require <weight> or <weight%>.\n')
-  const [, digits, rest] = /^(\d+)(.*)$/.exec(text) ?? []
-  if (digits === undefined) {
-    return sayBare(context, 3, 'Empty weight string empty or preceded by garbage\n')
-  }
-  if (rest !== '' && rest !== '%') return sayBare(context, 3, 'Trailing garbage in weight string\n')
-  const value = Number(digits)
-  if (rest === '%') {
-    if (value > 25_600) return say(context.state, 3, 'Relative weight must be positive.\n')
-    server.weight = Math.min(256, Math.floor((server.config.weight * value) / 100))
-  } else if (value > 256) {
-    const refusal = 'Absolute weight can only be between 0 and 256 inclusive.\n'
-    return say(context.state, 3, refusal)
-  } else server.weight = value
-  context.worker.backend(server.backend)?.stateChanged(server)
-  return silent()
-}
-
-function readdress(context: Context, server: Server): Reply {
-  const [, , address = server.address, , portText] = context.args
-  const port = portText === undefined ? server.port : Number(portText) % 65_536
-  const { state: own, worker } = context
-  const by = "by 'stats socket command'\n"
-  if (address === server.address && port === server.port) {
-    if (worker.config.version !== '2.6') return say(own, 4, 'nothing changed\n')
-    const tail = portText === undefined ? '' : ', no need to change the port'
-    return say(own, 4, `no need to change the addr${tail} ${by}`)
-  }
-  const changes: string[] = []
-  if (address !== server.address)
-    changes.push(`IP changed from '${server.address}' to '${address}'`)
-  if (port !== server.port) changes.push(`port changed from '${server.port}' to '${port}'`)
-  server.address = address
-  server.port = port
-  return say(own, 4, `${changes.join(', ')} ${by}`)
-}
-
-function maxconn(context: Context): Reply {
-  const found = find(context, true)
-  if ('refusal' in found) return say(context.state, 3, found.refusal)
-  const [, text] = context.args
-  if (text === undefined) return say(context.state, 3, 'Require <maxconn>.\n')
-  const value = Number(text)
-  if (!Number.isInteger(value) || value < 0) {
-    return sayBare(context, 3, 'maxconn string empty or preceded by garbage\n')
-  }
-  found.server.maxconn = value === 0 ? undefined : value
-  found.backend.serveQueues(found.server)
-  return silent()
-}
-
 function severity({ state: own, args }: Context): Reply {
   const [wish] = args
   if (wish !== 'none' && wish !== 'number' && wish !== 'string') {
@@ -359,136 +160,6 @@ function setTimeoutCli({ state: own, args }: Context): Reply {
   const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
   own.timeout = Number(digits) * (UNITS[unit] ?? 1_000)
   return silent()
-}
-
-function toggle(to: AdminState) {
-  return (context: Context): Reply => {
-    const found = find(context, true)
-    if ('refusal' in found) return say(context.state, 3, found.refusal)
-    context.worker.setState(found.server, to)
-    return silent()
-  }
-}
-
-function health(on: boolean) {
-  return (context: Context): Reply => {
-    const found = find(context, true)
-    if ('refusal' in found) return say(context.state, 3, found.refusal)
-    if (!found.server.config.check) {
-      const verb = on ? 'enable' : 'disable'
-      const text = `Health check was not configured on this server, cannot ${verb}.\n`
-      return say(context.state, 3, text)
-    }
-    if (on && !found.server.checking) found.server.health = found.server.config.check.rise
-    found.server.checking = on
-    return silent()
-  }
-}
-
-function cut(context: Context): Reply {
-  const found = find(context, true)
-  if ('refusal' in found) return say(context.state, 3, found.refusal)
-  found.server.cutSessions()
-  found.backend.serveQueues(found.server)
-  return silent()
-}
-
-function cutOne({ worker, state: own, args }: Context): Reply {
-  for (const backend of worker.backends) {
-    for (const server of backend.servers) {
-      for (const session of server.sessions) {
-        if (worker.sessionId(session) !== args[0]) continue
-        backend.end(server, session)
-        session.cut()
-        worker.release()
-        return silent()
-      }
-    }
-  }
-  return say(own, 3, "No such session (use 'show sess').\n")
-}
-
-function addServer(context: Context): Reply {
-  const { worker, state: own, args } = context
-  const [path = '', at, ...keywords] = args
-  if (path === 'help' && worker.config.version === '3.2') {
-    const known = 'backup check disabled fall id inter maxconn rise track weight'
-    return {
-      text: `List of keywords supported for dynamic server:\n${known.replaceAll(' ', '\n')}\n`,
-    }
-  }
-  const [, pool, name] = /^([^/]+)\/(.+)$/.exec(path) ?? []
-  if (pool === undefined || name === undefined) return sayBare(context, 3, NEED_PATH)
-  const backend = worker.backend(pool)
-  if (!backend) return sayBare(context, 3, 'No such backend.\n')
-  if (worker.isOld) return say(own, 3, 'Proxy is disabled.\n')
-  if (backend.find(name)) {
-    return say(own, 3, 'Already exists a server with the same name in backend.\n')
-  }
-  if (at === undefined) {
-    return say(own, 3, "'server' expects <name> and <addr>[:<port>] as arguments.\n")
-  }
-  const config = readKeywords(name, at, keywords)
-  if (typeof config === 'string') return say(own, 3, config)
-  worker.add(backend, config)
-  return say(own, 6, 'New server registered.\n')
-}
-
-function readKeywords(
-  name: string,
-  at: string,
-  keywords: readonly string[],
-): ServerConfig | string {
-  const [, address = at, portText] = /^(.*):(\d+)$/.exec(at) ?? []
-  const port = Number(portText ?? 0)
-  const values: Record<string, number> = {}
-  let isChecked = false
-  let backup = false
-  let disabled = false
-  let track: string | undefined
-  const left = [...keywords]
-  for (let word = left.shift(); word !== undefined; word = left.shift()) {
-    if (['weight', 'maxconn', 'inter', 'rise', 'fall', 'id'].includes(word)) {
-      const text = left.shift()
-      const value = Number.parseInt(text ?? '', 10)
-      if (Number.isNaN(value)) return `'${word}' : missing or invalid value.\n`
-      values[word] =
-        word === 'inter' && text?.endsWith('s') && !text.endsWith('ms') ? value * 1_000 : value
-    } else if (word === 'check') isChecked = true
-    else if (word === 'backup') backup = true
-    else if (word === 'disabled') disabled = true
-    else if (word === 'track') track = left.shift()
-    else if (word === 'cookie') left.shift()
-    else return `unknown keyword '${word}'.\n`
-  }
-  const { weight = 1, maxconn: limit, inter = 2_000, rise = 2, fall = 3 } = values
-  const check: CheckConfig | undefined = isChecked
-    ? { inter, rise, fall, connects: true }
-    : undefined
-  const to = { host: address, port }
-  return {
-    name,
-    address,
-    port,
-    to,
-    weight,
-    maxconn: limit,
-    backup,
-    disabled,
-    check,
-    track,
-    cutOnDown: false,
-  }
-}
-
-function delServer(context: Context): Reply {
-  const { worker } = context
-  const found = find(context, true)
-  if ('refusal' in found) return sayBare(context, 3, found.refusal)
-  const refusal = whyKept(worker, found.server)
-  if (refusal !== undefined) return sayBare(context, 3, refusal)
-  worker.remove(found.server)
-  return sayBare(context, 6, 'Server deleted.\n')
 }
 
 function clear({ worker, state: own, args }: Context): Reply {

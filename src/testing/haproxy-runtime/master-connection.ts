@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { runCommand } from './cli.js'
-import type { CliState } from './cli.js'
+import type { CliState } from './reply.js'
 import { splitCommands } from './cli-connection.js'
 import type { LineHooks } from './cli-connection.js'
 import type { ProcessGroup } from './process-group.js'

@@ -1,4 +1,4 @@
-import type { CliState } from './cli.js'
+import type { CliState } from './reply.js'
 import { whyKept } from './removable.js'
 import type { Worker } from './worker.js'
 

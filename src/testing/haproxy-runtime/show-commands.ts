@@ -1,0 +1,60 @@
+import { VERSIONS, showInfo } from './show-info.js'
+import { find, say } from './reply.js'
+import type { Context, Reply } from './reply.js'
+import { showServersConn, showServersState } from './show-servers.js'
+import { showSess } from './show-sess.js'
+import { showStat } from './show-stat.js'
+
+export function stat({ worker, state: own, args }: Context): Reply {
+  const text = showStat(worker, args, worker.config.level)
+  return text.startsWith('#') ? { text } : say(own, 3, text)
+}
+
+export function state({ worker, state: own, args }: Context): Reply {
+  const text = showServersState(worker, args[0])
+  return text.startsWith('1') ? { text } : say(own, 3, text)
+}
+
+export function conn({ worker, state: own, args }: Context): Reply {
+  const text = showServersConn(worker, args[0])
+  return text.startsWith('#') ? { text } : say(own, 3, text)
+}
+
+export function info({ worker }: Context): Reply {
+  return { text: showInfo(worker) }
+}
+
+export function version({ worker, state: own }: Context): Reply {
+  return say(own, 6, `${VERSIONS[worker.config.version].text}\n`)
+}
+
+export function backends({ worker }: Context): Reply {
+  return { text: `# name\n${worker.backends.map(({ name }) => `${name}\n`).join('')}` }
+}
+
+export function cliLevel({ state: own }: Context): Reply {
+  return { text: `${own.level}\n` }
+}
+
+export function sess({ worker, args }: Context): Reply {
+  return { text: showSess(worker, args) }
+}
+
+export function env({ worker, state: own, args }: Context): Reply {
+  const variables: Record<string, string> = {}
+  if (worker.config.master) {
+    variables['HAPROXY_MWORKER'] = '1'
+    if (worker.config.version !== '3.2') variables['HAPROXY_MASTER_CLI'] = worker.masterAddress
+  }
+  const [name] = args
+  const found = Object.entries(variables).filter(([key]) => name === undefined || key === name)
+  if (name !== undefined && found.length === 0) return say(own, 3, 'Variable not found\n')
+  return { text: found.map(([key, value]) => `${key}=${value}\n`).join('') }
+}
+
+export function getWeight(context: Context): Reply {
+  const found = find(context)
+  if ('refusal' in found) return say(context.state, 3, found.refusal)
+  const { weight, config } = found.server
+  return { text: `${weight} (initial ${config.weight})\n` }
+}
