@@ -13,28 +13,30 @@ export class Gate {
     try {
       return await work()
     } finally {
-      this.#taken -= 1
-      this.#waiting.shift()?.()
+      const next = this.#waiting.shift()
+      // The place is handed over, so that nobody slips in between.
+      if (next === undefined) this.#taken -= 1
+      else next()
     }
   }
 
   async #enter(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
-    if (this.#taken >= this.#places) {
-      await new Promise<void>((resolve, reject) => {
-        const enter = (): void => {
-          signal.removeEventListener('abort', leave)
-          resolve()
-        }
-        const leave = (): void => {
-          const at = this.#waiting.indexOf(enter)
-          if (at >= 0) this.#waiting.splice(at, 1)
-          reject(signal.reason)
-        }
-        signal.addEventListener('abort', leave, { once: true })
-        this.#waiting.push(enter)
-      })
+    if (this.#taken < this.#places) {
+      this.#taken += 1
+      return
     }
-    this.#taken += 1
+    await new Promise<void>((resolve, reject) => {
+      const enter = (): void => {
+        signal.removeEventListener('abort', leave)
+        resolve()
+      }
+      const leave = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(enter), 1)
+        reject(signal.reason)
+      }
+      signal.addEventListener('abort', leave, { once: true })
+      this.#waiting.push(enter)
+    })
   }
 }

@@ -1,5 +1,6 @@
 import type { CallContext } from '../../provider/contract.js'
-import { argsOf, isName, pathOf, type Row, rowsOf, toText } from './codec.js'
+import { isDrainableError } from '../../provider/error.js'
+import { argsOf, isName, pathOf, type Row, rowsOf, toCount, toText } from './codec.js'
 import {
   type Counts,
   type Entry,
@@ -12,7 +13,6 @@ import {
   type Traits,
 } from './codec-rows.js'
 import type { NitroSession } from './session.js'
-import { isDrainableError } from '../../provider/error.js'
 
 /** Up to so many objects are asked for one by one; beyond that the whole list costs less. */
 const ONE_BY_ONE = 4
@@ -191,7 +191,7 @@ export class Reader {
       const traits = { ...toTraits(row), disabled: false, autoscale: 'DISABLED' }
       const stat = stats.get(each)
       const counts = stat === undefined ? undefined : toCounts(stat, traits.servicetype)
-      const weight = toMember(name, { ...bound.get(each), servername: each })?.weight
+      const weight = toCount(bound.get(each)?.['weight'])
       return [{ entry: weight === undefined ? entry : { ...entry, weight }, traits, counts }]
     })
     const serving = [...bound.values()].filter((row) => {

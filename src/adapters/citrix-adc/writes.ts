@@ -47,7 +47,15 @@ export class Writer {
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     const charge = await this.#pair.find(ctx)
     const look = new Look(charge, this.#memory, ctx)
-    await look.at(changes)
+    try {
+      await look.at(changes)
+    } catch (error) {
+      if (ctx.signal.aborted || isNetworkError(error) || !isDrainableError(error)) throw error
+      // Nothing was sent yet: that is a refusal, not an unknown outcome.
+      return changes.map((change) => {
+        return { ref: change.ref, status: 'rejected', error: withRef(error, change) }
+      })
+    }
     const results: ChangeResult[] = []
     for (const change of changes) results.push(await this.#one(change, look, charge, ctx))
     if (results.some(({ status }) => status === 'applied') && this.#options.save) {
@@ -181,7 +189,7 @@ export class Writer {
   ): Promise<ChangeResult> {
     const { ref, expect, to } = change
     const { entry, own } = found
-    if (own === to && (expect === to || to === 'ready')) return { ref, status: 'unchanged' }
+    if (own === to) return { ref, status: 'unchanged' }
     if (own !== expect) {
       const why = `${formatRef(ref)} is '${own}' ('${entry.svrstate}'), not '${expect}' as it was left, nothing was sent; ready() opens it whoever closed it`
       return { ref, ...reject('CONFLICT', why, change, false) }

@@ -474,3 +474,53 @@ describe('trouble on the way', { concurrent: true }, () => {
     expect(fake.look(WEB1).enabled).toBe(false)
   })
 })
+
+describe('TLS', { concurrent: true }, () => {
+  test('a pinned certificate is enough, an unknown one is not', async () => {
+    await using fake = await startFake({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] } })
+    const login = { url: fake.url, username: 'admin', password: 'secret' }
+    await using pinned = citrixAdc({ ...login, tls: { fingerprint256: fake.fingerprint256 } })
+    const ctx = {
+      signal: new AbortController().signal,
+      clock: { now: () => performance.now(), setTimeout: () => () => undefined },
+    }
+    expect((await pinned.describe(ctx)).version).toBe('13.1-49.13')
+    await using unknown = citrixAdc(login)
+    await expect(unknown.describe(ctx)).rejects.toMatchObject({ code: 'UNREACHABLE' })
+    await using wrong = citrixAdc({ ...login, tls: { fingerprint256: '00'.repeat(32) } })
+    await expect(wrong.describe(ctx)).rejects.toThrow(/names another/)
+    expect(fake.requests.filter(({ line }) => line.includes('login'))).toHaveLength(1)
+  })
+})
+
+describe('at an appliance’s own pace', { concurrent: true }, () => {
+  test('statistics of seven seconds and a look a second: idle is right, and within the rule', async () => {
+    await using at = await setup({ tick: 1_000, statInterval: 7_000 }, { freshness: '8s' })
+    const { fake, adc } = at
+    const end = await fake.occupy(WEB1)
+    // Without the appliance's own word: a client with a persistence entry keeps it in TROFS.
+    await fake.occupy(WEB2, { persistent: 1 })
+    const finish = await fake.occupy(WEB2)
+    const run = startDrain(adc, [WEB1, WEB2], { timeout: '50s', keepReady: 0 })
+    const idle: [string, number, boolean][] = []
+    run.on('idle', ({ ref }) => {
+      const released = run
+        .report()
+        .members.some(
+          ({ ref: one, lastReading }) =>
+            one.member === ref.member && lastReading?.scopes[0]?.released === true,
+        )
+      idle.push([ref.member, fake.look(ref).active, released])
+    })
+    await new Promise((resolve) => setTimeout(resolve, 2_500))
+    await end()
+    await finish()
+    const { outcome } = await run.done
+    expect(outcome).toBe('idle')
+    expect(idle.sort()).toEqual([
+      ['10.0.0.1:80', 0, true],
+      ['10.0.0.2:80', 0, false],
+    ])
+    await run.close()
+  }, 60_000)
+})
