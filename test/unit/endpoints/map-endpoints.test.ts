@@ -1,4 +1,12 @@
-import { mapEndpoints, strategies, type EndpointInput, type Strategy } from 'drainable/endpoints'
+import {
+  mapEndpoints,
+  strategies,
+  type Action,
+  type EndpointInput,
+  type Strategy,
+  type StrategyContext,
+  type StrategyName,
+} from 'drainable/endpoints'
 import { describe, expect, test } from 'vitest'
 import {
   COMBINATIONS,
@@ -71,6 +79,96 @@ describe('the full matrix: 27 combinations, 4 contexts', () => {
         .join(''),
     )
     expect(cells.join(' ')).toBe(row)
+  })
+
+  /** Every cell of the strategies that the recorded matrix leaves out, by patterns: the first that fits decides. */
+  const PATTERNS: readonly {
+    readonly name: StrategyName
+    readonly context?: StrategyContext
+    readonly rules: readonly (readonly [RegExp, Action])[]
+  }[] = [
+    {
+      name: 'envoy-gateway-1.3',
+      rules: [
+        [/^.F[TF]$/, 'exclude'],
+        [/^.TT$/, 'drain'],
+        [/^.TF$/, 'serve'],
+        [/^F/, 'exclude'],
+        [/^/, 'serve'],
+      ],
+    },
+    {
+      name: 'istio',
+      rules: [
+        [/^[T-]/, 'serve'],
+        [/^F.F$/, 'drain'],
+        [/^/, 'exclude'],
+      ],
+    },
+    {
+      name: 'istio',
+      context: { persistentSession: true, sendUnhealthy: false },
+      rules: [
+        [/^[T-]/, 'serve'],
+        [/^F[T-][T-]$/, 'drain'],
+        [/^/, 'exclude'],
+      ],
+    },
+    {
+      name: 'ready-only-strict',
+      rules: [
+        [/^T/, 'serve'],
+        [/^/, 'exclude'],
+      ],
+    },
+    {
+      name: 'haproxy-ingress-drain',
+      rules: [
+        [/T$/, 'drain'],
+        [/^F/, 'drain'],
+        [/^/, 'serve'],
+      ],
+    },
+    {
+      name: 'gce-neg',
+      rules: [
+        [/T$/, 'exclude'],
+        [/^/, 'serve'],
+      ],
+    },
+  ]
+
+  test.each(PATTERNS)('$name, judged one by one: all 27, whoever is beside', (one) => {
+    const { name: strategy, context = {}, rules } = one
+    for (const letters of COMBINATIONS) {
+      const expected = rules.find(([pattern]) => pattern.test(letters))?.[1]
+      for (const beside of [[], ['TTF'], ['FTT'], ['FFF']]) {
+        const [decision] = mapEndpoints(endpointsOf(letters, ...beside), { strategy, context })
+        expect(decision?.action, `${letters} beside ${beside.join()}`).toBe(expected)
+      }
+    }
+  })
+
+  test.each<
+    [StrategyName, StrategyName, (letters: string, beside: string, action: Action) => Action]
+  >([
+    ['cilium-l4', 'cilium-l7', (_, __, action) => (action === 'exclude' ? 'drain' : action)],
+    [
+      'pr4946-objection',
+      'pr4946-proposal',
+      (letters, beside, action) =>
+        /^.FT$/.test(letters) && beside === 'active' ? 'exclude' : action,
+    ],
+  ])('%s differs from %s where it should: all 27 in 4 contexts', (strategy, like, differing) => {
+    const { other, cells } = matrices.find((one) => one.strategy === like)!
+    for (const [letters, row] of Object.entries(cells)) {
+      for (const [beside, action] of Object.entries(row)) {
+        const its = other[beside]
+        const set = endpointsOf(letters, ...(its ? [its] : []))
+        const [decision] = mapEndpoints(set, { strategy })
+        expect(decision?.action, `${letters} ${beside}`).toBe(differing(letters, beside, action))
+      }
+    }
   })
 
   test('every strategy answers every combination, and null is the same as not there', () => {
