@@ -6,7 +6,10 @@ import type { Decision } from './decision.js'
 export interface DesiredOptions {
   /** The pool they are for. */
   readonly pool: string
-  /** How a member is to be named where one is added. Default: address and port, `10.0.0.1:80`, `[2001:db8::1]:80`. */
+  /**
+   * How a member is to be named where one is added. Default: address and port, `10.0.0.1:80`,
+   * `[2001:db8::1]:80`. HAProxy takes no brackets in a name: give one for IPv6 there.
+   */
   readonly name?: (decision: Decision) => string
 }
 
