@@ -41,7 +41,7 @@ async function open({ fake: given, options, reload }: Case): Promise<ContractHar
   }
 }
 
-const reboot = (fake: BigipFake): Promise<void> => fake.restart({ ms: 60, reboot: true })
+const reboot = (fake: BigipFake): Promise<void> => fake.reload()
 const failover = (fake: BigipFake): Promise<void> => fake.failover()
 
 const CASES: Readonly<Record<string, Case>> = {

@@ -251,6 +251,11 @@ export class BigipFake implements AsyncDisposable {
     unit.stage = 'up'
   }
 
+  /** The active unit boots: flows, counters, tokens and what was not saved are gone. */
+  reload(): Promise<void> {
+    return this.restart({ ms: 60, reboot: true })
+  }
+
   /** Holds a unit in a stage of its start until the next call. */
   setStage(stage: 'proxy' | 'framework' | 'loading' | 'up', unitName?: string): void {
     const unit = this.#lab.units.find((u) => u.name === unitName) ?? this.#active()

@@ -60,6 +60,9 @@ export interface FakeVirtualOptions {
 
 /** One request as it came; passwords are masked. */
 export interface BigipFakeRequest {
+  /** Method and path in one, as `fail({ match })` sees them. */
+  readonly line: string
+  /** Name of the unit that was asked. */
   readonly unit: string
   readonly method: string
   /** Path and query as they stood on the wire. */

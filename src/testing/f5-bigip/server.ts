@@ -128,7 +128,7 @@ export class Listener {
     message: IncomingMessage,
     response: ServerResponse,
   ): void {
-    const failure = this.#take(`${request.method} ${request.path}`)
+    const failure = this.#take(entry.line)
     if (failure === undefined) {
       send(response, entry, this.#options.handle(request))
       return
@@ -196,6 +196,7 @@ function toEntry(unit: string, request: WireRequest): BigipFakeRequest {
     ),
   )
   return {
+    line: `${request.method} ${request.path}`,
     unit,
     method: request.method,
     path: request.path,
