@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, createServer, get, type Server, type ServerResponse } from 'node:http'
 import { createConnection, createServer as createTcpServer, type Socket } from 'node:net'
-import { until } from './haproxy.js'
+import { until } from './haproxy.ts'
 
 /** An HTTP backend: `/hold` is answered when the test says so, `/stream` has sent a first part by then. */
 export class Backend implements AsyncDisposable {
