@@ -8,27 +8,16 @@ import type {
 import { DrainableError, isDrainableError, type ErrorCode } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { PROVIDER } from './api.js'
-import { parseRuntimeServer, saysNotFound } from './codec.js'
 import { DurableMarks } from './durable.js'
-import { configStamp, identify, readNative, weightOf } from './member.js'
+import { identify } from './member.js'
 import { Membership } from './membership.js'
 import { isName } from './paths.js'
-import { readProcesses, readRound, type Found, type Round } from './round.js'
+import { putServer } from './put-server.js'
+import { Restorer } from './restore.js'
+import { readRound, type Found, type Round } from './round.js'
 import { atLeast, serving } from './state.js'
+import { rejected, type Sent, type Step } from './step.js'
 import type { Tools } from './tools.js'
-
-/** A change that was sent: what the next look at the server must show. */
-interface Sent {
-  readonly ref: MemberRef
-  readonly wished: AdminState
-  /** `exactly` for a restore, `at least` for a hold. */
-  readonly exactly: boolean
-  /** The answer was lost: it may have been executed, or may still be. */
-  readonly lost?: DrainableError
-  readonly terminated?: number
-}
-
-type Step = ChangeResult | Sent
 
 const LOST: readonly ErrorCode[] = [
   'UNREACHABLE',
@@ -46,14 +35,14 @@ export class Changer {
   readonly #tools: Tools
   readonly #marks: DurableMarks
   readonly #membership: Membership
-  /** Weights that we set to 0 at run time, as they were. */
-  readonly #weights = new Map<string, number>()
+  readonly #restorer: Restorer
   #tail: Promise<unknown> = Promise.resolve()
 
   constructor(tools: Tools) {
     this.#tools = tools
     this.#marks = new DurableMarks(tools.configuration)
     this.#membership = new Membership(tools)
+    this.#restorer = new Restorer(tools, this.#marks)
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -74,7 +63,7 @@ export class Changer {
   async #group(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     const round = await this.#look(changes, ctx)
     if (round === undefined) return changes.map((change) => noSuchName(change.ref))
-    this.#tools.memory.note(round.infos)
+    this.#tools.memory.note(round.infos, ctx.clock.now())
     const steps: Step[] = []
     let broken: DrainableError | undefined
     for (const change of changes) {
@@ -133,7 +122,7 @@ export class Changer {
       case 'hold':
         return this.#hold(ref, change.to, found, ctx)
       case 'restore':
-        return this.#restore(change, found, round, ctx)
+        return this.#restorer.restore(change, found, round, ctx)
       case 'terminate':
         return this.#terminate(ref, found, ctx)
       case 'remove':
@@ -164,109 +153,13 @@ export class Changer {
     }
     const marked = durable && (await this.#marks.set(ref, to, found, ctx))
     try {
-      await this.#put(ref, { admin_state: to }, ctx)
+      await putServer(this.#tools.api, ref, { admin_state: to }, ctx)
     } catch (error) {
       const refused = isDrainableError(error) && !LOST.includes(error.code)
       if (marked && refused) await this.#marks.clear(ref, undefined, [], ctx)
       throw error
     }
     return { ref, wished: to, exactly: false }
-  }
-
-  async #restore(
-    change: Change & { readonly kind: 'restore' },
-    found: Found,
-    round: Round,
-    ctx: CallContext,
-  ): Promise<Step> {
-    const { ref, expect, to } = change
-    const { own, doubt } = found.verdict
-    const { durable } = this.#tools.settings
-    const siblings = siblingsOf(ref, round)
-    if (own === to && own !== expect) {
-      if (!durable || to !== 'ready') return { ref, status: 'unchanged' }
-      const cleared = await this.#marks.clear(ref, change.native, siblings, ctx)
-      return { ref, status: cleared ? 'applied' : 'unchanged' }
-    }
-    if (own !== expect) {
-      const what = own === 'unknown' ? (doubt ?? 'a state that is not known') : `'${own}'`
-      return rejected(
-        ref,
-        'CONFLICT',
-        `${formatRef(ref)}: expected '${expect}', found ${what}; nothing was touched`,
-      )
-    }
-    const kept = await this.#keepBackupSessions(ref, found, round, ctx)
-    if (kept !== undefined && 'status' in kept) return kept
-    if (durable && own === 'maint' && to === 'drain') {
-      await this.#marks.leaveMaintenance(ref, change.native, ctx)
-    }
-    if (durable && to === 'ready') await this.#marks.clear(ref, change.native, siblings, ctx)
-    if (to === 'ready' && found.server?.admin === 'ready') {
-      // misread as ready already: nothing would be sent
-      await this.#byWayOfMaint(ref, round, ctx)
-    }
-    await this.#put(ref, { admin_state: to }, ctx)
-    if (to === 'ready') await this.#weightBack(ref, change, ctx)
-    return { ref, wished: to, exactly: true }
-  }
-
-  /**
-   * With `on-marked-up shutdown-backup-sessions`, a server that leaves maint cuts the sessions on
-   * the backend's backup servers, unless its weight is 0 at that moment.
-   */
-  async #keepBackupSessions(
-    ref: MemberRef,
-    found: Found,
-    round: Round,
-    ctx: CallContext,
-  ): Promise<ChangeResult | undefined> {
-    if (found.verdict.own !== 'maint' || found.rows.every((row) => row.weight === 0))
-      return undefined
-    const backups = [...(round.pools.get(ref.pool)?.values() ?? [])].flatMap(({ rows }) => rows)
-    const sessions = backups.reduce((sum, row) => sum + (row.backup ? row.scur : 0), 0)
-    if (sessions === 0) return undefined
-    const configured = await this.#tools.configuration.servers(ref.pool, configStamp(round), ctx)
-    if (configured(ref.member).cutsBackups === false) return undefined
-    if (!round.served.setsWeight) {
-      return rejected(
-        ref,
-        'CONFLICT',
-        `${formatRef(ref)}: leaving maint may cut ${sessions} sessions on backup servers (on-marked-up shutdown-backup-sessions); try again when they have ended, or use durable drains or Data Plane API 3.4`,
-      )
-    }
-    this.#weights.set(refKey(ref), weightOf(found))
-    await this.#put(ref, { weight: 0 }, ctx)
-    await this.#put(ref, { admin_state: 'ready' }, ctx)
-    return undefined
-  }
-
-  async #weightBack(
-    ref: MemberRef,
-    change: Change & { readonly kind: 'restore' },
-    ctx: CallContext,
-  ): Promise<void> {
-    const ours = this.#weights.get(refKey(ref))
-    if (ours === undefined) return
-    await this.#put(ref, { weight: readNative(change.native)?.weight ?? ours }, ctx)
-    this.#weights.delete(refKey(ref))
-  }
-
-  async #byWayOfMaint(ref: MemberRef, round: Round, ctx: CallContext): Promise<void> {
-    const { settings, configuration } = this.#tools
-    const configured = await configuration.servers(ref.pool, configStamp(round), ctx)
-    const gentle =
-      settings.maintCuts === undefined
-        ? configured(ref.member).maint === 'gentle'
-        : !settings.maintCuts
-    if (!gentle) {
-      throw new DrainableError(
-        'REJECTED',
-        `${formatRef(ref)}: the API reads its drained state as 'ready' and sends nothing; a way round it goes by way of maint, which may cut its sessions: set maintCuts: false if it does not`,
-        { provider: PROVIDER, ref },
-      )
-    }
-    await this.#put(ref, { admin_state: 'maint' }, ctx)
   }
 
   /**
@@ -292,24 +185,9 @@ export class Changer {
       )
     }
     this.#tools.memory.holding(ref)
-    await this.#put(ref, { admin_state: 'maint' }, ctx)
-    await this.#put(ref, { admin_state: own }, ctx)
+    await putServer(this.#tools.api, ref, { admin_state: 'maint' }, ctx)
+    await putServer(this.#tools.api, ref, { admin_state: own }, ctx)
     return { ref, wished: own, exactly: true, terminated: load }
-  }
-
-  /** Sends one runtime change. Never a body that was read: 3.4 would take its weight and address for wishes. */
-  async #put(ref: MemberRef, body: Record<string, unknown>, ctx: CallContext): Promise<void> {
-    const { api } = this.#tools
-    const { paths } = await api.served(ctx)
-    const path = paths.server(ref.pool, ref.member)
-    const reply = await api.send({ method: 'PUT', path, body }, ctx)
-    if (reply.status === 200) {
-      api.parse(reply, parseRuntimeServer)
-      return
-    }
-    // the same words are said where HAProxy can't be reached: that is thrown here
-    if (saysNotFound(reply.status, reply.words)) await readProcesses(api, ctx)
-    throw api.toError(`PUT ${path}`, reply)
   }
 
   /** The second look: both witnesses must show what was asked for, in the process that was asked. */
@@ -332,10 +210,46 @@ export class Changer {
           : { ref: step.ref, status: 'unknown', error: step.lost ?? about(step.ref, error) },
       )
     }
-    const reloaded = configStamp(before).split('|')[1] !== configStamp(round).split('|')[1]
-    return steps.map((step) =>
+    const reloaded = processesOf(before) !== processesOf(round)
+    const settled = steps.map((step) =>
       'status' in step ? step : this.#settle(step, round, reloaded, ctx.clock.now()),
     )
+    const stuck = steps.flatMap((step, i) =>
+      'status' in step || settled[i]?.status !== 'rejected' || step.wished !== 'ready'
+        ? []
+        : [step],
+    )
+    return stuck.length === 0 ? settled : this.#again(stuck, settled, round, ctx)
+  }
+
+  /** An undo that did not show goes by way of maint, once, where that cuts nothing. */
+  async #again(
+    stuck: readonly Sent[],
+    settled: readonly ChangeResult[],
+    round: Round,
+    ctx: CallContext,
+  ): Promise<readonly ChangeResult[]> {
+    const tried = new Map<string, Sent>()
+    for (const sent of stuck) {
+      try {
+        await this.#restorer.byWayOfMaint(sent.ref, round, ctx)
+        await putServer(this.#tools.api, sent.ref, { admin_state: 'ready' }, ctx)
+        tried.set(refKey(sent.ref), sent)
+      } catch (error) {
+        ctx.signal.throwIfAborted()
+        if (!isDrainableError(error)) throw error
+      }
+    }
+    if (tried.size === 0) return settled
+    const pools = new Set(stuck.map(({ ref }) => ref.pool))
+    const after = await this.#tools.gate.run(ctx, true, () =>
+      readRound(this.#tools.api, pools, ctx),
+    )
+    const reloaded = processesOf(round) !== processesOf(after)
+    return settled.map((result) => {
+      const sent = tried.get(refKey(result.ref))
+      return sent === undefined ? result : this.#settle(sent, after, reloaded, ctx.clock.now())
+    })
   }
 
   #settle(sent: Sent, round: Round, reloaded: boolean, now: number): ChangeResult {
@@ -371,15 +285,14 @@ export class Changer {
   }
 }
 
+/** Which processes answered. */
+function processesOf(round: Round): string {
+  return round.infos.map((info) => `${info.node}/${info.pid}`).join()
+}
+
 /** Whether a maintenance of its own may be hidden. */
 function hidesMaintenance(found: Found): boolean {
   return found.rows.some((row) => !/^(DRAIN|DOWN|NOLB)/.test(row.status) && !serving(row.status))
-}
-
-function siblingsOf(ref: MemberRef, round: Round): readonly Found[] {
-  return [...(round.pools.get(ref.pool) ?? [])].flatMap(([member, found]) =>
-    member === ref.member ? [] : [found],
-  )
 }
 
 function wishOf(
@@ -406,11 +319,6 @@ function groups(changes: readonly Change[]): Change[][] {
     }
   }
   return result
-}
-
-function rejected(ref: MemberRef, code: ErrorCode, message: string): ChangeResult {
-  const error = new DrainableError(code, message, { provider: PROVIDER, ref })
-  return { ref, status: 'rejected', error }
 }
 
 function noSuchName(ref: MemberRef): ChangeResult {

@@ -48,6 +48,8 @@ export class Configuration {
     { readonly stamp: string; readonly servers: Map<string, Configured> }
   >()
 
+  #defaults: { readonly stamp: string; readonly sections: Sections } | undefined
+
   constructor(api: DataplaneApi) {
     this.#api = api
   }
@@ -64,7 +66,7 @@ export class Configuration {
   ): Promise<(member: string) => Configured> {
     const cached = this.#pools.get(pool)
     if (cached?.stamp === stamp) return (member) => cached.servers.get(member) ?? UNKNOWN
-    const servers = await this.#read(pool, ctx)
+    const servers = await this.#read(pool, stamp, ctx)
     if (servers === undefined) return () => UNKNOWN
     this.#pools.set(pool, { stamp, servers })
     return (member) => servers.get(member) ?? UNKNOWN
@@ -204,7 +206,11 @@ export class Configuration {
   }
 
   /** A reply other than a good one means "not known", and "not known" is never read as gentle. */
-  async #read(pool: string, ctx: CallContext): Promise<Map<string, Configured> | undefined> {
+  async #read(
+    pool: string,
+    stamp: string,
+    ctx: CallContext,
+  ): Promise<Map<string, Configured> | undefined> {
     const { paths, tree } = await this.#api.served(ctx)
     const lines = await this.#api.get(paths.configServers(pool), ctx)
     if (lines.status !== 200) return undefined
@@ -212,7 +218,11 @@ export class Configuration {
       parseConfigServers(tree, text, lines.configVersion),
     )
     const backend = await this.#defaultServers([paths.configBackend(pool)], ctx)
-    const defaults = await this.#defaultServers(paths.configDefaults, ctx)
+    if (this.#defaults?.stamp !== stamp) {
+      const sections = await this.#defaultServers(paths.configDefaults, ctx)
+      this.#defaults = { stamp, sections }
+    }
+    const { sections: defaults } = this.#defaults
     return new Map(data.map((line) => [line.name, configured(line, backend, defaults)]))
   }
 

@@ -9,6 +9,8 @@ export interface Process {
   readonly incarnation: string
   /** Whole seconds since it started: never more than the truth. */
   readonly uptime: number
+  /** On the clock: when it first answered. */
+  readonly seenAt: number
 }
 
 interface Seen {
@@ -41,7 +43,7 @@ export class ProcessMemory {
   }
 
   /** Takes note of the processes that answered. */
-  note(infos: readonly ProcessInfo[]): readonly Process[] {
+  note(infos: readonly ProcessInfo[], now: number): readonly Process[] {
     return infos.map((info, slot) => {
       const last = this.#current[slot]
       const name = `${info.node}/${info.pid}`
@@ -54,6 +56,7 @@ export class ProcessMemory {
         scope: `worker ${info.pid}${suffix}`,
         incarnation: `${name}${suffix}`,
         uptime: info.uptime,
+        seenAt: same && restarts === last.restarts ? last.process.seenAt : now,
       }
       this.#current[slot] = { process, uptime: info.uptime, restarts }
       return process
@@ -124,7 +127,9 @@ export class ProcessMemory {
 
   #age(entry: Seen, processes: readonly Process[], now: number): void {
     if (entry.endedAt !== undefined) return
-    if (!entry.held || this.#oldWorkers === 'accept' || this.#outlived(processes)) {
+    // it was told to stop when the present process was ready, which may be long after that started
+    const ended = this.#outlived(processes) && processes.every((p) => this.#over(now - p.seenAt))
+    if (!entry.held || this.#oldWorkers === 'accept' || ended) {
       this.#end(entry, now)
       return
     }
@@ -157,8 +162,10 @@ export class ProcessMemory {
 
   /** Whether every present process is older than any replaced one can live. */
   #outlived(processes: readonly Process[]): boolean {
-    const bound = this.#oldWorkers
-    if (typeof bound !== 'object' || processes.length === 0) return false
-    return processes.every((process) => process.uptime * 1_000 >= bound.within)
+    return processes.length > 0 && processes.every((p) => this.#over(p.uptime * 1_000))
+  }
+
+  #over(ms: number): boolean {
+    return typeof this.#oldWorkers === 'object' && ms >= this.#oldWorkers.within
   }
 }

@@ -32,7 +32,7 @@ import { ProcessMemory, type Process } from './processes.js'
 import { readProcesses, readRound, type Found, type Round } from './round.js'
 
 /** Up to so many backends the configuration of each is asked for what maint does there. */
-const ASK_CONFIGURATION = 32
+const ASK_CONFIGURATION = 16
 
 /** A provider over one Data Plane API: see `index.ts` for the options. */
 export class HaproxyDataplaneProvider implements DrainableProvider {
@@ -91,7 +91,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const pools =
       refs === 'all' ? refs : new Set(refs.map((ref) => ref.pool).filter((pool) => isName(pool)))
     const round = await this.#gate.run(ctx, false, () => readRound(this.#api, pools, ctx))
-    const processes = this.#memory.note(round.infos)
+    const processes = this.#memory.note(round.infos, ctx.clock.now())
     const names = [...round.pools.keys()]
     const configured = await this.#configured(names, round, ctx)
     const readings: Reading[] = []

@@ -253,6 +253,27 @@ describe('an answer of 200 to a change', () => {
     expect(result.status).toBe('rejected')
   })
 
+  test('an undo that does not show goes by way of maint, and is looked at again', async () => {
+    const sent: string[] = []
+    let state = 'DRAIN'
+    const admin = () => (state === 'UP' ? 'ready' : 'drain')
+    await using lb = play(
+      http.get(`${API}/stats/native`, () =>
+        HttpResponse.json({ runtimeAPI: 'x@1', stats: [row({ ...ROW, status: state })] }),
+      ),
+      http.get(`${API}/runtime/backends/web/servers`, () => HttpResponse.json([server(admin())])),
+      http.put(`${API}/runtime/backends/web/servers/web1`, async ({ request }) => {
+        const { admin_state: to } = (await request.json()) as { admin_state: string }
+        if (sent.at(-1) === 'maint') state = 'UP'
+        sent.push(to)
+        return HttpResponse.json(server(to))
+      }),
+    )
+    const result = await change(lb, { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' })
+    expect(result.status).toBe('applied')
+    expect(sent).toEqual(['ready', 'maint', 'ready'])
+  })
+
   test('is asked for with nothing but the state', async () => {
     let body: unknown
     await using lb = play(

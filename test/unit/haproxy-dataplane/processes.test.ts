@@ -16,7 +16,7 @@ class Story {
   /** One look: the process that answers, and how the member is found. */
   look(pid: number, uptime: number, held: boolean, active = 0): readonly LoadScope[] {
     this.now += 1_000
-    const processes = this.memory.note([{ node: 'lb', pid, uptime, version: '3.2' }])
+    const processes = this.memory.note([{ node: 'lb', pid, uptime, version: '3.2' }], this.now)
     const read = processes.map((process): LoadScope => ({
       ...process,
       state: 'read',
@@ -62,8 +62,14 @@ describe('a reload in mid-drain', () => {
   test('with within it ends that long after the start of the present process', () => {
     const story = new Story({ within: 30_000 })
     story.look(1, 100, true)
+    expect(states(story.look(2, 10, true))).toContain('worker 1 unread')
+    story.now += 19_000
     expect(states(story.look(2, 29, true))).toContain('worker 1 unread')
-    expect(states(story.look(2, 30, true))).toContain('worker 1 ended')
+    story.now += 8_000
+    // a slow start: up for 39 s, but the old one was told to stop less than 30 s ago at the earliest
+    expect(states(story.look(2, 39, true))).toContain('worker 1 unread')
+    story.now += 1_000
+    expect(states(story.look(2, 41, true))).toContain('worker 1 ended')
   })
 
   test('two reloads leave two of them', () => {
@@ -103,7 +109,7 @@ test('a younger process with the same pid is another one', () => {
 })
 
 test('what is not seen before the drain is always said, unless within is over', () => {
-  const process = (uptime: number) => [{ scope: 'a', incarnation: 'a', uptime }]
+  const process = (uptime: number) => [{ scope: 'a', incarnation: 'a', uptime, seenAt: 0 }]
   expect(new ProcessMemory('wait').unverified(process(1e9))).toContain('oldWorkers')
   const within = new ProcessMemory({ within: 60_000 })
   expect(within.unverified(process(59))).toContain('within')

@@ -1,0 +1,23 @@
+import type { CallContext, MemberRef } from '../../provider/contract.js'
+import type { DataplaneApi } from './api.js'
+import { parseRuntimeServer, saysNotFound } from './codec.js'
+import { readProcesses } from './round.js'
+
+/** Sends one runtime change. Never a body that was read: 3.4 would take its weight and address for wishes. */
+export async function putServer(
+  api: DataplaneApi,
+  ref: MemberRef,
+  body: Record<string, unknown>,
+  ctx: CallContext,
+): Promise<void> {
+  const { paths } = await api.served(ctx)
+  const path = paths.server(ref.pool, ref.member)
+  const reply = await api.send({ method: 'PUT', path, body }, ctx)
+  if (reply.status === 200) {
+    api.parse(reply, parseRuntimeServer)
+    return
+  }
+  // the same words are said where HAProxy can't be reached: that is thrown here
+  if (saysNotFound(reply.status, reply.words)) await readProcesses(api, ctx)
+  throw api.toError(`PUT ${path}`, reply)
+}
