@@ -37,7 +37,7 @@ backend web
       })
       await using s1 = await Backend.start(haproxy.port('s1'), 's1')
       await using s2 = await Backend.start(haproxy.port('s2'), 's2')
-    expect(s2.active).toBe(0)
+      expect(s2.active).toBe(0)
       const early = stage === 'before-hold' || stage === 'after-hold' || stage === 'draining'
       const answer = early ? request(haproxy.port('web'), '/hold', { cookie: 's1' }) : undefined
       if (early) await until(() => s1.active === 1, 'a request is in flight')
