@@ -185,12 +185,18 @@ const STATS = new Set([
   'priority',
 ])
 
+/** Any of these begins the lines of a host; circuit breakers and outlier settings look alike otherwise. */
+const HOST_STATS = new Set([...STATS, 'cx_connect_fail', 'rq_error', 'rq_success', 'rq_timeout'])
+
 /** The text form of `/clusters`, in pieces, for the clusters asked for. */
 export class ClustersTextDecoder {
-  readonly #clusters = new Map<string, Map<string, Map<string, string>>>()
+  readonly #clusters = new Map<string, Map<string, HostRow>>()
   readonly #services = new Map<string, string>()
   readonly #wanted: ReadonlySet<string> | undefined
   #rest = ''
+  /** The host whose lines come in: what they all begin with, and what they said so far. */
+  #head = ''
+  #host: { hosts: Map<string, HostRow>; member: string; values: Map<string, string> } | undefined
 
   constructor(wanted?: Iterable<string>) {
     this.#wanted = wanted === undefined ? undefined : new Set(wanted)
@@ -208,41 +214,59 @@ export class ClustersTextDecoder {
 
   finish(): ClusterRows[] {
     if (this.#rest !== '') this.push('\n')
+    this.#flush()
     return [...this.#clusters].map(([cluster, hosts]) => ({
       cluster,
       service: this.#services.get(cluster) ?? cluster,
-      hosts: new Map([...hosts].map(([member, values]) => [member, toTextRow(member, values)])),
+      hosts,
     }))
   }
 
   #line(text: string, start: number, end: number): void {
-    const value = text.lastIndexOf('::', end - 1)
-    const key = value <= start ? -1 : text.lastIndexOf('::', value - 1)
-    if (key === -1 || key < start) return
-    const name = text.slice(key + 2, value)
-    const head = text.slice(start, key)
-    if (name === 'eds_service_name') {
-      this.#services.set(head, text.slice(value + 2, end))
-      this.#hosts(head)
-      return
+    if (this.#head === '' || !text.startsWith(this.#head, start)) {
+      if (!this.#begin(text, start, end)) return
     }
-    if (name === 'added_via_api') this.#hosts(head)
-    if (!STATS.has(name)) return
-    const cut = head.indexOf('::')
-    if (cut === -1) return
-    const hosts = this.#hosts(head.slice(0, cut))
-    if (hosts === undefined) return
-    const member = canonicalMember(head.slice(cut + 2))
-    let values = hosts.get(member)
-    if (values === undefined) hosts.set(member, (values = new Map<string, string>()))
-    values.set(name, text.slice(value + 2, end))
+    if (this.#host === undefined) return
+    const key = start + this.#head.length
+    const value = text.indexOf('::', key)
+    if (value === -1 || value >= end) return
+    const name = text.slice(key, value)
+    if (STATS.has(name)) this.#host.values.set(name, text.slice(value + 2, end))
   }
 
-  #hosts(cluster: string): Map<string, Map<string, string>> | undefined {
+  /** A line of another host, or of none. */
+  #begin(text: string, start: number, end: number): boolean {
+    const value = text.lastIndexOf('::', end - 1)
+    const key = value <= start ? -1 : text.lastIndexOf('::', value - 1)
+    if (key === -1 || key < start) return false
+    const name = text.slice(key + 2, value)
+    const subject = text.slice(start, key)
+    if (name === 'eds_service_name' || name === 'added_via_api') {
+      if (name === 'eds_service_name') this.#services.set(subject, text.slice(value + 2, end))
+      this.#hosts(subject)
+      return false
+    }
+    const cut = subject.indexOf('::')
+    if (cut === -1 || !HOST_STATS.has(name)) return false
+    this.#flush()
+    this.#head = `${subject}::`
+    const hosts = this.#hosts(subject.slice(0, cut))
+    const member = canonicalMember(subject.slice(cut + 2))
+    this.#host = hosts === undefined ? undefined : { hosts, member, values: new Map() }
+    return true
+  }
+
+  #flush(): void {
+    if (this.#host === undefined) return
+    const { hosts, member, values } = this.#host
+    hosts.set(member, toTextRow(member, values))
+    this.#host = undefined
+  }
+
+  #hosts(cluster: string): Map<string, HostRow> | undefined {
     if (this.#wanted?.has(cluster) === false) return undefined
     let hosts = this.#clusters.get(cluster)
-    if (hosts === undefined)
-      this.#clusters.set(cluster, (hosts = new Map<string, Map<string, string>>()))
+    if (hosts === undefined) this.#clusters.set(cluster, (hosts = new Map<string, HostRow>()))
     return hosts
   }
 }

@@ -405,7 +405,7 @@ export function field(value: JsonObject, name: string): Json | undefined {
 }
 
 function keyOf(value: JsonObject, name: string): string {
-  if (name in value) return name
+  if (name in value || !name.includes('_')) return name
   const camel = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
   return camel in value ? camel : name
 }

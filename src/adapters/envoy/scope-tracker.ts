@@ -15,7 +15,7 @@ interface Taken {
 /** What is remembered of one proxy from look to look. A new start of it begins anew. */
 export class ScopeTracker {
   #incarnation: string | undefined
-  readonly #rows = new Map<string, Shown>()
+  readonly #rows = new Map<string, Map<string, Shown>>()
   readonly #versions = new Map<string, Taken[]>()
   readonly #rejected = new Map<string, { readonly count: number; readonly version: string }>()
   readonly #refusing = new Set<string>()
@@ -29,18 +29,20 @@ export class ScopeTracker {
       this.#refusing.clear()
     }
     for (const { cluster, hosts } of reading.clusters) {
-      for (const row of hosts.values()) {
-        const key = `${cluster}\0${row.member}`
-        if (this.#rows.get(key)?.eds !== row.eds)
-          this.#rows.set(key, { eds: row.eds, since: reading.at })
+      const known = this.#rows.get(cluster)
+      const shown = new Map<string, Shown>()
+      for (const { member, eds } of hosts.values()) {
+        const before = known?.get(member)
+        shown.set(member, before?.eds === eds ? before : { eds, since: reading.at })
       }
+      this.#rows.set(cluster, shown)
       this.#seenVersion(cluster, reading)
     }
   }
 
   /** Since when this proxy shows this status; undefined: it does not. */
   shownSince(cluster: string, member: string, eds: EdsStatus): number | undefined {
-    const shown = this.#rows.get(`${cluster}\0${member}`)
+    const shown = this.#rows.get(cluster)?.get(member)
     return shown?.eds === eds ? shown.since : undefined
   }
 
