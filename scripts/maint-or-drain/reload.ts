@@ -49,7 +49,7 @@ export async function runReload(engine: Engine): Promise<Fact[]> {
     'the old worker ends',
   )
   facts.push(['the old worker', 'ends with its last connection'])
-  void s2
+  if (s2.total > 0) throw new Error('the cookie was not honoured')
   return facts
 }
 

@@ -62,9 +62,12 @@ interface Memory {
   quietSince: number
 }
 
-/** Rows one by one cost a walk of the list each: beyond a hundred, or a fifth, one dump is cheaper. */
+/**
+ * Rows one by one cost the header and a walk of the list each: beyond a hundred of them, or an
+ * eleventh of the backend (3.3 KB against 0.3 KB on 3.x), one dump is cheaper.
+ */
 const MAX_SINGLE_READS = 100
-const DUMP_SHARE = 5
+const DUMP_SHARE = 11
 /** Once a server was at zero for that long, its mask is read once more: the proof may close now. */
 const PROOF_NEAR = 900
 /** Looks again where what was read contradicts itself. */
