@@ -27,6 +27,12 @@ const SCRIPT: readonly string[] = [
   'show stat 3 4 2',
   'show stat 3 4 99',
   'show stat back 4 -1',
+  'show stat typed',
+  'show stat -1 4 1 typed',
+  'show stat -1 4 1 json',
+  'show stat json',
+  'show stat web 4 1 json',
+  'show stat web 4 1 typed',
   'show stat nope 4 -1',
   'show stat web 4',
   'show backend',
@@ -146,11 +152,13 @@ const SCRIPT: readonly string[] = [
 
 /** What a client can go by: not ages, the process's own limits, or the list of every command there is. */
 function comparable(reply: string): string {
+  if (reply.startsWith('[')) return jsonByName(reply)
   const lines = reply
     .replace(/^0x[^]*fe=GLOBAL[^\n]*$/gm, 'OWN STREAM')
     .replace(/(Unknown command[^\n]*\n)[^]*/, '$1')
     .replace(/^(\d+ \S+ \d+ \S+ \S+ \d+ \d+ \d+ \d+) \d+/gm, '$1 AGE')
     .split('\n')
+    .filter((line) => !isOwn(line))
   const columns = lines
     .find((line) => line.startsWith('# pxname'))
     ?.slice(2)
@@ -162,6 +170,24 @@ const OWN = new Set([
   ...['lastchg', 'downtime', 'lastsess', 'check_duration', 'rate_max', 'rate'],
   ...['need_conn_est', 'agg_server_status', 'agg_server_check_status', 'agg_check_status'],
 ])
+
+/** A field of the typed form that is the process's own. */
+function isOwn(line: string): boolean {
+  const [, object, name = ''] = /^([FBS])\.\d+\.\d+\.\d+\.(\w+)\.1:/.exec(line) ?? []
+  return OWN.has(name) || (name === 'slim' && object !== 'S')
+}
+
+function jsonByName(reply: string): string {
+  interface Field {
+    readonly objType: string
+    readonly field: { readonly name: string }
+  }
+  const rows = JSON.parse(reply) as readonly (readonly Field[])[]
+  const fields = rows.flat().filter(({ objType, field: { name } }) => {
+    return !OWN.has(name) && !(name === 'slim' && objType !== 'Server')
+  })
+  return fields.map((field) => JSON.stringify(field)).join('\n')
+}
 
 function rowByName(row: string, columns: readonly string[]): string {
   const values = row.split(',')

@@ -7,7 +7,7 @@ import { showStat } from './show-stat.js'
 
 export function stat({ worker, state: own, args }: Context): Reply {
   const text = showStat(worker, args, worker.config.level)
-  return text.startsWith('#') ? { text } : say(own, 3, text)
+  return text === 'No such proxy.\n' ? say(own, 3, text) : { text }
 }
 
 export function state({ worker, state: own, args }: Context): Reply {

@@ -2,6 +2,7 @@ import type { Backend } from './backend.js'
 import type { FrontendConfig, Level, Series } from './options.js'
 import type { Server } from './server.js'
 import { BACKEND_ZEROS, COLUMNS, FRONTEND_ZEROS, SERVER_ZEROS } from './stat-columns.js'
+import { formatJson, formatTyped } from './stat-forms.js'
 import type { Worker } from './worker.js'
 
 type Row = Readonly<Record<string, string | number | undefined>>
@@ -11,20 +12,46 @@ const FRONTEND = 1
 const BACKEND = 2
 const SERVER = 4
 
-/** `show stat [<proxy> <type> <server id>] [up|no-maint]`: with fewer than all three, everything. */
+/** One row of `show stat`, its values in the order of the columns. */
+export interface StatRow {
+  readonly object: 'Frontend' | 'Backend' | 'Server'
+  readonly iid: number
+  readonly sid: number
+  readonly values: readonly (string | number)[]
+}
+
+/** `show stat [<proxy> <type> <server id>] [up|no-maint] [typed|json]`: with fewer than all three, everything. */
 export function showStat(worker: Worker, args: readonly string[], level: Level): string {
-  const { version } = worker.config
+  const columns = COLUMNS[worker.config.version]
   const filter = args.length >= 3 ? readFilter(worker, args) : EVERYTHING
   if (filter === undefined) return 'No such proxy.\n'
-  const words = new Set(args)
-  if (words.has('json') || words.has('typed')) return 'Only the CSV form is known to this fake.\n'
-  const lines = [`# ${[...COLUMNS[version], ''].join(',')}`]
-  const add = (row: Row, zeros: ReadonlySet<string>): void => {
+  const rows = readRows(worker, filter, new Set(args), level)
+  if (args.includes('json')) return formatJson(rows, columns)
+  if (args.includes('typed')) return formatTyped(rows, columns)
+  const lines = [[...columns, ''], ...rows.map(({ values }) => [...values, ''])]
+  return `# ${lines.map((line) => `${line.join(',')}\n`).join('')}`
+}
+
+function readRows(
+  worker: Worker,
+  filter: Filter,
+  words: ReadonlySet<string>,
+  level: Level,
+): readonly StatRow[] {
+  const { version } = worker.config
+  const rows: StatRow[] = []
+  const add = (
+    object: StatRow['object'],
+    iid: number,
+    sid: number,
+    row: Row,
+    zeros: ReadonlySet<string>,
+  ): void => {
     // By the level of the socket, not of the moment.
     const legend: Row = level === 'user' ? { addr: '', cookie: '', algo: '' } : {}
     const fields = { ...row, ...legend }
     const values = COLUMNS[version].map((name) => fields[name] ?? (zeros.has(name) ? 0 : ''))
-    lines.push([...values, ''].join(','))
+    rows.push({ object, iid, sid, values })
   }
   const wanted = (iid: number, type: number, sid: number): boolean =>
     (filter.iid < 0 || filter.iid === iid) &&
@@ -32,19 +59,22 @@ export function showStat(worker: Worker, args: readonly string[], level: Level):
     (filter.sid < 0 || filter.sid === sid)
   for (const frontend of worker.config.frontends) {
     const iid = worker.frontendId(frontend.name)
-    if (wanted(iid, FRONTEND, 0)) add(frontendRow(worker, frontend, iid), FRONTEND_ZEROS)
+    if (!wanted(iid, FRONTEND, 0)) continue
+    add('Frontend', iid, 0, frontendRow(worker, frontend, iid), FRONTEND_ZEROS)
   }
   for (const backend of worker.backends) {
     for (const server of backend.servers) {
       if (!wanted(backend.id, SERVER, server.id)) continue
       if (words.has('up') && server.operation === 0) continue
       if (words.has('no-maint') && server.inMaint) continue
-      add(serverRow(backend, server, version), SERVER_ZEROS)
+      const row = serverRow(backend, server, version)
+      add('Server', backend.id, server.id, row, SERVER_ZEROS)
     }
-    if (wanted(backend.id, BACKEND, 0))
-      add(backendRow(backend, words.has('up') || words.has('no-maint')), BACKEND_ZEROS)
+    if (!wanted(backend.id, BACKEND, 0)) continue
+    const counted = words.has('up') || words.has('no-maint')
+    add('Backend', backend.id, 0, backendRow(backend, counted), BACKEND_ZEROS)
   }
-  return `${lines.join('\n')}\n`
+  return rows
 }
 
 interface Filter {
