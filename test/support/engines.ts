@@ -21,7 +21,7 @@ export function engines(kind: EngineKind): readonly Engine[] {
     said.add(kind)
     process.stderr.write(`SKIPPED: ${missing}\n`)
   }
-  test.skip(missing)
+  if (process.env['VITEST'] !== undefined) test.skip(missing) // scripts ask too
   return []
 }
 
