@@ -1,0 +1,187 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import {
+  adoptable,
+  ClustersTextDecoder,
+  isAtLeast,
+  parseBootStamp,
+  parseClusterConfigs,
+  parseClustersJson,
+  parseServerInfo,
+  parseStats,
+  parseVersion,
+} from '../../../src/adapters/envoy/codec-admin.js'
+import { JsonAssignment, type JsonObject } from '../../../src/adapters/envoy/codec-json.js'
+
+const fixture = (name: string): string =>
+  readFileSync(new URL(`../../fixtures/envoy/${name}`, import.meta.url), 'utf8')
+
+function inText(text: string, size = text.length) {
+  const decoder = new ClustersTextDecoder(['web'])
+  for (let i = 0; i < text.length; i += size) decoder.push(text.slice(i, i + size))
+  return decoder.finish()
+}
+
+describe('/clusters', () => {
+  const text = fixture('clusters-draining.txt')
+
+  test('both forms of one moment say the same', () => {
+    const [json] = parseClustersJson(fixture('clusters-draining.json'))
+    const [plain] = inText(text)
+    expect(plain).toEqual(json)
+    expect([...(json?.hosts.values() ?? [])]).toMatchObject([
+      {
+        member: '127.0.0.1:24302',
+        eds: 'DRAINING',
+        excluded: true,
+        active: 0,
+        connections: 2,
+        begun: 4,
+      },
+      { member: '127.0.0.1:24305', eds: 'HEALTHY', active: 1, pending: 0, begun: 6 },
+      { member: '127.0.0.1:24308', priority: 1 },
+    ])
+  })
+
+  test.each([1, 2, 7, 64, 1_000])('the text form in pieces of %d', (size) => {
+    expect(inText(text, size)).toEqual(inText(text))
+  })
+
+  test('the text form with IPv6, a pipe, other clusters and no last newline', () => {
+    const lines = [
+      'rq_active::2',
+      'rq_total::3',
+      'cx_total::1',
+      'health_flags::/failed_active_hc/eds_status_draining',
+    ]
+    const rows = inText(
+      ['[2001:db8::1]:80', '/run/app.sock']
+        .flatMap((host) => lines.map((line) => `web::${host}::${line}`))
+        .concat('web::default_priority::max_connections::1024', 'api::10.0.0.1:80::rq_active::9')
+        .join('\n'),
+    )
+    expect(rows).toHaveLength(1)
+    expect([...(rows[0]?.hosts.keys() ?? [])]).toEqual(['[2001:db8::1]:80', '/run/app.sock'])
+    expect(rows[0]?.hosts.get('/run/app.sock')).toMatchObject({
+      active: 2,
+      begun: 4,
+      pending: undefined,
+      eds: 'DRAINING',
+      failedCheck: true,
+    })
+  })
+
+  test('a host without its counts is no zero', () => {
+    expect(() => inText('web::10.0.0.1:80::cx_active::1\n')).toThrow()
+    expect(() =>
+      parseClustersJson(
+        '{"cluster_statuses":[{"name":"web","host_statuses":[{"address":{"pipe":{"path":"/x"}}}]}]}',
+      ),
+    ).toThrow()
+  })
+
+  test('flags: failed checks, removal that waits, other statuses', () => {
+    const rows = (name: string) => [...(parseClustersJson(fixture(name))[0]?.hosts.values() ?? [])]
+    expect(rows('clusters-failed-active-hc.json').some(({ failedCheck }) => failedCheck)).toBe(true)
+    expect(
+      rows('clusters-pending-dynamic-removal.json').some(({ pendingRemoval }) => pendingRemoval),
+    ).toBe(true)
+    expect(rows('clusters-timeout-degraded-unhealthy.json').map(({ eds }) => eds)).toEqual([
+      'UNHEALTHY',
+      'DEGRADED',
+      'UNHEALTHY',
+    ])
+  })
+
+  test('nothing there, and garbage', () => {
+    expect(parseClustersJson('{}')).toEqual([])
+    expect(() => parseClustersJson('<html>')).toThrow()
+  })
+})
+
+describe('versions and settings', () => {
+  test('reads the version', () => {
+    expect(parseServerInfo(fixture('server_info.json')).version.text).toBe('1.40.0')
+    expect(parseVersion('abc/1.39.3-dev/Clean')).toMatchObject({ major: 1, minor: 39, patch: 3 })
+    expect(parseVersion('nginx')).toBeUndefined()
+    const v = parseVersion('1.39.3')!
+    expect([isAtLeast(v, 1, 39, 3), isAtLeast(v, 1, 40), isAtLeast(v, 1, 37)]).toEqual([
+      true,
+      false,
+      true,
+    ])
+    expect(() => parseServerInfo('{"version":"?"}')).toThrow()
+  })
+
+  test('reads what a cluster is set to, with the defaults of proto3', () => {
+    const configs = [
+      {
+        name: 'web',
+        type: 'EDS',
+        connect_timeout: '0.250s',
+        eds_cluster_config: { service_name: 'svc' },
+        health_checks: [{}],
+        common_lb_config: {
+          healthy_panic_threshold: {},
+          update_merge_window: '0s',
+          override_host_status: { statuses: ['DRAINING'] },
+        },
+      },
+      { name: 'api', type: 'EDS', common_lb_config: { healthy_panic_threshold: { value: 30 } } },
+      { name: 'other', type: 'STATIC' },
+    ]
+    const text = JSON.stringify({
+      configs: configs.map((cluster) => ({ cluster, last_updated: '2026-01-01T00:00:00.123Z' })),
+    })
+    expect(parseClusterConfigs(text)).toMatchObject([
+      {
+        cluster: 'web',
+        service: 'svc',
+        activeChecks: true,
+        panicThreshold: 0,
+        mergeWindow: 0,
+        connectTimeout: 250,
+        stickyWhileDraining: true,
+      },
+      {
+        cluster: 'api',
+        service: 'api',
+        activeChecks: false,
+        panicThreshold: 30,
+        mergeWindow: 1_000,
+        connectTimeout: 5_000,
+      },
+    ])
+    expect(parseBootStamp(text)).toBe('2026-01-01T00:00:00.123Z')
+    expect(parseBootStamp('{}')).toBeUndefined()
+  })
+
+  test('reads stats', () => {
+    const stats = parseStats(fixture('stats-cluster-web.txt'))
+    expect(stats.get('cluster.web.version_text')).toBe('5')
+    expect(stats.get('cluster.web.upstream_rq_active')).toBe('1')
+  })
+})
+
+describe('adoption', () => {
+  const dump = (
+    JSON.parse(fixture('config_dump-endpoints.json')) as {
+      static_endpoint_configs: { endpoint_config: JsonObject }[]
+    }
+  ).static_endpoint_configs[0]!.endpoint_config
+
+  test('takes statuses from /clusters: the dump calls a draining host unhealthy', () => {
+    const rows = parseClustersJson(fixture('clusters-draining.json'))[0]!.hosts
+    const set = JsonAssignment.parse(adoptable(dump, rows))
+    expect(set.endpoints.map(({ status }) => status)).toEqual(['DRAINING', 'HEALTHY', 'HEALTHY'])
+    expect(set.endpoints.map(({ priority }) => priority)).toEqual([0, 0, 1])
+    expect(JSON.stringify(set.toJson())).not.toContain('"load_balancing_weight":0')
+  })
+
+  test('leaves removed hosts out', () => {
+    const rows = parseClustersJson(fixture('clusters-pending-dynamic-removal.json'))[0]!.hosts
+    const set = JsonAssignment.parse(adoptable(dump, rows))
+    expect(set.endpoints.map(({ member }) => member)).not.toContain('127.0.0.1:24302')
+    expect(set.endpoints).toHaveLength(2)
+  })
+})
