@@ -61,6 +61,7 @@ export async function startFake(options: FakeOptions = {}): Promise<DataplaneFak
     cli,
     generation,
     options.reloadDelay ?? 200,
+    options.startup ?? 60,
     () => store.config.text,
   )
   const made = options.tls === true ? selfSignedCertificate() : undefined

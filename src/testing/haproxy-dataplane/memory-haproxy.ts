@@ -1,5 +1,6 @@
 import type { CliReply, HaproxyCli } from './cli.js'
 import { HaproxyConfig, type ServerLine } from './haproxy-config.js'
+import { printInfo, serverRow } from './memory-print.js'
 import { MASK, MemoryServer } from './memory-server.js'
 
 /** What a backend of the HAProxy in memory is. */
@@ -120,42 +121,16 @@ export class MemoryHaproxy implements HaproxyCli {
   #answer(line: string): CliReply {
     const words = line.trim().split(/\s+/)
     const verb = words.slice(0, 2).join(' ')
-    if (line === 'show info') return data(this.#info())
+    if (line === 'show info')
+      return data(
+        printInfo(this.version, this.#pid, Math.floor((Date.now() - this.#startedAt) / 1_000)),
+      )
     if (line === 'show stat') return data(this.#stat())
     if (line.startsWith('show servers state')) return this.#state(words[3])
     if (verb === 'set server') return this.#set(words.slice(2))
     if (verb === 'add server') return this.#add(words.slice(2))
     if (verb === 'del server') return this.#delete(words[2] ?? '')
     return { severity: 6, text: `Unknown command: '${line}'` }
-  }
-
-  #info(): string {
-    const uptime = Math.floor((Date.now() - this.#startedAt) / 1_000)
-    return Object.entries({
-      Name: 'HAProxy',
-      Version: this.version,
-      Release_date: '2026/10/14',
-      Nbthread: 2,
-      Nbproc: 1,
-      Process_num: 1,
-      Pid: this.#pid,
-      Uptime: `0d 0h00m${uptime}s`,
-      Uptime_sec: uptime,
-      Maxconn: 9984,
-      Hard_maxconn: 9984,
-      CurrConns: 0,
-      CumConns: 8,
-      CumReq: 4,
-      Tasks: 22,
-      Run_queue: 1,
-      Idle_pct: 100,
-      node: 'fake',
-      Stopping: 0,
-      Jobs: 7,
-      Listeners: 4,
-    })
-      .map(([key, value]) => `${key}: ${value}`)
-      .join('\n')
   }
 
   #stat(): string {
@@ -181,8 +156,7 @@ export class MemoryHaproxy implements HaproxyCli {
     }
     for (const [name, backend] of this.#backends) {
       const servers = [...backend.servers.values()]
-      for (const server of servers)
-        rows.push({ ...counts, ...this.#serverRow(name, backend, server) })
+      for (const server of servers) rows.push({ ...counts, ...serverRow(name, backend, server) })
       const active = servers.filter((s) => s.usable && !s.backup)
       const backups = servers.filter((s) => s.usable && s.backup)
       rows.push({
@@ -217,59 +191,6 @@ export class MemoryHaproxy implements HaproxyCli {
     const print = (row: Record<string, string | number>): string =>
       `${columns.map((column) => csv(row[column] ?? '')).join(',')},`
     return [`# ${columns.join(',')},`, ...rows.map(print)].join('\n')
-  }
-
-  #serverRow(
-    name: string,
-    backend: Backend,
-    server: MemoryServer,
-  ): Record<string, string | number> {
-    const live = server.checked && !server.inMaint
-    return {
-      pxname: name,
-      svname: server.name,
-      qcur: server.qcur,
-      qmax: server.qcur,
-      scur: server.scur,
-      stot: server.stot,
-      lbtot: server.stot,
-      wretr: server.wretr,
-      wredis: 0,
-      status: server.status,
-      weight: server.shownWeight,
-      act: server.backup ? 0 : 1,
-      bck: server.backup ? 1 : 0,
-      ...(server.checked ? { chkfail: 0, downtime: 0 } : {}),
-      lastchg: server.lastChange,
-      lastsess: server.stot > 0 ? 0 : -1,
-      pid: 1,
-      iid: backend.id,
-      sid: server.id,
-      type: 2,
-      mode: backend.mode,
-      addr: `${server.address}:${server.port}`,
-      ...(backend.mode === 'http' ? { req_tot: server.stot } : {}),
-      ...(server.track === undefined ? {} : { tracked: server.track }),
-      ...(live
-        ? {
-            check_status: 'L4OK',
-            check_duration: 0,
-            check_desc: 'Layer4 check passed',
-            check_rise: server.rise,
-            check_fall: server.fall,
-            check_health: server.health,
-          }
-        : {}),
-      cli_abrt: 0,
-      srv_abrt: 0,
-      econ: 0,
-      eresp: 0,
-      dresp: 0,
-      qtime: 0,
-      ctime: 0,
-      rtime: 0,
-      ttime: 0,
-    }
   }
 
   #state(name: string | undefined): CliReply {

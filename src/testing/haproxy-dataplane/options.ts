@@ -66,6 +66,8 @@ export interface FakeOptions {
   readonly password?: string
   /** Milliseconds for which reloads are gathered; the real API's default is 5 s. @default 200 */
   readonly reloadDelay?: number
+  /** Milliseconds from the signal of a reload to the new process; 2.x only, where a sent signal is a reload that succeeded. @default 60 */
+  readonly startup?: number
   /** @default 20 */
   readonly maxTransactions?: number
   /** Version of the configuration at the start. @default 1 */
@@ -97,6 +99,7 @@ export interface DataplaneFake extends AsyncDisposable {
   setMask(ref: MemberRef, mask: number): void
   /** Counts a retry in turn-around: HAProxy's `wretr`. */
   retry(ref: MemberRef): void
+  /** Lets requests fail, until {@link DataplaneFake.heal} or for `times`. */
   fail(what: FakeFailure): void
   /** Ends every failure that {@link DataplaneFake.fail} began. */
   heal(): void
@@ -110,8 +113,10 @@ export interface DataplaneFake extends AsyncDisposable {
   freeze(): () => void
   /** Pretends that the HAProxy process is that old. */
   age(seconds: number): void
+  /** From now on the API expects this password. */
   setPassword(password: string): void
   /** The API starts again on its port, for some milliseconds nobody listens. */
   restart(downFor?: number): Promise<void>
+  /** Stops listening and cuts every connection. */
   close(): Promise<void>
 }

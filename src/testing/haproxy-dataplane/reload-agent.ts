@@ -9,9 +9,6 @@ export interface ReloadEntry {
   readonly response?: string
 }
 
-/** How long after its signal a new process answers. */
-const SIGNAL = 60
-
 /**
  * Gathers reloads, as the API does: at most one in each delay, and every change within it gets the
  * same id. Only the last success and the failures are kept.
@@ -20,6 +17,8 @@ export class ReloadAgent {
   readonly #cli: HaproxyCli
   readonly #generation: Generation
   readonly #delay: number
+  /** How long after its signal a new process answers, in 2.x. */
+  readonly #startup: number
   readonly #text: () => string
   readonly #day = new Date().toISOString().slice(0, 10)
   #count = 0
@@ -28,10 +27,17 @@ export class ReloadAgent {
   #last: (Required<Pick<ReloadEntry, 'id'>> & ReloadEntry & { readonly nr: number }) | undefined
   readonly #failures = new Map<string, ReloadEntry>()
 
-  constructor(cli: HaproxyCli, generation: Generation, delay: number, text: () => string) {
+  constructor(
+    cli: HaproxyCli,
+    generation: Generation,
+    delay: number,
+    startup: number,
+    text: () => string,
+  ) {
     this.#cli = cli
     this.#generation = generation
     this.#delay = delay
+    this.#startup = startup
     this.#text = text
   }
 
@@ -79,7 +85,10 @@ export class ReloadAgent {
   async #reload(): Promise<string> {
     const text = this.#text()
     if (this.#generation.tree === 'v3') return this.#cli.reload(text)
-    const later = setTimeout(() => void this.#cli.reload(text).catch(() => undefined), SIGNAL)
+    const later = setTimeout(
+      () => void this.#cli.reload(text).catch(() => undefined),
+      this.#startup,
+    )
     later.unref()
     return ''
   }

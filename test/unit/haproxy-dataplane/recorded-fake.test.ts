@@ -254,6 +254,7 @@ describe.concurrent.each(recordings())('$name', ({ tree, version, topic, exchang
       password: 'adminpwd',
       maxTransactions: 3,
       reloadDelay: 150,
+      startup: 800,
       configVersion: FIRST_VERSION[topic] ?? 1,
     })
     const replay = new Replay(fake, version)
