@@ -41,6 +41,8 @@ type Plan =
 /** A member or node on one unit, ready to be written. */
 interface Place {
   readonly device: Device
+  /** None for a node. */
+  readonly pool: string | undefined
   readonly identity: string
   readonly own: AdminState | 'unknown'
   /** Everything that has to be written: one object, or a template and what it made. */
@@ -126,10 +128,10 @@ function hold(change: Extract<Change, { kind: 'hold' }>, places: readonly Place[
       `${formatRef(ref)} is in a state that is not known, it is not written over`,
     )
   }
-  const writes = places.flatMap(({ device, parts }) =>
+  const writes = places.flatMap(({ device, parts, pool }) =>
     parts
       .filter((part) => !isAtLeast(part.own, to))
-      .map((part) => ({ device, path: part.path, words: toWords(to) })),
+      .map((part) => ({ device, path: part.path, words: toWords(to), pool })),
   )
   if (writes.length === 0) return { change, result: { ref, status: 'unchanged' } }
   return { change, writes, seals: to === 'maint' && own === 'drain' }
@@ -146,10 +148,10 @@ function restore(change: Extract<Change, { kind: 'restore' }>, places: readonly 
       `${formatRef(ref)} is ${own}, expected ${expect}: somebody changed it`,
     )
   }
-  const writes = places.flatMap(({ device, parts }) =>
+  const writes = places.flatMap(({ device, parts, pool }) =>
     parts
       .filter((part) => part.own !== to)
-      .map((part) => ({ device, path: part.path, words: toWords(to, native) })),
+      .map((part) => ({ device, path: part.path, words: toWords(to, native), pool })),
   )
   return { change, writes, seals: false }
 }
@@ -313,6 +315,7 @@ async function findMember(
   const rows = [found.row, ...found.ephemerals]
   return {
     device,
+    pool,
     identity: identityOf(found.row),
     own: lowest(rows.map((row) => row.own)),
     parts: rows.map((row) => ({ path: memberPath(pool, row.fullPath), own: row.own })),
@@ -337,6 +340,7 @@ async function findNode(
   )
   return {
     device,
+    pool: undefined,
     identity: `${node.fullPath} at ${node.address ?? ''}`,
     own: node.own,
     parts: [{ path: nodePath(name), own: node.own }],

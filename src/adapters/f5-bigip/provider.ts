@@ -73,6 +73,7 @@ export class F5BigipProvider implements DrainableProvider {
 
   async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
     ctx.signal.throwIfAborted()
+    if (refs.length === 0) return { readings: [], pools: [] }
     const given = refs === 'all' ? undefined : refs.map((ref) => this.#target(ref))
     const wanted = this.#wanted(given)
     const views = await Promise.all(this.#devices.map((device) => readUnit(device, wanted, ctx)))

@@ -3,6 +3,7 @@ import type { AdminState, CallContext } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { asObject } from './codec-json.js'
 import { parseMember, parseNode, toAdmin, type Words } from './codec-members.js'
+import { memberPath } from './codec-names.js'
 import type { Device } from './device.js'
 import { PROVIDER } from './session.js'
 
@@ -18,6 +19,8 @@ export interface Write {
   readonly device: Device
   readonly path: string
   readonly words: Words
+  /** Pool whose list shows the effect; none for a node. */
+  readonly pool: string | undefined
 }
 
 /** How a write went. */
@@ -37,8 +40,10 @@ export async function writeAll(
       const some = own.slice(i, i + TRANSACTION_SIZE)
       const together =
         some.length >= WORTH_A_TRANSACTION && (await writeTogether(device, some, ctx))
+      const shown = together ? await shownInLists(device, some, ctx) : undefined
       for (const write of some) {
-        outcomes.set(write, together ? await check(write, ctx) : await writeOne(write, ctx))
+        if (shown?.has(write) === true) outcomes.set(write, { status: 'applied' })
+        else outcomes.set(write, together ? await check(write, ctx) : await writeOne(write, ctx))
       }
     }
   }
@@ -78,6 +83,28 @@ async function writeTogether(
     if (ctx.signal.aborted || !isDrainableError(error)) throw error
     return false
   }
+}
+
+/** Those of the writes that show in the lists of their pools: a look at each pool in place of one at each member. */
+async function shownInLists(
+  device: Device,
+  writes: readonly Write[],
+  ctx: CallContext,
+): Promise<ReadonlySet<Write>> {
+  const shown = new Set<Write>()
+  try {
+    for (const pool of new Set(writes.flatMap((write) => write.pool ?? []))) {
+      const rows = (await device.listMembers(pool, ctx)) ?? []
+      const own = new Map(rows.map((row) => [memberPath(pool, row.fullPath), row.own]))
+      for (const write of writes) {
+        const { session, state } = write.words
+        if (own.get(write.path) === toAdmin(session, state)) shown.add(write)
+      }
+    }
+  } catch (error) {
+    if (ctx.signal.aborted || !isDrainableError(error)) throw error
+  }
+  return shown
 }
 
 /** One write; what may or may not have happened is read back, and sent once more where it shows no effect. */

@@ -1,6 +1,5 @@
 import { link, ok, word, type Call, type Lab } from './call.js'
-import { configError, entries, type Answer } from './replies.js'
-import { row } from './sys.js'
+import { configError, entries, row, type Answer } from './replies.js'
 import type { Unit } from './unit.js'
 
 /** `/mgmt/tm/cm...`: roles, the device group, its sync. */
@@ -45,6 +44,20 @@ export function push(lab: Lab, from: Unit): void {
   }
 }
 
+/**
+ * The active unit becomes standby and its flows end; in a pair the other one takes over. A single
+ * unit that is standby becomes active again.
+ */
+export function failOver(lab: Lab): void {
+  const [first, second] = lab.units
+  if (first === undefined) return
+  const was = lab.units.find((unit) => unit.role === 'active')
+  const next = second === undefined ? first : was === first ? second : first
+  was?.setRole('standby')
+  was?.cut(() => true)
+  if (was !== next) next.setRole('active')
+}
+
 function configSync(call: Call): Answer {
   const args = (word(call, 'utilCmdArgs') ?? '').trim().split(/\s+/)
   const [command, direction, group] = args
@@ -74,7 +87,8 @@ function failoverStatus(call: Call): object {
   const { role } = call.unit
   const details = 'https://localhost/mgmt/tm/cm/failoverStatus/0/details'
   const text = role === 'active' ? 'active' : role === 'standby' ? 'standby' : 'offline'
-  return row(call, 'cm:failover-status:failover-status', 'tm/cm/failover-status', {
+  const path = 'tm/cm/failover-status'
+  return row(link(call, path), 'cm:failover-status:failover-status', path, {
     ...entries({ color: role === 'active' ? 'green' : 'gray' }),
     [details]: {
       nestedStats: {
@@ -98,7 +112,8 @@ function syncStatus(call: Call): object {
     lab.group === undefined
       ? 'Optional action: Add a device to the trust domain'
       : `${lab.group} (${status}): ${green ? 'All devices in the device group are in sync' : 'There is a possible change conflict'}`
-  return row(call, 'cm:sync-status:sync-status', 'tm/cm/sync-status', {
+  const path = 'tm/cm/sync-status'
+  return row(link(call, path), 'cm:sync-status:sync-status', path, {
     ...entries({ color: green ? 'green' : 'yellow' }),
     [details]: {
       nestedStats: {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Lab } from './call.js'
-import { autoSync } from './cm.js'
+import { autoSync, failOver } from './cm.js'
 import { toMember, type FakeMember, type FakeNode, type FakePool } from './config.js'
 import { handle } from './handler.js'
 import { toLab, toTargets, toTls } from './lab.js'
@@ -217,13 +217,7 @@ export class BigipFake implements AsyncDisposable {
    * own configuration. A single unit becomes active again with the next call.
    */
   failover(): Promise<void> {
-    const [first, second] = this.#lab.units
-    if (first === undefined) return Promise.resolve()
-    const was = this.#lab.units.find((unit) => unit.role === 'active')
-    const next = second === undefined ? first : was === first ? second : first
-    was?.setRole('standby')
-    was?.cut(() => true)
-    if (was !== next) next.setRole('active')
+    failOver(this.#lab)
     return Promise.resolve()
   }
 

@@ -11,7 +11,7 @@ import {
   type Answer,
 } from './replies.js'
 import type { WireRequest } from './server.js'
-import { bash, ltmOthers, sys } from './sys.js'
+import { bash, cliVersion, ltmOthers, sys } from './sys.js'
 import { enqueue, transactions } from './transaction.js'
 import type { Unit } from './unit.js'
 
@@ -92,6 +92,7 @@ function dispatch(call: Call): Answer {
       body: body as Call['body'],
     })
   }
+  if (call.segments.at(-1) === 'available' && call.method === 'GET') return ok({})
   const route = routeOf(call, run)
   const given = route?.(call)
   if (given === undefined) return notRegistered(call.path)
@@ -108,6 +109,7 @@ function routeOf(
     if (module === 'authz' && area === 'tokens') return tokens
     if (module === 'bigip-failover-state') return failoverState
     if (module === 'echo-query') return echo
+    if (module === 'identified-devices') return deviceInfo
     return undefined
   }
   if (root !== 'tm') return undefined
@@ -118,6 +120,8 @@ function routeOf(
       return sys
     case 'cm':
       return cm
+    case 'cli':
+      return cliVersion
     case 'transaction':
       return (it) => transactions(it, run)
     case 'util':
@@ -137,6 +141,22 @@ function failoverState(call: Call): Answer {
     failoverState: 'active',
     generation: 0,
     lastUpdateMicros: call.unit.tokens.now(),
+  })
+}
+
+/** `GET /mgmt/shared/identified-devices/config/device-info`. */
+function deviceInfo(call: Call): Answer | undefined {
+  if (call.segments[2] !== 'config' || call.segments[3] !== 'device-info') return undefined
+  return ok({
+    hostname: call.unit.name,
+    managementAddress: call.lab.options.host,
+    product: 'BIG-IP',
+    platformMarketingName: 'BIG-IP Virtual Edition',
+    version: call.lab.release,
+    build: '0.0.4',
+    generation: 0,
+    kind: 'shared:resolver:device-groups:deviceinfostate',
+    selfLink: 'https://localhost/mgmt/shared/identified-devices/config/device-info',
   })
 }
 

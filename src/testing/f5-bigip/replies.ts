@@ -72,3 +72,12 @@ export function stat(value: string | number): Record<string, string | number> {
 export function entries(fields: Readonly<Record<string, string | number>>): object {
   return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, stat(value)]))
 }
+
+/** One row of statistics in the nested shape of `show` commands. */
+export function row(selfLink: string, kind: string, path: string, nested: object): object {
+  return {
+    kind: `tm:${kind}stats`,
+    selfLink,
+    entries: { [`https://localhost/mgmt/${path}/0`]: { nestedStats: { entries: nested } } },
+  }
+}

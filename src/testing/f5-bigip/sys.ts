@@ -1,7 +1,8 @@
+import { failOver } from './cm.js'
 import { Config } from './config.js'
 import { link, ok, word, type Call } from './call.js'
 import { toSegment } from './names.js'
-import { configError, entries, type Answer } from './replies.js'
+import { configError, entries, row, type Answer } from './replies.js'
 import type { Flow } from './unit.js'
 
 /** `/mgmt/tm/sys...` */
@@ -16,7 +17,7 @@ export function sys(call: Call): Answer | undefined {
     case 'ready':
       return get ? ok(ready(call)) : undefined
     case 'failover':
-      return get ? ok(raw(call, 'sys:failover:failover', failoverText(call))) : undefined
+      return failover(call)
     case 'connection':
       return connections(call)
     case 'config':
@@ -50,15 +51,6 @@ export function bash(call: Call): Answer | undefined {
   return ok({ ...ran, commandResult: `${lines.join('\n')}\n` })
 }
 
-/** One row of statistics in the nested shape of `show` commands. */
-export function row(call: Call, kind: string, path: string, nested: object): object {
-  return {
-    kind: `tm:${kind}stats`,
-    selfLink: link(call, path),
-    entries: { [`https://localhost/mgmt/${path}/0`]: { nestedStats: { entries: nested } } },
-  }
-}
-
 /** A `show` command whose answer is the text of tmsh. */
 export function raw(call: Call, kind: string, text: string): object {
   return {
@@ -79,7 +71,7 @@ function sysCollection(call: Call): object {
 
 function version(call: Call): object {
   return row(
-    call,
+    link(call, 'tm/sys/version'),
     'sys:version:version',
     'tm/sys/version',
     entries({
@@ -96,11 +88,21 @@ function version(call: Call): object {
 function ready(call: Call): object {
   const config = call.unit.stage === 'up' ? 'yes' : 'no'
   return row(
-    call,
+    link(call, 'tm/sys/ready'),
     'sys:ready:ready',
     'tm/sys/ready',
     entries({ configReady: config, licenseReady: 'yes', provisionReady: 'yes' }),
   )
+}
+
+/** The text of `show sys failover`; `run sys failover standby` gives the role away. */
+function failover(call: Call): Answer | undefined {
+  if (call.method === 'GET') return ok(raw(call, 'sys:failover:failover', failoverText(call)))
+  if (call.method !== 'POST') return undefined
+  const standby = call.body['standby'] === true || word(call, 'utilCmdArgs') === 'standby'
+  if (word(call, 'command') !== 'run' || !standby) throw configError(400, 'invalid command')
+  if (call.unit.role === 'active') failOver(call.lab)
+  return ok({ kind: 'tm:sys:failover:runstate', command: 'run', standby: true })
 }
 
 function failoverText(call: Call): string {
@@ -227,6 +229,14 @@ function flowFields(flow: Flow): Record<string, string | number> {
     type: 'self',
     unitId: 0,
   }
+}
+
+/** `GET /mgmt/tm/cli/version`. */
+export function cliVersion(call: Call): Answer | undefined {
+  if (call.method !== 'GET' || call.segments[2] !== 'version') return undefined
+  const { release } = call.lab
+  const fields = entries({ active: release, latest: release, supported: release })
+  return ok(row(link(call, 'tm/cli/version'), 'cli:version:version', 'tm/cli/version', fields))
 }
 
 /** `/mgmt/tm/ltm/virtual`, `/mgmt/tm/ltm/profile/one-connect`, `/mgmt/tm/ltm/persistence/persist-records`. */

@@ -17,6 +17,8 @@ test('several members are one change of the configuration', async () => {
   for (const ref of refs) expect(it.fake.state(ref)).toBe('drain')
   const commits = it.fake.requests.filter((r) => r.path.startsWith('/mgmt/tm/transaction/'))
   expect(commits).toHaveLength(1)
+  // role, list, login; opened, five changes, committed; seen in one list
+  expect(it.fake.requests).toHaveLength(3 + 7 + 1)
   expect(it.fake.peak).toBe(1)
 })
 
