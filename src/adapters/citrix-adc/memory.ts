@@ -58,6 +58,16 @@ export class Memory {
     })
   }
 
+  /** What is remembered of it, to be put back where a change turned out to be none. */
+  of(subject: Subject): Deed | undefined {
+    return this.#deeds.get(keyOf(subject))
+  }
+
+  put(subject: Subject, deed: Deed | undefined): void {
+    if (deed === undefined) this.forget(subject)
+    else this.#deeds.set(keyOf(subject), deed)
+  }
+
   forget(subject: Subject): void {
     this.#deeds.delete(keyOf(subject))
   }

@@ -1,47 +1,50 @@
 import type { CallContext, Change, ChangeResult } from '../../provider/contract.js'
 import { pause } from '../../provider/clock.js'
 import { parseDuration } from '../../provider/duration.js'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { type Command, disable, enable, pathOf } from './codec.js'
-import { classify } from './codec-errors.js'
+import { type Command, disable, enable } from './codec.js'
 import type { SvrPhase } from './codec-rows.js'
-import { isInCharge } from './identity.js'
 import type { Memory } from './memory.js'
 import { Look, type Standpoint } from './look.js'
 import type { ParsedOptions } from './options.js'
 import type { InCharge, Pair } from './pair.js'
+import { notFound, refuse, refuseUnsupported, reject, withRef } from './refusals.js'
+import { Sender } from './sender.js'
 import { isNetworkError } from './session.js'
 
-/** How often a busy appliance is asked to change something, and the first wait in between, in milliseconds. */
-const TRIES = 4
-const FIRST_WAIT = 250
 /** How long a member without work may take to go OUT OF SERVICE by itself: the appliance looks once a second. */
 const SELF_SEAL = 3_000
 const SELF_SEAL_LOOK = 250
+/** How long a disable without grace, which takes effect at once, may take to show. */
+const SHOWS_WITHIN = 1_000
 
-/** What the caller is told when a change is not made. */
-type Refusal = { readonly status: 'rejected'; readonly error: DrainableError }
-/** How one write ended. */
-type Written = 'done' | Refusal | { readonly status: 'unknown'; readonly error: DrainableError }
+/** A change with everything it takes to carry it out. */
+interface Errand {
+  readonly change: Change
+  readonly found: Standpoint
+  readonly look: Look
+  readonly charge: InCharge
+  readonly ctx: CallContext
+}
 
 /** Carries changes out, one after the other: compare, ask for the role, write, look. */
 export class Writer {
   readonly #options: ParsedOptions
   readonly #pair: Pair
   readonly #memory: Memory
-  #unsaved: string | undefined
-  #unheard: string | undefined
+  readonly #sender: Sender
 
   constructor(options: ParsedOptions, pair: Pair, memory: Memory) {
     this.#options = options
     this.#pair = pair
     this.#memory = memory
+    this.#sender = new Sender(pair)
   }
 
   /** What went half well, for whoever asks why. */
   get hints(): readonly string[] {
-    return [this.#unsaved, this.#unheard].filter((hint) => hint !== undefined)
+    return this.#sender.hints
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -59,7 +62,7 @@ export class Writer {
     const results: ChangeResult[] = []
     for (const change of changes) results.push(await this.#one(change, look, charge, ctx))
     if (results.some(({ status }) => status === 'applied') && this.#options.save) {
-      await this.#save(charge, ctx)
+      await this.#sender.save(charge, ctx)
     }
     return results
   }
@@ -74,19 +77,17 @@ export class Writer {
     const unsupported = refuseUnsupported(change)
     if (unsupported !== undefined) return { ref, ...unsupported }
     const found = look.of(ref)
-    const refusal = this.#refuse(change, found)
-    if (found === undefined || refusal !== undefined) {
-      return { ref, ...(refusal ?? notFound(change)) }
-    }
+    if (found === undefined) return { ref, ...notFound(change) }
+    const refusal = refuse(change, found, this.#options.desiredState)
+    if (refusal !== undefined) return { ref, ...refusal }
+    const errand = { change, found, look, charge, ctx }
     switch (change.kind) {
       case 'hold':
-        return change.to === 'drain'
-          ? this.#drain(change, found, look, charge, ctx)
-          : this.#maint(change, found, look, charge, ctx)
+        return change.to === 'drain' ? this.#drain(errand) : this.#maint(errand)
       case 'restore':
-        return this.#restore(change, found, look, charge, ctx)
+        return this.#restore(change, errand)
       case 'terminate':
-        return this.#terminate(change, found, look, charge, ctx)
+        return this.#terminate(errand)
       case 'add':
       case 'remove':
         return { ref, ...notFound(change) }
@@ -95,49 +96,13 @@ export class Writer {
     }
   }
 
-  /** What speaks against a change before anything is sent. */
-  #refuse(change: Change, found: Standpoint | undefined): Refusal | undefined {
-    if (found === undefined) return notFound(change)
-    const { entry, traits, own } = found
-    const name = formatRef(change.ref)
-    if (change.identity !== undefined && change.identity !== entry.identity) {
-      return reject(
-        'CONFLICT',
-        `${name} is another member now (another server, address or port), nothing was sent`,
-        change,
-        false,
-      )
-    }
-    if (own === 'unknown') {
-      return reject(
-        'CONFLICT',
-        `${name} is '${entry.svrstate}', which says nothing about its state, nothing was sent`,
-        change,
-      )
-    }
-    const desired = traits.autoscale === 'API' || traits.autoscale === 'DNS'
-    if (desired && this.#options.desiredState === 'refuse') {
-      return reject(
-        'UNSUPPORTED',
-        `service group '${change.ref.pool}' has autoscale ${traits.autoscale}: its members are kept by the desired state or by DNS, drain there, or set desiredState: 'try'`,
-        change,
-      )
-    }
-    return undefined
-  }
-
-  async #drain(
-    change: Change,
-    found: Standpoint,
-    look: Look,
-    charge: InCharge,
-    ctx: CallContext,
-  ): Promise<ChangeResult> {
+  async #drain(errand: Errand): Promise<ChangeResult> {
+    const { change, found } = errand
     if (found.own !== 'ready') return { ref: change.ref, status: 'unchanged' }
     const { subject, phase } = found.entry
     const command = disable(subject, true)
     const deed = (): void => this.#memory.did(subject, 'drain', phase === 'in')
-    return this.#write(change, command, isOut, deed, look, charge, ctx)
+    return this.#write(errand, command, isOut, deed)
   }
 
   /**
@@ -145,13 +110,8 @@ export class Writer {
    * a seal is waited for and never sent; a member that clients with a persistence entry keep busy is
    * disabled without grace.
    */
-  async #maint(
-    change: Change,
-    found: Standpoint,
-    look: Look,
-    charge: InCharge,
-    ctx: CallContext,
-  ): Promise<ChangeResult> {
+  async #maint(errand: Errand): Promise<ChangeResult> {
+    const { change, found, look, ctx } = errand
     const { ref } = change
     const { entry, own } = found
     if (own === 'maint') return { ref, status: 'unchanged' }
@@ -177,42 +137,34 @@ export class Writer {
       }
     }
     const deed = (): void => this.#memory.did(entry.subject, 'maint', false)
-    return this.#write(change, disable(entry.subject, false), isClosed, deed, look, charge, ctx)
+    return this.#write(errand, disable(entry.subject, false), isClosed, deed)
   }
 
   async #restore(
-    change: Extract<Change, { kind: 'restore' }>,
-    found: Standpoint,
-    look: Look,
-    charge: InCharge,
-    ctx: CallContext,
+    { ref, expect, to }: Extract<Change, { kind: 'restore' }>,
+    errand: Errand,
   ): Promise<ChangeResult> {
-    const { ref, expect, to } = change
+    const { change, found } = errand
     const { entry, own } = found
     if (own === to) return { ref, status: 'unchanged' }
     if (own !== expect) {
       const why = `${formatRef(ref)} is '${own}' ('${entry.svrstate}'), not '${expect}' as it was left, nothing was sent; ready() opens it whoever closed it`
       return { ref, ...reject('CONFLICT', why, change, false) }
     }
-    if (to === 'maint') return this.#maint(change, found, look, charge, ctx)
+    if (to === 'maint') return this.#maint(errand)
     if (to === 'drain' && entry.phase === 'out') {
       // There is no way from OUT OF SERVICE back to TROFS but through service: it stays closed.
       this.#memory.rename(entry.subject, 'drain', entry)
       return { ref, status: 'applied' }
     }
-    if (to === 'drain') return this.#drain(change, found, look, charge, ctx)
+    if (to === 'drain') return this.#drain(errand)
     const deed = (): void => this.#memory.forget(entry.subject)
-    return this.#write(change, enable(entry.subject), isIn, deed, look, charge, ctx)
+    return this.#write(errand, enable(entry.subject), isIn, deed)
   }
 
   /** A disable without grace cuts what is established, where downStateFlush is on. */
-  async #terminate(
-    change: Change,
-    found: Standpoint,
-    look: Look,
-    charge: InCharge,
-    ctx: CallContext,
-  ): Promise<ChangeResult> {
+  async #terminate(errand: Errand): Promise<ChangeResult> {
+    const { change, found } = errand
     const { ref } = change
     const { entry, traits, own, load } = found
     const name = formatRef(ref)
@@ -227,15 +179,7 @@ export class Writer {
     }
     const as = own === 'maint' ? 'maint' : 'drain'
     const deed = (): void => this.#memory.did(entry.subject, as, false)
-    const result = await this.#write(
-      change,
-      disable(entry.subject, false),
-      isClosed,
-      deed,
-      look,
-      charge,
-      ctx,
-    )
+    const result = await this.#write(errand, disable(entry.subject, false), isClosed, deed)
     return result.status === 'applied' ? { ...result, terminated: load, atMost: true } : result
   }
 
@@ -250,7 +194,7 @@ export class Writer {
     for (;;) {
       const found = look.of(ref)
       if (found?.entry.phase === 'out') return found
-      if (found?.entry.phase !== 'trofs' || ctx.clock.now() >= until) return undefined
+      if (found === undefined || ctx.clock.now() >= until) return undefined
       await pause(ctx.clock, SELF_SEAL_LOOK, ctx.signal)
       await look.again(ref)
     }
@@ -261,16 +205,14 @@ export class Writer {
    * between: a second disable may restart the appliance's timers.
    */
   async #write(
-    change: Change,
+    { change, found: { entry }, look, charge, ctx }: Errand,
     command: Command,
     shows: (phase: SvrPhase) => boolean,
     deed: () => void,
-    look: Look,
-    charge: InCharge,
-    ctx: CallContext,
   ): Promise<ChangeResult> {
     const { ref } = change
-    const written = await this.#send(change, command, charge, ctx)
+    const before = this.#memory.of(entry.subject)
+    const written = await this.#sender.send(change, command, charge, ctx)
     if (written !== 'done' && written.status === 'rejected') return { ref, ...written }
     deed()
     try {
@@ -279,126 +221,23 @@ export class Writer {
       if (ctx.signal.aborted || !isDrainableError(error)) throw error
       return written === 'done' ? { ref, status: 'applied' } : { ref, ...written }
     }
-    if (written === 'done') return { ref, status: 'applied' }
+    if (written === 'done' && shows !== isClosed) return { ref, status: 'applied' }
+    if (written === 'done') {
+      if ((await this.#waitOut(ref, look, SHOWS_WITHIN, ctx)) !== undefined) {
+        return { ref, status: 'applied' }
+      }
+      // In TROFS some build may take a second disable for nothing: then nothing was cut or closed.
+      this.#memory.put(entry.subject, before)
+      const why = `${formatRef(ref)}: the appliance said Done to a disable without grace and left it '${look.of(ref)?.entry.svrstate ?? 'gone'}'`
+      return { ref, ...reject('REJECTED', why, change, false) }
+    }
     const found = look.of(ref)
     return found !== undefined && shows(found.entry.phase)
       ? { ref, status: 'applied' }
       : { ref, ...written }
-  }
-
-  async #send(
-    change: Change,
-    command: Command,
-    charge: InCharge,
-    ctx: CallContext,
-  ): Promise<Written> {
-    const { session, standings } = charge
-    const what = `${change.kind} ${formatRef(change.ref)}`
-    for (let attempt = 1; ; attempt++) {
-      try {
-        // A secondary takes the change, says Done, and tells nobody.
-        if (!isInCharge(await standings.role(ctx))) return this.#wrongNode(change, session.url)
-      } catch (error) {
-        if (ctx.signal.aborted || !isNetworkError(error)) throw error
-        return { status: 'unknown', error }
-      }
-      let reply
-      try {
-        reply = await session.post(command, ctx)
-      } catch (error) {
-        if (ctx.signal.aborted || !isDrainableError(error)) throw error
-        if (isNetworkError(error)) return { status: 'unknown', error }
-        return { status: 'rejected', error }
-      }
-      const kind = classify(reply)
-      switch (kind) {
-        case 'ok':
-          return 'done'
-        case 'applied-here':
-          this.#unheard = `the other node of the pair did not hear of a change: ${session.error(what, reply).message}`
-          return 'done'
-        case 'open':
-        case 'unreadable':
-          return { status: 'unknown', error: session.error(what, reply) }
-        case 'wrong-node':
-          this.#pair.forget()
-          return { status: 'rejected', error: withRef(session.error(what, reply), change) }
-        case 'busy':
-          if (attempt < TRIES) break
-          return { status: 'rejected', error: withRef(session.error(what, reply), change) }
-        case 'relogin':
-        case 'credentials':
-        case 'rights':
-        case 'absent':
-        case 'refused':
-          return { status: 'rejected', error: withRef(session.error(what, reply), change) }
-        default:
-          kind satisfies never
-      }
-      await pause(ctx.clock, FIRST_WAIT * 2 ** (attempt - 1), ctx.signal)
-    }
-  }
-
-  #wrongNode(change: Change, url: string): Refusal {
-    this.#pair.forget()
-    const why = `${formatRef(change.ref)}: ${url} became the secondary of its pair, nothing was sent`
-    return reject('CONFLICT', why, change)
-  }
-
-  /** Writes the whole running configuration, other people's changes too: only where that is asked for. */
-  async #save({ session }: InCharge, ctx: CallContext): Promise<void> {
-    const path = pathOf('config', 'nsconfig', undefined, 'action=save')
-    for (let attempt = 1; ; attempt++) {
-      try {
-        const reply = await session.post({ path, body: { nsconfig: {} } }, ctx)
-        const kind = classify(reply)
-        const saved = kind === 'ok' || kind === 'applied-here' || reply.errorcode === 1133
-        this.#unsaved = saved
-          ? undefined
-          : session.error('the configuration was not saved', reply).message
-        if (kind !== 'busy' || attempt === TRIES) return
-      } catch (error) {
-        if (ctx.signal.aborted) return
-        this.#unsaved = `the configuration was not saved: ${error instanceof Error ? error.message : String(error)}`
-        return
-      }
-      await pause(ctx.clock, FIRST_WAIT * 2 ** (attempt - 1), ctx.signal)
-    }
   }
 }
 
 const isIn = (phase: SvrPhase): boolean => phase === 'in'
 const isOut = (phase: SvrPhase): boolean => phase === 'trofs' || phase === 'out'
 const isClosed = (phase: SvrPhase): boolean => phase === 'out'
-
-function refuseUnsupported(change: Change): Refusal | undefined {
-  if (change.kind === 'remove') {
-    const why = `${formatRef(change.ref)} is not unbound here, since that cuts what is left on it: drain it, then unbind it with the tool that owns the configuration`
-    return reject('UNSUPPORTED', why, change)
-  }
-  if (change.kind === 'add') {
-    const why = `${formatRef(change.ref)} is not bound here: bind it with the tool that owns the configuration, then make it ready`
-    return reject('UNSUPPORTED', why, change)
-  }
-  return undefined
-}
-
-function notFound(change: Change): Refusal {
-  const why = `${formatRef(change.ref)}: neither a service group with that member ('server:port') nor a virtual server with that service`
-  return reject('NOT_FOUND', why, change)
-}
-
-function reject(
-  code: 'CONFLICT' | 'UNSUPPORTED' | 'NOT_FOUND',
-  why: string,
-  { ref }: Change,
-  retryable?: boolean,
-): Refusal {
-  const data = { provider: 'citrix-adc', ref, ...(retryable === undefined ? {} : { retryable }) }
-  return { status: 'rejected', error: new DrainableError(code, why, data) }
-}
-
-function withRef(error: DrainableError, { ref }: Change): DrainableError {
-  const { code, message, retryable } = error
-  return new DrainableError(code, message, { provider: 'citrix-adc', ref, retryable })
-}

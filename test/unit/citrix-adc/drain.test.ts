@@ -213,6 +213,33 @@ describe('a drain', { concurrent: true }, () => {
   })
 })
 
+describe('a second disable in TROFS', { concurrent: true }, () => {
+  test.each(['refuse', 'ignore'] as const)(
+    'that does nothing (%s) is not said to have cut anything',
+    async (secondDisable) => {
+      await using at = await setup({ secondDisable })
+      const { fake, adc } = at
+      await fake.occupy(WEB1)
+      const ctx = {
+        signal: new AbortController().signal,
+        clock: {
+          now: () => performance.now(),
+          setTimeout: (fn: () => void, ms: number) => {
+            const timer = setTimeout(fn, ms)
+            return () => clearTimeout(timer)
+          },
+        },
+      }
+      await adc.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx)
+      const [result] = await adc.apply([{ kind: 'terminate', ref: WEB1 }], ctx)
+      expect(result).toMatchObject({ status: 'rejected', error: { code: 'REJECTED' } })
+      expect(fake.look(WEB1)).toMatchObject({ svrstate: 'GOING OUT OF SERVICE', active: 1 })
+      const { readings } = await adc.observe([WEB1], ctx)
+      expect(readings[0]).toMatchObject({ own: 'drain', scopes: [{ active: 1 }] })
+    },
+  )
+})
+
 describe('what others do', { concurrent: true }, () => {
   test('an enable behind our back overrules the drain', async () => {
     await using at = await setup()
