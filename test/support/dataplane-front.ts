@@ -12,7 +12,7 @@ export interface Front extends AsyncDisposable {
   readonly haproxy: Haproxy
   readonly fake: DataplaneFake
   readonly lb: DrainableProvider
-  readonly backends: Readonly<Record<string, Backend>>
+  readonly backends: Record<string, Backend>
   /** A request for one server, held by it until {@link Backend.release}. */
   hold(ref: MemberRef): Promise<{ readonly answer: Promise<Answer> }>
 }

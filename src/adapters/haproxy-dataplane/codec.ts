@@ -52,7 +52,7 @@ export interface StatsRow {
   readonly lastChange: number | undefined
 }
 
-/** Where a server's health check stands. */
+/** Where a server's health check stands; its agent check, where it has no other. */
 export interface Check {
   readonly health: number
   readonly rise: number
@@ -160,6 +160,9 @@ const rowSchema = z.looseObject({
   check_health: count.exactOptional(),
   check_rise: count.exactOptional(),
   check_fall: count.exactOptional(),
+  agent_health: count.exactOptional(),
+  agent_rise: count.exactOptional(),
+  agent_fall: count.exactOptional(),
 })
 
 /**
@@ -192,7 +195,6 @@ function toRow(pool: string, member: string, stats: unknown): StatsRow {
     throw malformed('stats/native', `${field} in the row of ${pool}/${member}`, stats)
   }
   const row = parsed.data
-  const { check_health: health, check_rise: rise, check_fall: fall } = row
   return {
     pool,
     member,
@@ -205,11 +207,19 @@ function toRow(pool: string, member: string, stats: unknown): StatsRow {
     address: row.addr,
     tracked: row.tracked === '' ? undefined : row.tracked,
     check:
-      health === undefined || rise === undefined || fall === undefined
-        ? undefined
-        : { health, rise, fall },
+      toCheck(row.check_health, row.check_rise, row.check_fall) ??
+      toCheck(row.agent_health, row.agent_rise, row.agent_fall),
     lastChange: row.lastchg,
   }
+}
+
+function toCheck(
+  health: number | undefined,
+  rise: number | undefined,
+  fall: number | undefined,
+): Check | undefined {
+  if (health === undefined || rise === undefined || fall === undefined) return undefined
+  return { health, rise, fall }
 }
 
 const serverSchema = z.looseObject({

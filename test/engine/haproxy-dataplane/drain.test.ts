@@ -3,7 +3,7 @@ import { drain, isDrainableError, ready, startDrain } from 'drainable'
 import { describe, expect, test } from 'vitest'
 import { change, context, look, present, until } from '../../support/dataplane.js'
 import { CONFIG, front, pairs } from '../../support/dataplane-front.js'
-import { request, Tunnel } from '../../support/haproxy-traffic.js'
+import { Backend, request, Tunnel } from '../../support/haproxy-traffic.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
 /** Long past for a process that has only just started: for tests that are not about old workers. */
@@ -104,6 +104,25 @@ describe.concurrent.each(pairs('2.6', '3.2'))(
       // it ended with work on it: that is said, and not called verified
       expect(report.members[0]).toMatchObject({ verifiedIdle: false })
       expect(report.members[0]!.lost[0]).toMatchObject({ active: 1 })
+    })
+
+    test('ready waits for a check that passed after maint, and opens nothing before', async () => {
+      const config: typeof CONFIG = (port) =>
+        CONFIG(port, '').replaceAll(/server web\d \S+/g, '$& check inter 300ms')
+      await using rig = await front(engine, api, { maintCuts: false, ...NO_OLD }, config)
+      await until('web1 is up', async () => (await present(rig.lb, WEB1)).health === 'up')
+      const report = await drain(rig.lb, WEB1, { timeout: '20s' })
+      expect(report.members[0]).toMatchObject({ verifiedIdle: true, sealed: true })
+      const { members } = await ready(rig.lb, WEB1, { waitHealthy: '10s' })
+      expect(members[0]!.health).toBe('up')
+      await drain(rig.lb, WEB1, { timeout: '20s' })
+      await rig.backends['web1']![Symbol.asyncDispose]()
+      const error: unknown = await ready(rig.lb, WEB1, { waitHealthy: '2s' }).catch(
+        (e: unknown) => e,
+      )
+      expect(isDrainableError(error, 'HEALTH_TIMEOUT')).toBe(true)
+      expect((await present(rig.lb, WEB1)).serves).toBe(false)
+      rig.backends['web1'] = await Backend.start(rig.haproxy.port('web1'), 'web1')
     })
 
     test('a durable drain keeps new work away through a reload, and is undone with it', async () => {
