@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { rmSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
@@ -65,7 +66,13 @@ export async function startHaproxy(
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk: Buffer) => (log = (log + chunk.toString()).slice(-4_000)))
   }
+  const atExit = (): void => {
+    child.kill('SIGTERM')
+    rmSync(folder, { recursive: true, force: true })
+  }
+  process.once('exit', atExit)
   const close = async (): Promise<void> => {
+    process.off('exit', atExit)
     await stop(child)
     await rm(folder, { recursive: true, force: true })
   }

@@ -38,6 +38,9 @@ if (unknown.length > 0) {
   console.error(`unknown argument ${unknown.join(' ')}; there is --fake`)
   process.exit(2)
 }
+// A signal ends the servers and the balancer too.
+process.once('SIGINT', () => process.exit(130))
+process.once('SIGTERM', () => process.exit(143))
 process.exitCode = await run(process.argv.includes('--fake'))
 
 async function run(onFake: boolean): Promise<number> {
@@ -61,6 +64,7 @@ async function run(onFake: boolean): Promise<number> {
   const view = new AbortController()
   const watching = watchServers(lb, screen, clients, view.signal)
   const turns: Turn[] = []
+  let failure: string | undefined
   try {
     for (const [i, backend] of backends.entries()) {
       const next = backends[(i + 1) % backends.length]
@@ -69,14 +73,13 @@ async function run(onFake: boolean): Promise<number> {
     }
     while (clients.requests < AT_LEAST + 100) await pause(50)
   } catch (error) {
-    explain(error, screen)
-    throw error
+    failure = explain(error)
   } finally {
     await clients.stop()
     view.abort()
     await watching
   }
-  return summary(balancer, clients, turns, screen)
+  return summary(balancer, clients, turns, screen, failure)
 }
 
 async function startBalancer(
@@ -204,9 +207,11 @@ function summary(
   clients: Clients,
   turns: readonly Turn[],
   screen: Screen,
+  failure: string | undefined,
 ): number {
   const { requests, errors, resent } = clients
   const [first] = turns
+  if (failure !== undefined) screen.say(`\n${failure}`)
   screen.say('')
   screen.say(`${requests} requests, ${errors.length} errors`)
   for (const error of errors.slice(0, 10)) screen.say(`  ${error}`)
@@ -232,6 +237,7 @@ function summary(
     errors: errors.length,
     resent,
     drains: turns.length,
+    ...(failure !== undefined && { failure }),
     verified,
     backendCounts: turns.map(({ atVerdict }) => atVerdict),
     msFromLastResponseToIdle: turns.map(({ waited }) => waited),
@@ -240,11 +246,9 @@ function summary(
   return line.ok ? 0 : 1
 }
 
-/** A drain that did not come to its end says why. */
-function explain(error: unknown, screen: Screen): void {
-  if (!isDrainableError(error)) return
-  screen.say(`${error.code}: ${error.message}`)
+/** What ended the demo early; a drain that did not come to its end says why. */
+function explain(error: unknown): string {
+  if (!isDrainableError(error)) return error instanceof Error ? error.message : String(error)
   const whys = error.report?.members.flatMap((member) => member.why) ?? []
-  for (const { text, hint } of whys)
-    screen.say(`  ${text}${hint === undefined ? '' : ` (${hint})`}`)
+  return [`${error.code}: ${error.message}`, ...whys.map(({ text }) => text)].join('; ')
 }
