@@ -271,6 +271,11 @@ export function parseConfigServers(
   return versioned(tree, z.array(configServerSchema), text, header, 'configuration servers')
 }
 
+/** The reply of `configuration/version`. */
+export function parseVersion(text: string): number {
+  return decode(z.int(), text, 'configuration version')
+}
+
 const defaultServerSchema = z.looseObject({
   default_server: z.looseObject({}).nullable().exactOptional(),
 })

@@ -7,6 +7,7 @@ import {
   parseConfigServer,
   parseConfigServers,
   parseDefaultServers,
+  parseVersion,
   type ConfigServer,
   type Versioned,
 } from './codec.js'
@@ -187,6 +188,15 @@ export class Configuration {
 
   /** A server's line with the version it was read at; undefined where it is not in the configuration. */
   async line(ref: MemberRef, ctx: CallContext): Promise<Versioned<ConfigServer> | undefined> {
+    const line = await this.#readLine(ref, ctx)
+    if (line === undefined || line.version !== undefined) return line
+    // the version first, then the line: another writer in between makes our write a conflict
+    const version = await this.#askVersion(ctx)
+    const again = await this.#readLine(ref, ctx)
+    return again === undefined ? undefined : { ...again, version }
+  }
+
+  async #readLine(ref: MemberRef, ctx: CallContext): Promise<Versioned<ConfigServer> | undefined> {
     const { paths, tree } = await this.#api.served(ctx)
     const reply = await this.#api.get(paths.configServer(ref.pool, ref.member), ctx)
     if (reply.status === 404) return undefined
@@ -196,13 +206,18 @@ export class Configuration {
     return this.#api.parse(reply, (text) => parseConfigServer(tree, text, reply.configVersion))
   }
 
-  async #version(pool: string, ctx: CallContext): Promise<number | undefined> {
+  async #askVersion(ctx: CallContext): Promise<number> {
+    const { paths } = await this.#api.served(ctx)
+    return this.#api.parse(await this.#api.read(paths.configVersion, ctx), parseVersion)
+  }
+
+  async #version(pool: string, ctx: CallContext): Promise<number> {
     const { paths, tree } = await this.#api.served(ctx)
     const reply = await this.#api.read(paths.configServers(pool), ctx)
     const { version } = this.#api.parse(reply, (text) =>
       parseConfigServers(tree, text, reply.configVersion),
     )
-    return version
+    return version ?? this.#askVersion(ctx)
   }
 
   /** A reply other than a good one means "not known", and "not known" is never read as gentle. */

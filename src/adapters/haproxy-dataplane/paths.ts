@@ -15,6 +15,8 @@ export function isName(name: string): boolean {
 /** Path and query of each thing, for one tree. */
 export interface Paths {
   readonly processInfo: string
+  /** The configuration's version, for where a proxy in front drops the header that says it. */
+  readonly configVersion: string
   /** Rows of servers: of one backend, or of all. */
   stats(pool?: string): string
   servers(pool: string): string
@@ -38,7 +40,11 @@ export function pathsOf(tree: Tree): Paths {
   const config = `${base}/configuration`
   const stats = (pool?: string): string =>
     `${base}/stats/native?type=server${pool === undefined ? '' : `&parent=${encode(pool)}`}`
-  const common = { processInfo: `${base}/runtime/info`, stats }
+  const common = {
+    processInfo: `${base}/runtime/info`,
+    configVersion: `${config}/version`,
+    stats,
+  }
   const reload = (id: string): string => `${base}/reloads/${encode(id)}`
   if (tree === 'v2') {
     return {

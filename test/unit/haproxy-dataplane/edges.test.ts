@@ -287,6 +287,45 @@ describe('an answer of 200 to a change', () => {
   })
 })
 
+test('a proxy that drops the header with the version: it is asked for, before the line is read', async () => {
+  const asked: string[] = []
+  network.use(
+    http.get(`${API}/configuration/version`, () => {
+      asked.push('version')
+      return HttpResponse.json(41)
+    }),
+    http.get(`${API}/configuration/backends/web/servers`, () =>
+      HttpResponse.json([{ name: 'web1', address: '10.0.0.1', port: 80 }]),
+    ),
+    http.get(`${API}/configuration/backends/web`, () => HttpResponse.json({ name: 'web' })),
+    http.get(`${API}/configuration/defaults`, () => HttpResponse.json([])),
+    http.get(`${API}/configuration/backends/web/servers/web1`, () => {
+      asked.push('line')
+      return HttpResponse.json({ name: 'web1', address: '10.0.0.1', port: 80, cookie: 'a' })
+    }),
+    http.put(`${API}/configuration/backends/web/servers/web1`, async ({ request }) => {
+      asked.push(`${new URL(request.url).search} ${await request.text()}`)
+      return HttpResponse.json({})
+    }),
+    http.put(`${API}/runtime/backends/web/servers/web1`, () => HttpResponse.json(server('drain'))),
+    ...GOOD,
+  )
+  await using lb = haproxyDataplane({
+    url: URL_BASE,
+    username: 'a',
+    password: 'b',
+    durable: true,
+    maintCuts: false,
+  })
+  await change(lb, { kind: 'hold', ref: WEB1, to: 'drain' })
+  expect(asked.slice(0, 4)).toEqual([
+    'line',
+    'version',
+    'line',
+    '?version=41 {"name":"web1","address":"10.0.0.1","port":80,"cookie":"a","weight":0}',
+  ])
+})
+
 test("the caller's dispatcher is used, and not closed", async () => {
   network.use(...GOOD)
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false } })
