@@ -2,15 +2,7 @@
  * Rows of NITRO as values: what the configuration says of a member or a service, and what `stat`
  * counts for it.
  */
-import {
-  formatMember,
-  type Row,
-  sameServer,
-  type Subject,
-  toCount,
-  toCounter,
-  toText,
-} from './codec.js'
+import { formatMember, type Row, type Subject, toCount, toCounter, toText } from './codec.js'
 
 /** A state of the appliance, by what it means for new and for established work. */
 export type SvrPhase =
@@ -204,13 +196,29 @@ export function toCounts(row: Row, servicetype: string): Counts | undefined {
   }
 }
 
-/** Whether a row of `stat` is of this member: by address and port, with the name as help. */
-export function isStatOf(row: Row, entry: Entry): boolean {
-  const port = toCount(row['primaryport'])
-  const address = toAddress(row['primaryipaddress'])
-  if (port !== entry.port) return false
-  if (entry.address !== undefined && address !== undefined)
-    return sameServer(address, entry.address)
-  const named = toText(row['servername']) ?? toText(row['servicegroupname'])?.split('?')[1]
-  return named !== undefined && sameServer(named, entry.server)
+/** Rows of `stat` by member: by address and port, or by the server's name where DNS finds the address. */
+export class StatIndex {
+  readonly #rows = new Map<string, Row>()
+
+  constructor(rows: readonly Row[]) {
+    for (const row of rows) {
+      const port = toCount(row['primaryport'])
+      const address = toAddress(row['primaryipaddress'])
+      const name = toText(row['servername']) ?? toText(row['servicegroupname'])?.split('?')[1]
+      if (port === undefined) continue
+      if (name !== undefined) this.#rows.set(`name ${name.toLowerCase()} ${port}`, row)
+      if (address !== undefined) this.#rows.set(`address ${address.toLowerCase()} ${port}`, row)
+    }
+  }
+
+  of({ address, server, port }: Entry): Row | undefined {
+    const named = this.#rows.get(`name ${server.toLowerCase()} ${port}`)
+    if (address === undefined) return named
+    const found = this.#rows.get(`address ${address.toLowerCase()} ${port}`)
+    if (found !== undefined) return found
+    // A name alone is enough only where the row has no address that says otherwise.
+    return named !== undefined && toAddress(named['primaryipaddress']) === undefined
+      ? named
+      : undefined
+  }
 }

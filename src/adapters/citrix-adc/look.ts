@@ -1,9 +1,9 @@
 import type { AdminState, CallContext, MemberRef } from '../../provider/contract.js'
-import { pick, wantedOf } from './match.js'
+import { Index, wantedOf } from './match.js'
 import type { Entry, Traits } from './codec-rows.js'
 import type { Memory } from './memory.js'
 import { ownState } from './reading.js'
-import { type PoolState, Reader } from './reads.js'
+import { Reader } from './reads.js'
 import type { InCharge } from './pair.js'
 
 /** A member as it was right before a change of it. */
@@ -20,7 +20,7 @@ export class Look {
   readonly #reader: Reader
   readonly #incarnation: string
   readonly #memory: Memory
-  readonly #pools = new Map<string, PoolState>()
+  readonly #pools = new Map<string, Index>()
   readonly #members = new Map<string, readonly string[]>()
   readonly #stamps = new Map<string, number>()
   #disabled: ReadonlySet<string> = new Set()
@@ -51,8 +51,7 @@ export class Look {
   }
 
   of(ref: MemberRef): Standpoint | undefined {
-    const pool = this.#pools.get(ref.pool)
-    const found = pool === undefined ? undefined : pick(pool, ref.member)
+    const found = this.#pools.get(ref.pool)?.pick(ref.member)
     if (found === undefined) return undefined
     const { entry, traits, counts } = found
     const stamp = this.#stamps.get(ref.pool) ?? 0
@@ -71,9 +70,10 @@ export class Look {
       this.#pools.delete(name)
       return
     }
-    this.#pools.set(name, pool)
+    const index = new Index(pool)
+    this.#pools.set(name, index)
     const out = members.flatMap((member) => {
-      const entry = pick(pool, member)?.entry
+      const entry = index.pick(member)?.entry
       return entry === undefined || entry.phase === 'in' ? [] : [entry.server]
     })
     if (out.length > 0) this.#disabled = await this.#reader.disabledServers(out)

@@ -18,7 +18,7 @@ import { pathOf, rowsOf, toText } from './codec.js'
 import { Memory } from './memory.js'
 import type { ParsedOptions } from './options.js'
 import { type InCharge, Pair } from './pair.js'
-import { pick, wantedOf } from './match.js'
+import { Index, wantedOf } from './match.js'
 import { type Found, type PoolState, Reader } from './reads.js'
 import { toReading } from './reading.js'
 import { isNetworkError } from './session.js'
@@ -199,9 +199,10 @@ function assign(refs: readonly MemberRef[] | 'all', pools: readonly PoolState[])
       }),
     )
   }
+  const byName = new Map(pools.map((pool) => [pool.name, { pool, index: new Index(pool) }]))
   return refs.map((ref) => {
-    const pool = pools.find(({ name }) => name === ref.pool)
-    return { ref, pool, found: pool === undefined ? undefined : pick(pool, ref.member) }
+    const known = byName.get(ref.pool)
+    return { ref, pool: known?.pool, found: known?.index.pick(ref.member) }
   })
 }
 

@@ -4,7 +4,7 @@ import { argsOf, isName, pathOf, type Row, rowsOf, toCount, toText } from './cod
 import {
   type Counts,
   type Entry,
-  isStatOf,
+  StatIndex,
   toCounts,
   toMember,
   toPhase,
@@ -118,9 +118,10 @@ export class Reader {
       wanted.counts ? this.#groupStats(name) : [],
     ])
     const entries = bindings.flatMap((binding) => toMember(name, binding) ?? [])
+    const index = new StatIndex(stats)
     const found: Found[] = []
     for (const entry of entries) {
-      let stat = stats.find((one) => isStatOf(one, entry))
+      let stat = index.of(entry)
       if (stat === undefined && wanted.counts && wanted.members(entry)) {
         stat = await this.#memberStat(name, entry)
       }

@@ -59,6 +59,7 @@ export class Sender {
       const kind = classify(reply)
       switch (kind) {
         case 'ok':
+          this.#unheard = undefined
           return 'done'
         case 'applied-here':
           this.#unheard = `the other node of the pair did not hear of a change: ${session.error(what, reply).message}`

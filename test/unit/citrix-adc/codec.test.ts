@@ -15,7 +15,7 @@ import {
 } from '../../../src/adapters/citrix-adc/codec.js'
 import { classify, toError } from '../../../src/adapters/citrix-adc/codec-errors.js'
 import {
-  isStatOf,
+  StatIndex,
   toCounts,
   toMember,
   toPhase,
@@ -251,9 +251,12 @@ describe('counts', () => {
     const members = rowsIn('members-13.json', 'servicegroup_servicegroupmember_binding').flatMap(
       (row) => toMember('sg web', row) ?? [],
     )
-    expect(members.map((one) => stats.findIndex((row) => isStatOf(row, one)))).toEqual([
-      0, -1, 1, -1,
-    ])
+    const index = new StatIndex(stats)
+    const places = members.map((one) => {
+      const row = index.of(one)
+      return row === undefined ? -1 : stats.indexOf(row)
+    })
+    expect(places).toEqual([0, -1, 1, -1])
   })
 
   test('of an idle HTTP service with full pools: nothing in flight', () => {

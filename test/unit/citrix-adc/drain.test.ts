@@ -551,3 +551,25 @@ describe('at an appliance’s own pace', { concurrent: true }, () => {
     await run.close()
   }, 60_000)
 })
+
+test('a thousand members are read by as many requests as one', async () => {
+  const members = Array.from({ length: 1_000 }, (_, i) => `10.1.${i >> 8}.${i & 255}:80`)
+  await using at = await setup({ tls: false, pools: { web: members } })
+  const { fake, adc } = at
+  const ctx = {
+    signal: new AbortController().signal,
+    clock: { now: () => performance.now(), setTimeout: () => () => undefined },
+  }
+  const refs = members.map((member) => ({ pool: 'web', member }))
+  await adc.observe(refs.slice(0, 1), ctx)
+  const cost = async (some: typeof refs): Promise<[number, number]> => {
+    const before = fake.requests.length
+    const startedAt = performance.now()
+    await adc.observe(some, ctx)
+    return [fake.requests.length - before, performance.now() - startedAt]
+  }
+  const [one] = await cost(refs.slice(0, 1))
+  const [all, took] = await cost(refs)
+  expect(all).toBe(one)
+  expect(took).toBeLessThan(2_000)
+})
