@@ -9,7 +9,7 @@ const WEB1 = { pool: 'web', member: 'web1' }
 /** Long past for a process that has only just started: for tests that are not about old workers. */
 const NO_OLD = { oldWorkers: { within: 1 } } as const
 
-describe.concurrent.each(pairs('2.6', '3.2'))(
+describe.concurrent.each(pairs())(
   'Data Plane API $api before HAProxy $engine.version',
   { timeout: 60_000 },
   ({ engine, api }) => {
