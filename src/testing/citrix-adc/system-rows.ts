@@ -5,7 +5,6 @@ import { ctime } from './rows.js'
 
 /** Objects that a client may ask for and that are of no use to a drain: known, and empty. */
 const EMPTY = new Set([
-  'nsfeature',
   'nsmode',
   'nsip',
   'lbmonitor',
@@ -24,6 +23,27 @@ const EMPTY = new Set([
   'sslcertkey',
 ])
 
+/** Statistics that exporters ask for beside those of load balancing. */
+const EMPTY_STAT = new Set([
+  'Interface',
+  'interface',
+  'aaa',
+  'csvserver',
+  'clusternode',
+  'gslbservice',
+  'gslbvserver',
+  'nscapacity',
+  'nspartition',
+  'protocolhttp',
+  'protocolip',
+  'protocoltcp',
+  'ssl',
+  'sslvserver',
+  'systemcpu',
+  'systemmemory',
+  'vpnvserver',
+])
+
 /**
  * What one node says of itself.
  *
@@ -35,7 +55,7 @@ export function systemRows(
   type: string,
   name: string | undefined,
 ): readonly Plain[] | undefined {
-  if (tree === 'stat') return STAT[type]?.(node)
+  if (tree === 'stat') return EMPTY_STAT.has(type) ? [] : STAT[type]?.(node)
   if (EMPTY.has(type)) return []
   const rows = CONFIG[type]?.(node)
   if (rows === undefined || name === undefined) return rows
@@ -79,6 +99,7 @@ const CONFIG: Readonly<Record<string, (node: Node) => readonly Plain[]>> = {
       mode: '1',
     },
   ],
+  nsfeature: () => [{ lb: true, cs: false, ssl: true, feature: ['LB', 'SSL'] }],
   nsconfig: (node) => [
     {
       ipaddress: node.address,

@@ -56,7 +56,11 @@ export async function installClients(): Promise<Clients> {
   await mkdir(HOME, { recursive: true })
   const options = { timeout: 240_000, maxBuffer: 16 * 1024 * 1024 }
   await run('python3', ['-m', 'venv', join(HOME, 'venv')], options)
-  await run(clients.python, ['-m', 'pip', 'install', '--quiet', ...PACKAGES], options)
+  await run(
+    clients.python,
+    ['-m', 'pip', 'install', '--quiet', '--retries', '2', ...PACKAGES],
+    options,
+  )
   const wheels = join(HOME, 'wheels')
   await run(
     clients.python,
