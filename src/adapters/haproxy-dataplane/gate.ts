@@ -3,7 +3,7 @@ import { pause } from '../../provider/clock.js'
 
 /** How many times its own length the pause after a poll lasts. */
 const SHARE = 4
-const LONGEST_PAUSE = 10_000
+const LONGEST_PAUSE = 4_000
 
 /**
  * Keeps polls apart. Each one makes the API dump and decode the statistics of the whole process

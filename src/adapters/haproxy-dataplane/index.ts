@@ -78,7 +78,7 @@ export interface HaproxyDataplaneOptions {
   readonly maintCuts?: boolean
   /** How long one call may take, connect included; at least 50 ms. A frozen HAProxy holds a call for 30 s. @default '5s' */
   readonly callTimeout?: Duration
-  /** How long a reload that a removal needs may take until the new process is seen; at least 1 s. @default '60s' */
+  /** How long a reload that a removal needs may take until the new process is seen; at least 1 s. @default '25s' */
   readonly reloadTimeout?: Duration
 }
 

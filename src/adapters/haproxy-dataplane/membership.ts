@@ -1,5 +1,4 @@
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../provider/contract.js'
-import { pause } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { PROVIDER } from './api.js'
@@ -8,9 +7,6 @@ import { identify, isObject } from './member.js'
 import { followReload } from './reload.js'
 import { readProcesses, readRound, type Found, type Round } from './round.js'
 import type { Tools } from './tools.js'
-
-/** For how long a removal is tried again: HAProxy 2.6 counts pooled connections for up to 15 s. */
-const REMOVE_FOR = 20_000
 
 type Add = Change & { readonly kind: 'add' }
 
@@ -32,40 +28,34 @@ export class Membership {
     return this.#removeAtRuntime(ref, ctx)
   }
 
+  /** One try. "Still has connections" passes, for 2.6 within 15 s: the caller asks again, others are not kept waiting. */
   async #removeAtRuntime(ref: MemberRef, ctx: CallContext): Promise<ChangeResult> {
     const { api } = this.#tools
     const { paths } = await api.served(ctx)
     const path = paths.server(ref.pool, ref.member)
-    const deadline = ctx.clock.now() + REMOVE_FOR
-    for (let wait = 50; ; wait = Math.min(wait * 2, 500)) {
-      let reply
-      try {
-        reply = await api.send({ method: 'DELETE', path }, ctx)
-      } catch (error) {
-        ctx.signal.throwIfAborted()
-        if (!isDrainableError(error, 'CONNECTION_LOST', 'CALL_TIMEOUT')) throw error
-        // never sent twice without a look: it may have been executed, or may still be
-        const { found } = await this.#look(ref, ctx)
-        if (found === undefined) return { ref, status: 'applied' }
-        throw error
-      }
-      if (reply.status === 204) return { ref, status: 'applied' }
-      if (saysNotFound(reply.status, reply.words)) {
-        await readProcesses(api, ctx)
-        return { ref, status: 'unchanged' }
-      }
-      const busy = /still has connections/.test(reply.words)
-      if (!busy) throw api.toError(`DELETE ${path}`, reply)
-      if (ctx.clock.now() + wait > deadline) {
-        const error = new DrainableError(
-          'CONFLICT',
-          `${formatRef(ref)} could not be removed within ${REMOVE_FOR} ms: '${reply.words}'; it stays in maint`,
-          { provider: PROVIDER, ref },
-        )
-        return { ref, status: 'rejected', error }
-      }
-      await pause(ctx.clock, wait, ctx.signal)
+    let reply
+    try {
+      reply = await api.send({ method: 'DELETE', path }, ctx)
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      if (!isDrainableError(error, 'CONNECTION_LOST', 'CALL_TIMEOUT')) throw error
+      // never sent twice without a look: it may have been executed, or may still be
+      const { found } = await this.#look(ref, ctx)
+      if (found === undefined) return { ref, status: 'applied' }
+      throw error
     }
+    if (reply.status === 204) return { ref, status: 'applied' }
+    if (saysNotFound(reply.status, reply.words)) {
+      await readProcesses(api, ctx)
+      return { ref, status: 'unchanged' }
+    }
+    if (!/still has connections/.test(reply.words)) throw api.toError(`DELETE ${path}`, reply)
+    const error = new DrainableError(
+      'CONFLICT',
+      `${formatRef(ref)} can't be removed yet: '${reply.words}'; it stays in maint`,
+      { provider: PROVIDER, ref },
+    )
+    return { ref, status: 'rejected', error }
   }
 
   async #untilGone(

@@ -94,6 +94,6 @@ export function readOptions(options: HaproxyDataplaneOptions): Settings {
     oldWorkers: given.oldWorkers ?? 'wait',
     maintCuts: given.maintCuts,
     callTimeout: given.callTimeout ?? 5_000,
-    reloadTimeout: given.reloadTimeout ?? 60_000,
+    reloadTimeout: given.reloadTimeout ?? 25_000,
   })
 }

@@ -312,6 +312,17 @@ test('an inherited drain that the API reads as ready is named, and left alone', 
   expect(r.fake.requests.some(({ method }) => method === 'PUT')).toBe(false)
 })
 
+test('a removal that has to wait is a conflict to be asked again, not a wait for everybody', async () => {
+  await using r = await rig()
+  const end = await r.fake.occupy(WEB1)
+  const error = errorOf(await change(r.lb, { kind: 'remove', ref: WEB1 }))
+  expect(error).toMatchObject({ code: 'CONFLICT', retryable: true })
+  expect(error.message).toContain('it stays in maint')
+  expect((await present(r.lb, WEB1)).own).toBe('maint')
+  await end()
+  expect((await change(r.lb, { kind: 'remove', ref: WEB1 })).status).toBe('applied')
+})
+
 test('what was cut is said as an upper bound, and only where maint cuts', async () => {
   const pools = { web: [{ name: 'web1', cutsWhenDown: true }, 'web2'] }
   await using r = await rig({ pools }, { maintCuts: true })
