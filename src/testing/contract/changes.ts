@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Change, ChangeResult, MemberRef } from '../../provider/contract.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { assertRejected, byName, succeeded, work } from './bench.js'
+import { assertRejected, byName, readingOf, succeeded, work } from './bench.js'
 import type { Bench } from './bench.js'
 
 const LEVELS = ['drain', 'maint'] as const
@@ -172,6 +172,25 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     const results = await bench.apply(refs.map((ref) => ({ kind: 'hold', ref, to: bench.level })))
     assert.ok(results.every(succeeded), 'every change is done')
     for (const ref of members) await bench.untilOwn(ref, bench.level)
+  },
+
+  'answers calls that are made side by side': async (bench) => {
+    const { a, b } = bench
+    const { provider } = bench.harness
+    const { identity } = await bench.present(b)
+    const hold: Change = { kind: 'hold', ref: b, to: bench.level, identity }
+    const calls = Promise.all([
+      provider.observe([a], bench.ctx()),
+      provider.observe('all', bench.ctx()),
+      provider.apply([hold], bench.ctx()),
+      provider.observe([a, b], bench.ctx()),
+    ])
+    const [first, all, results, both] = await bench.within(calls, 'four calls at once')
+    assert.ok(readingOf(first, a).present && readingOf(all, b).present)
+    assert.ok(readingOf(both, a).present && readingOf(both, b).present)
+    assert.ok(succeeded(results[0]), 'the change is done')
+    await bench.untilOwn(b, bench.level)
+    assert.equal((await bench.present(a)).own, 'ready', 'the other one is untouched')
   },
 
   'keeps the member under its identity through every change': async (bench) => {

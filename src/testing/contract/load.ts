@@ -45,6 +45,23 @@ export const load: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     await keepsWork(bench, 'maint')
   },
 
+  'lists a scope that held work until it has ended, through a reload too': async (bench) => {
+    if (!bench.counts) return assertNoCounts(bench)
+    const { a } = bench
+    const end = await bench.occupy(a)
+    const busy = bench.level === 'drain' ? await bench.hold(a) : await bench.present(a)
+    const open = new Set(busy.scopes.filter((s) => s.active + s.queued > 0).map((s) => s.scope))
+    assert.ok(open.size > 0, 'some scope holds the request')
+    await bench.harness.reload?.()
+    await bench.stays('no scope vanishes that was never said to have ended', async () => {
+      const listed = byName((await bench.read(a)).scopes)
+      const vanished = [...open].some((scope) => !listed.has(scope))
+      for (const scope of open) if (listed.get(scope)?.state === 'ended') open.delete(scope)
+      return !vanished
+    })
+    await end()
+  },
+
   'keeps counting for a member through its restore': async (bench) => {
     if (!bench.counts) return assertNoCounts(bench)
     const { a, level } = bench

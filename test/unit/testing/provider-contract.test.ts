@@ -108,6 +108,29 @@ const BREAKS: Readonly<
   'takes the time elsewhere': [scopes(() => ({ sampledAt: Date.now() })), /the clock it is given/],
   'counts with fractions': [scopes(() => ({ active: 0.5 })), /what it is/],
   'never counts': [scopes(() => ({ active: 0, queued: 0 })), /counts work/],
+  'forgets a process that was replaced': [
+    reading((r) => ({
+      ...r,
+      scopes: r.scopes
+        .filter(({ old }) => old !== true)
+        .map((s) => ({ ...s, scope: `worker ${s.incarnation}` })),
+    })),
+    /through a reload/,
+  ],
+  'answers one call at a time, and refuses the rest': [
+    (fake) => {
+      let busy = 0
+      const alone = async <T>(call: () => Promise<T>): Promise<T> => {
+        if (busy++ > 0) throw new DrainableError('CONFLICT', 'one call at a time, please')
+        return call().finally(() => (busy = 0))
+      }
+      return broken(fake, {
+        observe: (refs, ctx) => alone(() => fake.observe(refs, ctx)),
+        apply: (changes, ctx) => alone(() => fake.apply(changes, ctx)),
+      })
+    },
+    /side by side/,
+  ],
   'counts no arrivals': [scopes(() => ({ arrivals: 7 })), /arrivals/],
   'never is in force': [scopes(() => ({ inForce: false })), /into force/],
   'is another process at each look': [
