@@ -49,16 +49,23 @@ export async function cli(path: string, line: string): Promise<string> {
 
 const taken = new Set<number>()
 
+/** Below the range that the system gives to outgoing connections: those take a port at any moment. */
+const PORTS = { from: 10_000, to: 32_000 } as const
+
 export async function freePort(): Promise<number> {
   for (;;) {
-    const server = createServer().listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const address = server.address()
+    const port = PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from))
+    if (taken.has(port)) continue
+    taken.add(port)
+    const server = createServer()
+    const free = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false))
+      server.listen(port, '127.0.0.1', () => resolve(true))
+    })
+    if (!free) continue
     server.close()
     await once(server, 'close')
-    if (typeof address !== 'object' || address === null || taken.has(address.port)) continue
-    taken.add(address.port)
-    return address.port
+    return port
   }
 }
 
@@ -94,6 +101,11 @@ export class Haproxy implements AsyncDisposable {
     return haproxy
   }
 
+  /** The port of the stats socket over TCP, where the `global` lines have one on port ${CLI}. */
+  get cliPort(): number {
+    return this.port('cli')
+  }
+
   /** The port of that name in the configuration. */
   port(name: string): number {
     const port = this.#ports.get(name)
@@ -108,7 +120,9 @@ export class Haproxy implements AsyncDisposable {
       return this.#ports.get(name) ?? 1
     }, this.dir)
     for (const name of wanted) if (!this.#ports.has(name)) this.#ports.set(name, await freePort())
-    const { level = 'admin', global = '' } = this.#options
+    if (!this.#ports.has('cli')) this.#ports.set('cli', await freePort())
+    const { level = 'admin' } = this.#options
+    const global = (this.#options.global ?? '').replace('${CLI}', String(this.port('cli')))
     const text = `global
   server-state-base ${this.dir}
   stats socket ${this.socket} level ${level} expose-fd listeners

@@ -16,7 +16,7 @@ import {
   waitRemovable,
 } from './codec-commands.js'
 import { identityOf, isSameServer, ownState, type ServerState } from './codec-state.js'
-import type { ProcessView } from './process-view.js'
+import { type ProcessView, wouldServe } from './process-view.js'
 
 /** What a change needs of the provider. */
 export interface Workshop {
@@ -30,6 +30,10 @@ export interface Workshop {
   readonly channel: Channel
   /** Old processes that can be spoken to, for what must be cut there too. */
   readonly others: readonly Channel[]
+  /** Servers that track this one and go along with it. */
+  readonly followers: (ref: MemberRef) => readonly MemberRef[]
+  /** How many servers of a follower's backend must stay. */
+  readonly keepFollowers: number
   /** Whether `wait srv-removable` exists. */
   readonly canWait: boolean
 }
@@ -136,9 +140,40 @@ async function hold(
   const { ref, to } = change
   // The own bit is set whatever is inherited: the parent's release would open this one.
   if (ORDER[ownState(found.admin)] >= ORDER[to]) return { ref, status: 'unchanged' }
+  const short = ownState(found.admin) === 'ready' ? await leavesTooFew(shop, ref, ctx) : undefined
+  if (short !== undefined) return rejected(ref, short)
   const command = setState(ref, to)
   const reply = await tell(shop, ref, command, ctx)
   return reply === '' ? { ref, status: 'applied' } : rejected(ref, refusal(ref, command, reply))
+}
+
+/** Whether the servers that track this one would leave too few in their backends. */
+async function leavesTooFew(
+  shop: Workshop,
+  ref: MemberRef,
+  ctx: CallContext,
+): Promise<DrainableError | undefined> {
+  const followers = shop.followers(ref)
+  if (followers.length === 0 || shop.keepFollowers === 0) return undefined
+  const going = new Map<string, Set<string>>([[ref.pool, new Set([ref.member])]])
+  for (const { pool, member } of followers) {
+    going.set(pool, (going.get(pool) ?? new Set()).add(member))
+  }
+  const sight = await shop.view.read(going, shop.channel, ctx.clock, ctx.signal)
+  for (const pool of new Set(followers.map((follower) => follower.pool))) {
+    const serving = sight.pools.get(pool)?.serving ?? 0
+    const lost = [...sight.members.values()].filter(
+      (seen) => seen.ref.pool === pool && wouldServe(seen),
+    ).length
+    if (lost === 0 || serving - lost >= shop.keepFollowers) continue
+    const names = followers.map(({ pool: of, member }) => `${of}/${member}`).join(', ')
+    return new DrainableError(
+      'POOL_AT_MINIMUM',
+      `${formatRef(ref)} was not drained: ${names} ${followers.length === 1 ? 'tracks' : 'track'} it and would go along, which leaves ${Math.max(0, serving - lost)} serving in ${pool}; the option keepFollowers of haproxyRuntime() is ${shop.keepFollowers}`,
+      { ref, provider: 'haproxy-runtime' },
+    )
+  }
+  return undefined
 }
 
 async function restore(

@@ -3,7 +3,7 @@ import { refKey } from '../../provider/member-ref.js'
 import { AnotherProcess, type Channel } from './channel.js'
 import { showStat } from './codec-commands.js'
 import { parseStat, type StatRow } from './codec-stat.js'
-import type { Sight } from './process-view.js'
+import type { ServerState } from './codec-state.js'
 
 /**
  * Which servers track which: a drained server drains those that follow it. Only the follower's row
@@ -28,9 +28,14 @@ export class Followers {
     return byLeader
   }
 
+  /** The followers of one server; none where nothing is known yet. */
+  of(ref: MemberRef): readonly MemberRef[] {
+    return this.#byLeader.get(refKey({ pool: ref.pool, member: ref.member })) ?? []
+  }
+
   async read(
     scope: string,
-    sights: readonly Sight[],
+    sights: readonly { readonly state: ServerState }[],
     channel: Channel,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<string, readonly MemberRef[]>> {

@@ -50,6 +50,14 @@ export interface HaproxyRuntimeOptions {
    * @default false
    */
   readonly maintCuts?: boolean
+  /**
+   * Servers that `track` a drained one go along with it. A drain is refused (`POOL_AT_MINIMUM`) where
+   * that would leave one of their backends with fewer serving servers than this. `keepReady` of the
+   * drain counts the drained member alone.
+   *
+   * @default 1
+   */
+  readonly keepFollowers?: number
   /** Longest time a connection may take, at least 10 ms. @default '2s' */
   readonly connectTimeout?: Duration
   /**

@@ -45,6 +45,7 @@ const schema = z.strictObject({
     )
     .exactOptional(),
   maintCuts: z.boolean().exactOptional(),
+  keepFollowers: z.int().min(0).exactOptional(),
   connectTimeout: duration.exactOptional(),
   replyTimeout: duration.exactOptional(),
   maxConnections: z.int().min(1).max(100).exactOptional(),
@@ -56,6 +57,7 @@ export interface Settings {
   readonly master: SocketAddress | undefined
   readonly oldWorkers: 'wait' | 'accept' | { readonly within: number }
   readonly maintCuts: boolean
+  readonly keepFollowers: number
   readonly connectTimeout: number
   readonly replyTimeout: number
   readonly maxConnections: number
@@ -80,6 +82,7 @@ export function toSettings(options: unknown): Settings {
     master: given.master,
     oldWorkers: typeof old === 'string' ? old : { within: ms('oldWorkers.within', old.within, 0) },
     maintCuts: given.maintCuts ?? false,
+    keepFollowers: given.keepFollowers ?? 1,
     connectTimeout: ms('connectTimeout', given.connectTimeout, 2_000),
     replyTimeout: ms('replyTimeout', given.replyTimeout, 5_000),
     maxConnections: given.maxConnections ?? 4,

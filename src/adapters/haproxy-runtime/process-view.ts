@@ -327,6 +327,12 @@ function tellsOwnState(status: string): boolean {
   return /^DRAIN/.test(status) || status === 'MAINT'
 }
 
+/** Whether a server would get new, non-persistent work. */
+export function wouldServe({ own, inherited, state, row }: Sight): boolean {
+  const open = own === 'ready' && inherited === undefined
+  return open && state.weight > 0 && /^(UP|no check)/.test(row.status)
+}
+
 function toSight(ref: MemberRef, row: StatRow, state: ServerState, fits: boolean): Sight {
   return {
     ref,

@@ -25,7 +25,7 @@ import { KeptConnection } from './kept-connection.js'
 import { type OtherSight, OtherProcesses, whoAnswers } from './other-processes.js'
 import type { Settings } from './options.js'
 import { type Process, toProcess } from './process.js'
-import type { ProcessSight, Sight, Wanted } from './process-view.js'
+import { type ProcessSight, type Sight, type Wanted, wouldServe } from './process-view.js'
 import { ScopeMemory } from './scope-memory.js'
 import { RuntimeSocket, type SocketLimits } from './socket.js'
 
@@ -147,6 +147,16 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     const open = changes.filter((change) => !refused.has(change))
     const { process, states } = await this.#states(new Set(open.map(({ ref }) => ref.pool)), ctx)
     if (open.some(({ kind }) => kind === 'hold')) await this.#keepFirst(process, ctx)
+    const held = open.flatMap(({ kind, ref }) =>
+      kind === 'hold' ? (states.get(ref.pool)?.get(ref.member) ?? []) : [],
+    )
+    const all = held.map((state) => ({ state }))
+    await this.#followers.read(
+      process.scope,
+      all,
+      this.#stats.to(process.incarnation ?? ''),
+      ctx.signal,
+    )
     const shop = this.#workshop(facts, process, open)
     const results: ChangeResult[] = []
     let lost: DrainableError | undefined
@@ -242,6 +252,8 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
       others: changes.some(({ kind }) => kind === 'terminate')
         ? this.#others.channels(this.#master)
         : [],
+      followers: (ref) => this.#followers.of(ref),
+      keepFollowers: this.#settings.keepFollowers,
       canWait: major >= 3,
     }
   }
@@ -484,7 +496,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     scopes: readonly LoadScope[],
     followers: readonly MemberRef[],
   ): Reading {
-    const { state, row, own, inherited } = sight
+    const { state, own, inherited } = sight
     const unverified = this.#unverified(scopes)
     const hints = toHints(sight, followers)
     const known = state.address !== '-'
@@ -496,11 +508,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
       weight: state.weight,
       own,
       ...(inherited === undefined ? {} : { inherited }),
-      serves:
-        own === 'ready' &&
-        inherited === undefined &&
-        state.weight > 0 &&
-        /^(UP|no check)/.test(row.status),
+      serves: wouldServe(sight),
       health: toHealth(sight),
       scopes,
       native: {

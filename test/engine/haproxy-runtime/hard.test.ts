@@ -41,6 +41,9 @@ resolvers nowhere
   hold valid 1s
 ${web('disabled', 'disabled')}
 ${web('parent', 'check inter 100')}
+${web('lonely', 'check inter 100')}
+backend lonelier
+  server c1 127.0.0.1:${port('s1')} track lonely/s1
 ${web('boss', 'check inter 100')}
 backend staff
   server c1 127.0.0.1:${port('s1')} track boss/s1
@@ -79,7 +82,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
     await s2[Symbol.asyncDispose]()
   })
 
-  function open(more: { maintCuts?: boolean } = {}): Provider {
+  function open(more: { maintCuts?: boolean; keepFollowers?: number } = {}): Provider {
     return haproxyRuntime({ socket: haproxy.socket, master: haproxy.master, ...more })
   }
 
@@ -152,6 +155,23 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
       expect(await mask('child', 'c1')).toBe(8)
       await own.restore()
       expect(await mask('child', 'c1')).toBe(0)
+    },
+  )
+
+  it.concurrent(
+    'a follower that would leave its backend empty: refused, unless told',
+    async ({ expect }) => {
+      await using lb = open()
+      await until(async () => (await look(lb, 'lonely')).health === 'up', 'up')
+      const ref = { pool: 'lonely', member: 's1' }
+      const error: unknown = await drain(lb, ref, { timeout: '10s' }).catch(
+        (cause: unknown) => cause,
+      )
+      expect(error).toMatchObject({ code: 'POOL_AT_MINIMUM' })
+      expect(String(error)).toContain('lonelier/c1')
+      expect(await mask('lonely', 's1')).toBe(0)
+      await using told = open({ keepFollowers: 0 })
+      expect(member(await drain(told, ref, { timeout: '10s' }))).toMatchObject({ outcome: 'idle' })
     },
   )
 

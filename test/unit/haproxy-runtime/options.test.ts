@@ -9,6 +9,7 @@ describe('options', () => {
       master: undefined,
       oldWorkers: 'wait',
       maintCuts: false,
+      keepFollowers: 1,
       connectTimeout: 2_000,
       replyTimeout: 5_000,
       maxConnections: 4,
@@ -41,6 +42,7 @@ describe('options', () => {
     [{ socket: '/s', connectTimeout: 0 }, /connectTimeout .* at least 10 ms/],
     [{ socket: '/s', maxConnections: 0 }, /maxConnections/],
     [{ socket: '/s', master: 7 }, /master/],
+    [{ socket: '/s', keepFollowers: -1 }, /keepFollowers/],
   ])('%j is refused at once', (options, message) => {
     const open = (): unknown => haproxyRuntime(options as never)
     expect(open).toThrow(message)
