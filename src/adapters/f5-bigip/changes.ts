@@ -1,4 +1,10 @@
-import type { AdminState, CallContext, Change, ChangeResult } from '../../provider/contract.js'
+import type {
+  AdminState,
+  CallContext,
+  Change,
+  ChangeResult,
+  MemberRef,
+} from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { toWords, type MemberRow } from './codec-members.js'
@@ -51,10 +57,10 @@ interface Place {
   readonly endpoints: readonly { readonly pool: string; readonly row: MemberRow }[]
 }
 
-/** What became of each change, and whether one of them took a disabled member offline. */
+/** What became of each change, and which members were disabled and are offline now. */
 export interface Applied {
   readonly results: readonly ChangeResult[]
-  readonly sealed: boolean
+  readonly sealed: readonly MemberRef[]
 }
 
 /** Carries out changes, in order where order matters, and says of each what became of it. */
@@ -70,9 +76,11 @@ export async function applyAll(
   }
   const writes = plans.flatMap((p) => ('writes' in p ? p.writes : []))
   const outcomes = await writeAll(writes, ctx)
-  const sealed = plans.some((p) => 'seals' in p && p.seals)
   const results = plans.map((p) =>
     'result' in p ? p.result : toResult(p.change, p.writes, outcomes),
+  )
+  const sealed = plans.flatMap((p, i) =>
+    'seals' in p && p.seals && results[i]?.status === 'applied' ? p.change.ref : [],
   )
   return { results, sealed }
 }

@@ -2,7 +2,7 @@ import { createServer, connect as connectTcp, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { drain, isDrainableError, ready, restore, startDrain, type DrainEvent } from 'drainable'
 import { expect, test } from 'vitest'
-import { ctx, lines, present, rig, until, WEB1, WEB2 } from './rig.js'
+import { connect, ctx, lines, present, rig, until, WEB1, WEB2 } from './rig.js'
 
 const FAST = { settle: '50ms', timeout: '15s' } as const
 
@@ -35,6 +35,20 @@ test('what is read after a seal shows what came just before it', async () => {
   await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'maint' }], ctx())
   const [after] = (await present(it.lb, WEB1)).scopes
   expect(after?.active).toBe(1)
+})
+
+test('a member that somebody forces offline is not in force before statistics are younger than that', async () => {
+  await using it = await rig({}, { freshness: 300 })
+  await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
+  await present(it.lb, WEB1)
+  it.fake.setBehind(WEB1, 'maint')
+  const [scope] = (await present(it.lb, WEB1)).scopes
+  expect(scope).toMatchObject({ state: 'read', inForce: false })
+  expect(scope?.note).toContain('from before')
+  await until('it is in force', async () => (await present(it.lb, WEB1)).scopes[0]!.inForce)
+  // found offline from the start there is nothing to wait for
+  await using other = connect(it.fake, { freshness: 300 })
+  expect((await present(other, WEB1)).scopes).toMatchObject([{ inForce: true }])
 })
 
 test('samples are dated back by what statistics can lag behind', async () => {
