@@ -1,7 +1,8 @@
 import type { AdminState, CallContext, MemberRef } from '../../provider/contract.js'
 import { Index, wantedOf } from './match.js'
+import type { Subject } from './codec.js'
 import type { Entry, Traits } from './codec-rows.js'
-import type { Memory } from './memory.js'
+import { keyOf, type Memory } from './memory.js'
 import { ownState } from './reading.js'
 import { Reader } from './reads.js'
 import type { InCharge } from './pair.js'
@@ -23,6 +24,7 @@ export class Look {
   readonly #pools = new Map<string, Index>()
   readonly #members = new Map<string, readonly string[]>()
   readonly #stamps = new Map<string, number>()
+  readonly #written = new Set<string>()
   #disabled: ReadonlySet<string> = new Set()
 
   constructor({ session, standing }: InCharge, memory: Memory, ctx: CallContext) {
@@ -48,6 +50,17 @@ export class Look {
   /** Reads a member's pool once more. */
   again(ref: MemberRef): Promise<void> {
     return this.#read(ref.pool, true)
+  }
+
+  /** Remembers that something is sent for it. */
+  writing(subject: Subject): void {
+    this.#written.add(keyOf(subject))
+  }
+
+  /** Whether something was sent for the object behind this ref, through whatever pool. */
+  wroteTo(ref: MemberRef): boolean {
+    const subject = this.#pools.get(ref.pool)?.pick(ref.member)?.entry.subject
+    return subject !== undefined && this.#written.has(keyOf(subject))
   }
 
   of(ref: MemberRef): Standpoint | undefined {

@@ -76,6 +76,8 @@ export class Writer {
     const { ref } = change
     const unsupported = refuseUnsupported(change)
     if (unsupported !== undefined) return { ref, ...unsupported }
+    // A service can be in the pools of several virtual servers: what was written through one holds in all.
+    if (look.wroteTo(ref)) await look.again(ref)
     const found = look.of(ref)
     if (found === undefined) return { ref, ...notFound(change) }
     const refusal = refuse(change, found, this.#options.desiredState)
@@ -212,6 +214,7 @@ export class Writer {
   ): Promise<ChangeResult> {
     const { ref } = change
     const before = this.#memory.of(entry.subject)
+    look.writing(entry.subject)
     const written = await this.#sender.send(change, command, charge, ctx)
     if (written !== 'done' && written.status === 'rejected') return { ref, ...written }
     deed()

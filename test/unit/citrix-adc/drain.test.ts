@@ -114,6 +114,22 @@ describe('a drain', { concurrent: true }, () => {
     expect(fake.requests.filter(({ line }) => line.includes('/server?action'))).toEqual([])
   })
 
+  test('of a service in the pools of two virtual servers is one drain', async () => {
+    const svc = { name: 'svc1', address: '10.0.0.7' }
+    await using at = await setup({
+      vservers: { vs: [svc, 'svc2'], 'vs too': [svc, 'svc2'] },
+      pools: {},
+    })
+    const { fake, adc } = at
+    const run = startDrain(adc, { address: '10.0.0.7' }, { timeout: '20s' })
+    const { outcome, members } = await run.done
+    expect([outcome, members.length]).toEqual(['idle', 2])
+    expect(actions(fake)).toHaveLength(1)
+    await run.restore()
+    expect(actions(fake)).toHaveLength(2)
+    expect(fake.look(SVC1).svrstate).toBe('UP')
+  })
+
   test('is undone at its own level', async () => {
     await using at = await setup()
     const { fake, adc } = at
@@ -345,6 +361,32 @@ describe('a pair', { concurrent: true }, () => {
         fake.requests.filter(({ line }) => line.includes('action=disable')).map(({ node }) => node),
       ),
     ).toEqual(new Set(['192.0.2.241']))
+  })
+
+  test('behind one address (SNIP) another node answers after a failover: the proof starts again there', async () => {
+    await using at = await setup()
+    const { fake, adc } = at
+    await fake.occupy(WEB1, { persistent: 1 })
+    const incarnations = new Set<string>()
+    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    run.on('load', () => {
+      const reading = run.report().members[0]?.lastReading
+      for (const scope of reading?.scopes ?? []) {
+        if (scope.state === 'read') incarnations.add(`${scope.scope} ${scope.incarnation}`)
+      }
+    })
+    await vi.waitFor(() => {
+      expect(incarnations.size).toBe(1)
+    })
+    await fake.failover()
+    const { members } = await run.done
+    expect(members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    expect(members[0]!.lastReading!.scopes).toMatchObject([
+      { scope: '192.0.2.241', state: 'read' },
+      { scope: '192.0.2.240', state: 'ended' },
+    ])
+    expect(fake.requests.filter(({ line }) => line.includes('/login'))).toHaveLength(2)
+    await run.close()
   })
 
   test('a reboot that forgot the drain is noticed, and the drain put back', async () => {

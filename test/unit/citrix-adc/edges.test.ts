@@ -272,6 +272,15 @@ describe('readings', () => {
     expect((await present()).scopes).toMatchObject([{ state: 'read', active: 2 }])
   })
 
+  test('a build without the nested form is asked for each member', async () => {
+    const no = () =>
+      HttpResponse.json({ errorcode: 1090, message: 'No such argument' }, { status: 599 })
+    const alone = () =>
+      HttpResponse.json({ ...OK, servicegroupmember: [{ ...STAT, surgecount: '4' }] })
+    network.use(appliance({ 'stat/servicegroup': no, servicegroupmember: alone }))
+    expect((await present()).scopes).toMatchObject([{ state: 'read', queued: 4 }])
+  })
+
   test('counts that still say UP come from before the disable', async () => {
     const member = { ...MEMBER, svrstate: 'GOING OUT OF SERVICE' }
     network.use(
