@@ -49,7 +49,7 @@ export class DataplaneApi implements AsyncDisposable {
   readonly #settings: Settings
   readonly #closed = new AbortController()
   #password: string | undefined
-  #served: Promise<Served> | undefined
+  #served: Served | undefined
 
   constructor(settings: Settings) {
     this.#settings = settings
@@ -71,14 +71,9 @@ export class DataplaneApi implements AsyncDisposable {
 
   /** The generation that is served; asked once, and again after the API was replaced by another. */
   async served(ctx: CallContext): Promise<Served> {
-    const known = this.#served ?? this.#detect(ctx)
-    this.#served = known
-    try {
-      return await known
-    } catch (error) {
-      if (this.#served === known) this.#served = undefined
-      throw error
-    }
+    // two calls at once may both ask: neither must end with the other's abort
+    this.#served ??= await this.#detect(ctx)
+    return this.#served
   }
 
   /** A read: repeated after a lost connection, never after a time-out. */

@@ -1,3 +1,4 @@
+import { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { drain, isDrainableError, ready, startDrain } from 'drainable'
 import { describe, expect, test } from 'vitest'
@@ -171,6 +172,27 @@ describe.concurrent.each(pairs())(
       })
       expect(added.status).toBe('applied')
       expect((await request(rig.haproxy.port('web'), '/', { cookie: 'web1' })).status).toBe(200)
+    })
+
+    test('a member with pooled connections is removed at run time, and added again', async () => {
+      const config: typeof CONFIG = (port) =>
+        CONFIG(port, '').replace('reuse never', 'reuse always')
+      await using rig = await front(engine, api, NO_OLD, config)
+      const agent = new Agent({ keepAlive: true })
+      for (const cookie of ['web1', 'web1', 'web2']) {
+        await request(rig.haproxy.port('web'), '/', { cookie, agent })
+      }
+      const report = await drain(rig.lb, WEB1, { timeout: '40s', until: 'removed' })
+      expect(report.outcome).toBe('removed')
+      expect((await look(rig.lb, WEB1)).present).toBe(false)
+      expect((await request(rig.haproxy.port('web'), '/', { cookie: 'web1', agent })).status).toBe(
+        200,
+      )
+      agent.destroy()
+      const port = rig.haproxy.port('web1')
+      const added = await change(rig.lb, { kind: 'add', ref: WEB1, address: '127.0.0.1', port })
+      expect(added.status).toBe('applied')
+      expect(await present(rig.lb, WEB1)).toMatchObject({ own: 'ready', serves: true, port })
     })
 
     test('a frozen HAProxy: an abort waits for none of it, and what was sent is found out later', async () => {

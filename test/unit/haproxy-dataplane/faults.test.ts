@@ -470,6 +470,16 @@ describe.concurrent('the cost of looking', () => {
   })
 })
 
+test('an abort of one call is not the end of another that began with it', async () => {
+  await using r = await rig()
+  const controller = new AbortController()
+  const first = r.lb.observe([WEB1], context(controller.signal)).catch((e: unknown) => e)
+  const second = r.lb.describe(context())
+  controller.abort('enough')
+  expect(await first).toBe('enough')
+  expect((await second).product).toBe('haproxy')
+})
+
 test('a reload between the two halves of a look gets one more look', async () => {
   await using r = await rig()
   await present(r.lb, WEB1)
