@@ -443,6 +443,33 @@ backend web
   server s2 127.0.0.1:${port('s2')} cookie s2`
   const ref = { pool: 'web', member: 's1' }
 
+  it.concurrent('backends whose names are the numbers of others', async ({ expect }) => {
+    await using haproxy = await Haproxy.start({
+      engine,
+      mode: 'plain',
+      config: (port) =>
+        [5, 4, 3, 2, 1, 6]
+          .map(
+            (name) => `
+frontend ${name}
+  bind 127.0.0.1:${port(`in${name}`)}
+  default_backend ${name}
+backend ${name}
+${Array.from({ length: 20 }, (_, index) => `  server ${index} 127.0.0.1:${port('s1')}`).join('\n')}`,
+          )
+          .join('\n'),
+    })
+    await using lb = haproxyRuntime({ socket: haproxy.socket })
+    const refs = ['1', '2', '3', '4', '5', '6'].map((pool) => ({ pool, member: '7' }))
+    const report = await drain(lb, refs, { timeout: '10s', seal: false })
+    expect(report.members.every(({ verifiedIdle }) => verifiedIdle)).toBe(true)
+    for (const { pool } of refs) {
+      expect(await haproxy.stat(pool, '7', 'status')).toBe('DRAIN')
+      expect(await haproxy.stat(pool, '6', 'status')).toBe('no check')
+      expect(await haproxy.stat(pool, 'BACKEND', 'act')).toBe('19')
+    }
+  })
+
   it.concurrent('level operator: can look, is refused before any change', async ({ expect }) => {
     await using haproxy = await Haproxy.start({ engine, config, level: 'operator', mode: 'master' })
     await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })

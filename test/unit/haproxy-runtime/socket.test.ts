@@ -1,0 +1,193 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { MasterSocket, StatsChannel } from '../../../src/adapters/haproxy-runtime/channel.js'
+import { KeptConnection } from '../../../src/adapters/haproxy-runtime/kept-connection.js'
+import { RuntimeSocket } from '../../../src/adapters/haproxy-runtime/socket.js'
+
+const LIMITS = { connectTimeout: 500, replyTimeout: 150, maxConnections: 2 }
+const forever = new AbortController().signal
+
+let folder: string
+let path: string
+let server: Server
+const sockets = new Set<Socket>()
+
+/** Serves every connection with `serve`. */
+async function listen(serve: (socket: Socket, line: string) => void): Promise<void> {
+  server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+    socket.on('error', () => undefined)
+    let text = ''
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+      const lines = text.split('\n')
+      text = lines.pop() ?? ''
+      for (const line of lines) serve(socket, line)
+    })
+  })
+  server.listen(path)
+  await once(server, 'listening')
+}
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'drainable-'))
+  path = join(folder, 's')
+})
+
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy()
+  server.close()
+  await once(server, 'close')
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function code(expected: string): unknown {
+  return expect.objectContaining({ code: expected })
+}
+
+describe('one line, one connection', () => {
+  it('reads to the close, however it comes', async () => {
+    await listen((socket, line) => {
+      for (const byte of Buffer.from(`${line}: grüße\n\n`)) socket.write(Buffer.from([byte]))
+      socket.end()
+    })
+    expect(await new RuntimeSocket(path, LIMITS).exchange('show version', forever)).toBe(
+      'show version: grüße\n\n',
+    )
+  })
+
+  it('says when nothing comes, when it stops in the middle, when it is closed at once', async () => {
+    await listen((socket, line) => {
+      if (line === 'half') socket.write('# pxname')
+      if (line === 'close') socket.end()
+    })
+    const socket = new RuntimeSocket(path, LIMITS)
+    await expect(socket.exchange('silent', forever)).rejects.toEqual(code('CALL_TIMEOUT'))
+    await expect(socket.exchange('half', forever)).rejects.toThrow(/stopped/)
+    await expect(socket.exchange('close', forever)).rejects.toEqual(code('CONNECTION_LOST'))
+  })
+
+  it('an abort rejects at once with its reason, and leaves no socket', async () => {
+    await listen(() => undefined)
+    const socket = new RuntimeSocket(path, { ...LIMITS, replyTimeout: 10_000 })
+    const stop = new AbortController()
+    const reason = new Error('enough')
+    const calls = [1, 2, 3].map(() => socket.exchange('silent', stop.signal)) // the third waits for a slot
+    while (sockets.size < 2) await new Promise((resolve) => setImmediate(resolve))
+    stop.abort(reason)
+    for (const call of calls) await expect(call).rejects.toBe(reason)
+    while (sockets.size > 0) await new Promise((resolve) => setImmediate(resolve))
+    await expect(socket.exchange('silent', stop.signal)).rejects.toBe(reason)
+  })
+
+  it('never has more connections open than allowed, and serves all in the end', async () => {
+    let most = 0
+    await listen((socket, line) => {
+      most = Math.max(most, sockets.size)
+      setTimeout(() => socket.end(`${line}\n\n`), 5)
+    })
+    const socket = new RuntimeSocket(path, LIMITS)
+    const lines = Array.from({ length: 12 }, (_, index) => `n${index}`)
+    const replies = await Promise.all(lines.map((line) => socket.exchange(line, forever)))
+    expect(replies).toEqual(lines.map((line) => `${line}\n\n`))
+    expect(most).toBe(LIMITS.maxConnections)
+  })
+
+  it('once closed it opens no other', async () => {
+    await listen(() => undefined)
+    const socket = new RuntimeSocket(path, LIMITS)
+    const call = socket.exchange('silent', forever)
+    call.catch(() => undefined)
+    while (sockets.size < 1) await new Promise((resolve) => setImmediate(resolve))
+    socket.close()
+    await expect(call).rejects.toThrow(/was closed/)
+    await expect(socket.exchange('again', forever)).rejects.toThrow(/was closed/)
+  })
+})
+
+describe('channels', () => {
+  const info = (pid: number): string =>
+    `Version: 3.2.1\nPid: ${pid}\nnode: n\nStart_time_sec: 1\n\n`
+
+  it('another process is noticed in the connection that counted', async () => {
+    let pid = 1
+    await listen((socket, line) => {
+      const replies = line.split(';').map((command) => {
+        return command === 'show info' ? info(pid) : `${command}\n\n`
+      })
+      socket.end(replies.join(''))
+    })
+    const stats = new StatsChannel(new RuntimeSocket(path, LIMITS))
+    expect(await stats.to('n/1/1').run(['a', 'b'], forever)).toEqual(['a', 'b'])
+    expect(await stats.change('set server x', 'n/1/1', forever)).toBe('set server x')
+    pid = 2
+    const other = expect.objectContaining({ name: 'AnotherProcess' }) as unknown
+    await expect(stats.to('n/1/1').run(['a'], forever)).rejects.toEqual(other)
+    await expect(stats.change('set server x', 'n/1/1', forever)).rejects.toEqual(other)
+  })
+
+  it('a line that is too long for the process is halved until it fits', async () => {
+    const lengths: number[] = []
+    await listen((socket, line) => {
+      lengths.push(line.length)
+      if (line.length > 2_000) {
+        socket.end('The command line is too big for the buffer size. Please chan\n\n')
+        return
+      }
+      const replies = line.split(';').map((command) => {
+        return command === 'show info' ? info(1) : `${command}\n\n`
+      })
+      socket.end(replies.join(''))
+    })
+    const stats = new StatsChannel(new RuntimeSocket(path, LIMITS))
+    const commands = Array.from({ length: 400 }, (_, index) => `show stat 3 4 ${index}`)
+    expect(await stats.to('n/1/1').run(commands, forever)).toEqual(commands)
+    const before = lengths.length
+    await stats.to('n/1/1').run(commands, forever)
+    expect(lengths.slice(before).every((length) => length <= 2_000)).toBe(true)
+  })
+
+  it('a worker that has gone ends the conversation, though the master stays (3.x)', async () => {
+    await listen((socket) => {
+      socket.write("Can't find the target PID matching the prefix '@!7'\n")
+    })
+    const master = new MasterSocket(new RuntimeSocket(path, LIMITS))
+    const gone = expect.objectContaining({ name: 'WorkerGone' }) as unknown
+    await expect(
+      master
+        .to(
+          7,
+          () => undefined,
+          () => undefined,
+        )
+        .run(['a'], forever),
+    ).rejects.toEqual(gone)
+  })
+})
+
+describe('a kept connection', () => {
+  it('never takes the late reply to a command given up for the reply to the next', async () => {
+    const late: (() => void)[] = []
+    await listen((socket, line) => {
+      const answer = (): void => void socket.write(line === 'prompt' ? '\n> ' : `${line}!\n\n> `)
+      if (line === 'slow') late.push(answer)
+      else if (late.length > 0) late.push(answer)
+      else answer()
+    })
+    const kept = await KeptConnection.open(new RuntimeSocket(path, LIMITS), 100, forever)
+    await expect(kept.run('slow', forever)).rejects.toEqual(code('CALL_TIMEOUT'))
+    const next = kept.run('next', forever)
+    while (late.length < 2) await new Promise((resolve) => setImmediate(resolve))
+    for (const answer of late) answer()
+    expect(await next).toBe('next!')
+    expect(kept.state).toBe('open')
+    for (const socket of sockets) socket.end()
+    await expect(kept.run('more', forever)).rejects.toEqual(code('CONNECTION_LOST'))
+    expect(kept.state).toBe('ended')
+  })
+})
