@@ -22,7 +22,7 @@ export interface EndpointNative {
   /** Status before we touched it. */
   readonly status: string
   readonly priority: number
-  /** Region, zone and sub zone as one text, see {@link formatLocality}. */
+  /** Region, zone and sub zone as one text: `r1/z1/s1`, a slash in a name escaped. */
   readonly locality: string
   /** Which locality of the set, and which endpoint in it. */
   readonly place: readonly [number, number]
@@ -52,8 +52,11 @@ export interface Assignment {
   readonly overprovisioning: number
   /** Hash of the content: the same set has the same version after a restart of ours. */
   readonly version: string
+  /** The same set with other statuses, by member. */
   withStatus(edits: ReadonlyMap<string, EdsStatus>): Assignment
+  /** The same set without these members. */
   without(members: ReadonlySet<string>): Assignment
+  /** The same set with one more endpoint, at the place its `native` names. */
   withEndpoint(endpoint: NewEndpoint): Assignment
 }
 

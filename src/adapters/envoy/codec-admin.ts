@@ -67,6 +67,7 @@ export interface ServerInfo {
   readonly state: string
 }
 
+/** The version of an Envoy. */
 export interface EnvoyVersion {
   readonly major: number
   readonly minor: number

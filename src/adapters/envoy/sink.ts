@@ -47,6 +47,7 @@ export interface LoadCount {
 export interface LoadReports {
   /** Asks for reports while somebody looks; they cost 61 KB each. */
   demand(): void
+  /** Every proxy that ever sent a report from here and was not dropped. */
   nodes(): readonly NodeLoad[]
   /** Calls `fn` at each report, until the returned function is called. */
   listen(fn: () => void): () => void
@@ -82,6 +83,7 @@ export interface EndpointSink {
   readonly loads?: LoadReports
   /** How long a publication that was given up can still be executed, in milliseconds. */
   readonly lateBound: number
+  /** Stops serving. The provider does it at its own close. */
   close(): Promise<void>
 }
 

@@ -1,17 +1,17 @@
 import type { AdminState } from '../../provider/contract.js'
 
+/** What the owner of an endpoint set says of an endpoint. `UNKNOWN` (or unset) counts as healthy. */
+export type EdsStatus = 'UNKNOWN' | 'HEALTHY' | 'UNHEALTHY' | 'DRAINING' | 'TIMEOUT' | 'DEGRADED'
+
 /** Envoy's `HealthStatus`, by its numbers on the wire. */
-export const EDS_STATUS = [
+export const EDS_STATUS: readonly EdsStatus[] = [
   'UNKNOWN',
   'HEALTHY',
   'UNHEALTHY',
   'DRAINING',
   'TIMEOUT',
   'DEGRADED',
-] as const
-
-/** What the owner of an endpoint set says of an endpoint. `UNKNOWN` (or unset) counts as healthy. */
-export type EdsStatus = (typeof EDS_STATUS)[number]
+]
 
 export function toEdsStatus(value: string | number): EdsStatus | undefined {
   if (typeof value === 'number') return EDS_STATUS[value]

@@ -28,6 +28,7 @@ import { toSettings, type FakeEds, type FakeOptions } from './options.js'
 export interface FakeRequest {
   /** Where it went. */
   readonly member: string
+  /** Lets it end in good order. */
   end(): void
 }
 
@@ -57,9 +58,11 @@ export interface EnvoyFake extends AsyncDisposable {
   setHealth(ref: MemberRef, passing: boolean): void
   /** Changes an endpoint that the fake itself owns (without `eds`). */
   setBehind(ref: MemberRef, to: MemberState | 'gone'): void
+  /** Faults of the admin API from now on. */
   fail(failure: FakeFailure): void
   /** Another process: counts begin anew, endpoint sets are fetched again. */
   restart(): Promise<void>
+  /** Stops it, and everything it follows. */
   close(): Promise<void>
 }
 
