@@ -17,15 +17,19 @@ export interface Front extends AsyncDisposable {
   hold(ref: MemberRef): Promise<{ readonly answer: Promise<Answer> }>
 }
 
-/** Which API stands before which HAProxy: as they were recorded. */
+/** Which API stands before which HAProxy: as they were recorded. With series, one of each. */
 export function pairs(
   ...series: readonly string[]
 ): readonly { readonly api: string; readonly engine: Engine }[] {
-  const api: Readonly<Record<string, string>> = { '2.6': '2.9', '3.0': '3.0', '3.2': '3.2' }
+  const apis: Readonly<Record<string, readonly string[]>> = {
+    '2.6': ['2.9'],
+    '3.0': ['3.0'],
+    '3.2': ['3.2', '3.4'],
+  }
   return engines('haproxy').flatMap((engine) => {
-    if (series.length > 0 && !series.includes(engine.series)) return []
-    const version = api[engine.series] ?? '3.4'
-    return [{ api: version, engine }]
+    const [first = '3.4', ...more] = apis[engine.series] ?? []
+    if (series.length === 0) return [first, ...more].map((api) => ({ api, engine }))
+    return series.includes(engine.series) ? [{ api: first, engine }] : []
   })
 }
 
