@@ -51,7 +51,8 @@ export interface Traits {
 
 /** What `stat` counts. */
 export interface Counts {
-  readonly state: SvrPhase
+  /** The counts come with UP: they are of a member in service. */
+  readonly up: boolean
   readonly active: number
   readonly queued: number
   readonly pooled: number
@@ -178,6 +179,7 @@ export function toCounts(row: Row, servicetype: string): Counts | undefined {
   const pooled = Math.max(0, toCount(row['curreusepool']) ?? 0)
   if (established === undefined && transactions === undefined) return undefined
   const busy = Math.max(0, (established ?? 0) - pooled)
+  const [phase, health] = toPhase(toText(row['state']) ?? '')
   const active =
     transactions !== undefined
       ? Math.max(0, transactions - queued)
@@ -186,7 +188,7 @@ export function toCounts(row: Row, servicetype: string): Counts | undefined {
         : Math.max(busy, (clients ?? 0) - queued)
   const isService = row['activetransactions'] !== undefined
   return {
-    state: toPhase(toText(row['state']) ?? '')[0],
+    up: phase === 'in' && health === 'up',
     active,
     queued,
     pooled,

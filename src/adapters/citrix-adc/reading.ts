@@ -102,7 +102,7 @@ function toScope(findings: Findings): LoadScope {
     return { ...base, state: 'unread', active: 0, queued: 0, inForce: false, note }
   }
   // The numbers are repeated for some seconds: those that come with UP are from before the disable.
-  const stale = entry.phase !== 'in' && counts.state === 'in'
+  const stale = entry.phase !== 'in' && counts.up
   const { active, queued, pooled, arrivals } = counts
   return {
     ...base,

@@ -242,7 +242,7 @@ describe('counts', () => {
       pooled: 4,
       arrivals: undefined,
     })
-    expect(toCounts(app!, 'HTTP')).toMatchObject({ active: 0, queued: 0, state: 'trofs' })
+    expect(toCounts(app!, 'HTTP')).toMatchObject({ active: 0, queued: 0, up: false })
   })
 
   test('nested members are found by address and port, or by name where DNS finds them', () => {

@@ -130,6 +130,52 @@ describe('a drain', { concurrent: true }, () => {
     expect(fake.look(SVC1).svrstate).toBe('UP')
   })
 
+  test('reaches members by DNS name, on every port, by IPv6 and with blanks', async () => {
+    const pool = 'sg web: A#1'
+    await using at = await setup({
+      pools: {
+        [pool]: [
+          { name: 'app.example.net', address: '0.0.0.0', port: 65_535 },
+          '[2001:db8::1]:80',
+          'web 3:80',
+          'web4:80',
+        ],
+      },
+      vservers: {},
+    })
+    const { fake, adc } = at
+    const members = ['app.example.net:*', '[2001:DB8::1]:80', 'web 3:80']
+    const ends = await Promise.all(
+      ['app.example.net:*', '[2001:db8::1]:80', 'web 3:80'].map((member) =>
+        fake.occupy({ pool, member }),
+      ),
+    )
+    const run = startDrain(
+      adc,
+      members.map((member) => ({ pool, member })),
+      { timeout: '20s' },
+    )
+    await vi.waitFor(() => {
+      expect(run.report().members.map(({ lastReading }) => lastReading?.scopes[0]?.active)).toEqual(
+        [1, 1, 1],
+      )
+    })
+    await vi.waitFor(() => {
+      expect(actions(fake)).toHaveLength(3)
+    })
+    for (const end of ends) await end()
+    expect((await run.done).outcome).toBe('idle')
+    const sent = actions(fake).map(
+      ({ body }) => (body as { servicegroup: { servername: string; port: number } }).servicegroup,
+    )
+    expect(sent.map(({ servername, port }) => [servername, port])).toEqual([
+      ['app.example.net', 65_535],
+      ['2001:db8::1', 80],
+      ['web 3', 80],
+    ])
+    await run.close()
+  })
+
   test('is undone at its own level', async () => {
     await using at = await setup()
     const { fake, adc } = at

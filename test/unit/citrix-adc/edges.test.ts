@@ -295,6 +295,27 @@ describe('readings', () => {
     })
   })
 
+  test.each(['TROFS', 'TROFS_DOWN', 'OFS', 'DOWN', '5', 8, 'GOING OUT OF SERVICE', undefined])(
+    'counts that say %s are of a member that is going out',
+    async (state) => {
+      const member = { ...MEMBER, svrstate: 'DOWN WHEN GOING OUT OF SERVICE' }
+      const servicegroupmember = [{ ...STAT, state }]
+      network.use(
+        appliance({
+          servicegroup_servicegroupmember_binding: () =>
+            HttpResponse.json({ ...OK, servicegroup_servicegroupmember_binding: [member] }),
+          'stat/servicegroup': () =>
+            HttpResponse.json({ ...OK, servicegroup: [{ servicegroupmember }] }),
+        }),
+      )
+      expect(await present()).toMatchObject({
+        own: 'drain',
+        health: 'down',
+        scopes: [{ inForce: true }],
+      })
+    },
+  )
+
   test.each(['NS_EMPTY_STR', 'Unknown', ''])(
     'the state %j is nothing to build on',
     async (svrstate) => {
