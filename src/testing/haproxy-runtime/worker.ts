@@ -25,7 +25,8 @@ export class Worker {
   readonly counters = { connections: 0, requests: 0 }
   /** Simulated checks that fail, as `backend/server`: shared by all processes. */
   readonly #failing: ReadonlySet<string>
-  readonly #timers: NodeJS.Timeout[] = []
+  /** When each server is checked next. */
+  readonly #timers = new Map<Server, NodeJS.Timeout>()
   readonly #ids = new WeakMap<Session, string>()
   #lastId = 0
   #ended = false
@@ -152,7 +153,7 @@ export class Worker {
   end(): void {
     if (this.#ended) return
     this.#ended = true
-    for (const timer of this.#timers) clearTimeout(timer)
+    for (const timer of this.#timers.values()) clearTimeout(timer)
     for (const backend of this.backends) {
       backend.refuseQueue()
       for (const server of backend.servers) {
@@ -187,7 +188,8 @@ export class Worker {
     if (!check) return
     const again = (pause = check.inter): void => {
       const timer = setTimeout(() => {
-        if (this.#ended || !backend.servers.includes(server)) return
+        // A process that is being replaced checks nobody any more.
+        if (this.#ended || this.isOld || !backend.servers.includes(server)) return
         const skip =
           server.inMaint || !server.checking || (server.admin & ADMIN.inheritedMaint) !== 0
         if (skip) {
@@ -204,8 +206,7 @@ export class Worker {
         else probe(server.config.to, Math.min(check.inter, 2_000), done)
       }, pause)
       timer.unref()
-      this.#timers.push(timer)
-      if (this.#timers.length > 64) this.#timers.splice(0, 32)
+      this.#timers.set(server, timer)
     }
     again(Math.min(100, check.inter))
   }
