@@ -222,18 +222,19 @@ export class BigipFake implements AsyncDisposable {
   }
 
   /**
-   * The control plane of a unit restarts: 503, then paths that are not registered, then objects that
-   * seem to be missing; its tokens are gone. With `reboot` flows, counters and unsaved changes go too.
+   * A unit restarts: 503, then paths that are not registered, then objects that seem to be missing.
+   * Tokens, flows, counters and what was not saved are gone; with `keep` only the REST services
+   * restart, and of all that just the tokens go.
    *
    * @returns when it answers as before
    */
   async restart(
-    options: { readonly ms?: number; readonly reboot?: boolean; readonly unit?: string } = {},
+    options: { readonly ms?: number; readonly keep?: boolean; readonly unit?: string } = {},
   ): Promise<void> {
     const unit = this.#lab.units.find((u) => u.name === options.unit) ?? this.#active()
     const third = (options.ms ?? 600) / 3
     unit.tokens.clear()
-    if (options.reboot === true) {
+    if (options.keep !== true) {
       unit.resetTraffic()
       if (unit.saved !== undefined) unit.config.copyFrom(unit.saved)
       unit.setRole(unit.role)
@@ -245,9 +246,9 @@ export class BigipFake implements AsyncDisposable {
     unit.stage = 'up'
   }
 
-  /** The active unit boots: flows, counters, tokens and what was not saved are gone. */
+  /** A quick {@link BigipFake.restart} of the active unit. */
   reload(): Promise<void> {
-    return this.restart({ ms: 60, reboot: true })
+    return this.restart({ ms: 60 })
   }
 
   /** Holds a unit in a stage of its start until the next call. */

@@ -80,7 +80,7 @@ test('a restart of the control plane in mid-drain is no disappearance', async ()
   const end = await it.fake.occupy(WEB1)
   const run = startDrain(it.lb, WEB1, FAST)
   await until('it is disabled', () => it.fake.state(WEB1) === 'drain')
-  await it.fake.restart({ ms: 900 })
+  await it.fake.restart({ ms: 900, keep: true })
   await end()
   const report = await run.done
   expect(report.outcome).toBe('idle')
