@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { drain } from 'drainable'
 import type { AdminState, MemberRef } from 'drainable/provider'
 import {
   callbackEndpoints,
@@ -246,6 +247,114 @@ for (const [name, open] of Object.entries(setups)) {
     for (const c of providerContract(open)) test(c.name, { timeout: c.timeout }, () => c.run())
   })
 }
+
+describe('a fleet of fakes', () => {
+  const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+  const ctx = () => ({ signal: AbortSignal.timeout(10_000), clock })
+  const [ref] = members
+
+  async function until(look: () => boolean | Promise<boolean>): Promise<void> {
+    const end = performance.now() + 10_000
+    while (!(await look())) {
+      if (performance.now() > end) throw new Error('it did not come about')
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+  }
+
+  test('thirty proxies, two members, until they are removed everywhere', async () => {
+    const sink = grpcEndpoints({ port: 0, initial: initial() })
+    const list: string[] = []
+    await using lb = envoy({
+      endpoints: sink,
+      admin: () => Promise.resolve(list),
+      expect: 30,
+      onProxyGone: 'wait',
+    })
+    await until(() => sink.address !== undefined)
+    const url = `http://127.0.0.1:${sink.address?.port ?? 0}`
+    const fakes = await Promise.all(
+      Array.from({ length: 30 }, (_, i) =>
+        startFake({
+          pools: { web: [] },
+          node: `envoy-${i}`,
+          eds: { grpc: url, ads: i % 2 === 0, delta: i % 3 === 0 },
+        }),
+      ),
+    )
+    list.push(...fakes.map((fake) => fake.url))
+    const end = await fakes[17]!.occupy(ref)
+    setTimeout(() => void end(), 1_500)
+    const begun = performance.now()
+    const report = await drain(lb, members.slice(0, 2), { timeout: '30s', until: 'removed' })
+    expect(report.outcome).toBe('removed')
+    expect(performance.now() - begun).toBeGreaterThan(1_400)
+    await until(async () => {
+      const texts = await Promise.all(
+        fakes.map(async (fake) => (await fetch(`${fake.url}/clusters`)).text()),
+      )
+      return texts.every((text) => !text.includes('10.0.0.1:80') && !text.includes('10.0.0.2:80'))
+    })
+    await Promise.all(fakes.map((fake) => fake.close()))
+  })
+
+  test.each([
+    ['1.36.2', 'unread'],
+    ['1.37.0', 'read'],
+  ])('load reports of Envoy %s are %s', async (version, state) => {
+    const sink = grpcEndpoints({ port: 0, initial: initial(), loadInterval: 100 })
+    await using lb = envoy({ endpoints: sink, expect: 1 })
+    await until(() => sink.address !== undefined)
+    const url = `http://127.0.0.1:${sink.address?.port ?? 0}`
+    await using fake = await startFake({
+      pools: { web: [] },
+      version,
+      eds: { grpc: url },
+      loads: url,
+    })
+    const look = async () => (await lb.observe([ref], ctx())).readings[0]?.scopes[0]
+    await until(
+      async () => ((await look())?.note ?? '').includes(version) || (await look())?.state === state,
+    )
+    const end = await fake.occupy(ref)
+    if (state === 'read') {
+      await until(async () => (await look())?.active === 1)
+      await end()
+      await until(async () => (await look())?.active === 0)
+      expect((await look())?.arrivals).toBe(1)
+    } else {
+      expect((await look())?.state).toBe('unread')
+      expect((await look())?.note).toContain('admin API')
+    }
+    expect((await lb.describe(ctx())).capabilities.blind).toBeGreaterThan(5_000)
+  })
+
+  test('before 1.40 an acknowledged drain is not in force inside the merge window', async () => {
+    const sink = grpcEndpoints({ port: 0, initial: initial() })
+    const list: string[] = []
+    await using lb = envoy({ endpoints: sink, admin: () => Promise.resolve(list) })
+    await until(() => sink.address !== undefined)
+    const grpc = `http://127.0.0.1:${sink.address?.port ?? 0}`
+    const fake = await startFake({
+      pools: { web: [] },
+      version: '1.38.3',
+      mergeWindow: 400,
+      eds: { grpc },
+    })
+    list.push(fake.url)
+    const forced = async () =>
+      (await lb.observe([ref], ctx())).readings[0]?.scopes.every(({ inForce }) => inForce) ?? false
+    await until(forced)
+    await lb.apply([{ kind: 'hold', ref: members[1], to: 'drain' }], ctx())
+    await lb.apply([{ kind: 'hold', ref, to: 'drain' }], ctx())
+    expect(sink.receipts?.('web')[0]?.state).toBe('acked')
+    expect(await forced()).toBe(false)
+    const hits = () => Array.from({ length: 8 }, () => fake.send('web')?.member)
+    expect(hits()).toContain(ref.member)
+    await until(forced)
+    expect(hits()).not.toContain(ref.member)
+    await fake.close()
+  })
+})
 
 test('the fake is there for every case', () => {
   expect(Object.keys(setups)).toHaveLength(10)
