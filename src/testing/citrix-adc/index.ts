@@ -103,6 +103,7 @@ export interface CitrixFake extends AsyncDisposable {
   failover(): Promise<void>
   /** The primary starts again from its saved configuration. */
   restart(): Promise<void>
+  /** Stops, and cuts every connection to it. */
   close(): Promise<void>
 }
 
