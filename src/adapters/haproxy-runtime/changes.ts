@@ -244,7 +244,15 @@ async function distrustHealth(
   )
   const seen = [...sight.members.values()][0]
   if (seen?.own !== 'drain' || seen.row.check?.fall !== 1) return
+  if (await backupsWork(shop, ref, ctx)) return // coming up would cut them, see leaveMaint()
   await tell(shop, ref, setHealthDown(ref), ctx)
+}
+
+/** Whether a backup server of that backend holds work. */
+async function backupsWork(shop: Workshop, ref: MemberRef, ctx: CallContext): Promise<boolean> {
+  const whole = new Map([[ref.pool, 'all' as const]])
+  const sight = await shop.view.read(whole, shop.channel, ctx.clock, ctx.signal)
+  return [...sight.members.values()].some(({ row }) => row.backupServers > 0 && row.active > 0)
 }
 
 async function terminate(

@@ -114,7 +114,7 @@ export class OtherProcesses {
       workers = await askWorkers(master, ctx)
     } catch (error) {
       const note = `not readable: the master could not be asked (${words(error, ctx)})`
-      const unread = this.#alive().map((process) => ({ process, listed: true, note }))
+      const unread = this.#alive().map((process) => ({ process, listed: false, note }))
       return { read: [], unread, blind: note }
     }
     const pids = [...workers.current, ...workers.old].filter((pid) => pid !== current.pid)
