@@ -65,7 +65,7 @@ export class Lane {
   #info: Promise<ProviderInfo> | undefined
   #cancelTimer: (() => void) | undefined
   #looking = false
-  #cost = 0
+  #costs: readonly number[] = [0]
   #floor = 0
   #lastLook = -Infinity
   #flush: Flush | undefined
@@ -76,9 +76,12 @@ export class Lane {
     this.#push = new Push(provider, clock, (snapshot, askedAt) => this.#pushed(snapshot, askedAt))
   }
 
-  /** How long a look takes at present, in milliseconds. */
+  /**
+   * How long a look takes at present, in milliseconds: the shortest of the last three, because a look
+   * that had to wait for a change of ours says nothing of what looking costs.
+   */
   get cost(): number {
-    return this.#cost
+    return Math.min(...this.#costs)
   }
 
   /** Shortest pause between two looks, as the provider wants it. */
@@ -235,7 +238,7 @@ export class Lane {
     const look = await this.#observe(union(seats), askedAt)
     this.#looking = false
     if (this.#stop.signal.aborted) return
-    this.#cost = this.#cost === 0 ? look.at - askedAt : (this.#cost * 3 + look.at - askedAt) / 4
+    this.#costs = [...this.#costs.slice(-2), look.at - askedAt]
     for (const seat of seats) if (this.#seats.has(seat)) seat.viewer.see(look)
     this.#schedule()
   }

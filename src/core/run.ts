@@ -170,18 +170,20 @@ export class DrainRun {
   /** One last look; where it does not come in time, the balancer is not readable. */
   #atDeadline(): void {
     this.#seat?.next(0)
+    const { cost, floor } = this.#options.lane
+    const patience = LAST_LOOK + 2 * cost + floor // a large table takes its time to read
     this.#cancelDeadline = this.#clock.setTimeout(() => {
       const now = this.#clock.now()
       const late = new DrainableError(
         'CALL_TIMEOUT',
-        `the balancer gave no answer to the last look within ${LAST_LOOK} ms`,
+        `the balancer gave no answer to the last look within ${Math.round(patience)} ms`,
         {
           provider: this.#options.provider.name,
         },
       )
       for (const [key, state] of this.#states) {
         const { pending } = state
-        const cutting = state.terminateUntil !== null && now < state.terminateUntil + LAST_LOOK
+        const cutting = state.terminateUntil !== null && now < state.terminateUntil + patience
         if (state.ended !== null || cutting) continue
         if (pending?.state === 'sent') {
           const { change } = pending
@@ -197,7 +199,7 @@ export class DrainRun {
       }
       this.#conclude()
       if (!this.#over) this.#atDeadline()
-    }, LAST_LOOK)
+    }, patience)
   }
 
   /** Takes a look in, for every member; what it makes necessary goes out in one call. */

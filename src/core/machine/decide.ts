@@ -208,9 +208,11 @@ function closeDoor(draft: Draft, reading: PresentReading): void {
     draft.apply({ kind: 'hold', to: 'maint', ref: state.ref, ...identity(state) })
     return
   }
-  if (verdict.at !== draft.now && !verdictStands(state)) {
-    draft.set({ verdict: null }) // something slipped in: the drain goes on, under maint, by the whole rule
-    return
+  if (verdict.at !== draft.now) {
+    const stands = verdictStands(state)
+    // Something slipped in: the drain goes on, under maint, by the whole rule.
+    if (stands === 'fell') draft.set({ verdict: null })
+    if (stands !== 'stands') return
   }
   const uncounted =
     policy.capabilities.counts === 'none'

@@ -125,13 +125,17 @@ export function fingerprint(
 /**
  * Whether one snapshot asked for after the seal still shows the verdict: in every scope the same
  * incarnation and arrivals, in force, nothing active and nothing queued.
+ *
+ * `early`: it does so far, but its numbers may be older than the seal, so they can't show who slipped
+ * in just before it. Where counts can be stale that takes {@link Capabilities.freshness} longer.
  */
-export function verdictStands(state: DrainState): boolean {
-  const before = state.verdict?.scopes
-  if (before === undefined) return false
+export function verdictStands(state: DrainState): 'stands' | 'early' | 'fell' {
+  const { verdict } = state
+  if (verdict === null) return 'fell'
+  let early = false
   for (const [name, { last }] of Object.entries(state.scopes)) {
     if (last.state === 'ended') continue
-    const was = before[name]
+    const was = verdict.scopes[name]
     const same =
       was !== undefined &&
       last.state === 'read' &&
@@ -140,7 +144,8 @@ export function verdictStands(state: DrainState): boolean {
       last.queued === 0 &&
       last.incarnation === was.incarnation &&
       (last.arrivals ?? null) === was.arrivals
-    if (!same) return false
+    if (!same) return 'fell'
+    early ||= verdict.sealedAt !== null && last.sampledAt <= verdict.sealedAt
   }
-  return true
+  return early ? 'early' : 'stands'
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { drain, startDrain } from 'drainable'
+import { drain, startDrain, type Snapshot } from 'drainable'
 import { only, recorder, setUp, web1 } from './set-up.js'
 
 describe('never a false idle', () => {
@@ -119,6 +119,50 @@ describe('never a false idle', () => {
     expect(only(report)).toMatchObject({ outcome: 'idle', sealed: true, verifiedIdle: true })
     expect(report.elapsed).toBeGreaterThan(2_000)
     expect(seen.of('idle')).toHaveLength(1)
+    await run.release()
+  })
+
+  test('counts older than the seal do not show that nobody slipped in before it', async () => {
+    const STALE = 4_000
+    const { clock, lb } = setUp({ capabilities: { freshness: STALE } })
+    const seen = recorder()
+    const past: { at: number; snapshot: Snapshot }[] = []
+    const observe = lb.observe.bind(lb)
+    lb.observe = async (refs, ctx) => {
+      const snapshot = await observe(refs, ctx)
+      past.push({ at: clock.now(), snapshot })
+      const old = past.findLast(({ at }) => at <= clock.now() - STALE) ?? past[0]!
+      return {
+        ...snapshot,
+        readings: snapshot.readings.map((reading, i) => ({
+          ...reading,
+          scopes: old.snapshot.readings[i]!.scopes.map((scope) => ({
+            ...scope,
+            sampledAt: clock.now() - STALE,
+          })),
+        })),
+      }
+    }
+    const apply = lb.apply.bind(lb)
+    let slip = true
+    lb.apply = (changes, ctx) => {
+      const seal = changes.some((change) => change.kind === 'hold' && change.to === 'maint')
+      if (seal && slip) clock.setTimeout(lb.occupy(web1), 20_000)
+      if (seal) slip = false
+      return apply(changes, ctx)
+    }
+    const run = startDrain(lb, web1, {
+      clock,
+      timeout: '10m',
+      onEvent: (event) => {
+        seen.onEvent(event)
+        if (event.type === 'idle') expect(lb.load(web1)).toBe(0)
+      },
+    })
+    const report = await clock.runUntil(run.done)
+    expect(slip).toBe(false)
+    expect(only(report)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    expect(report.elapsed).toBeGreaterThan(20_000)
     await run.release()
   })
 
