@@ -1,10 +1,4 @@
-import type {
-  AdminState,
-  CallContext,
-  Change,
-  ChangeResult,
-  MemberRef,
-} from '../../provider/contract.js'
+import type { AdminState, CallContext, Change, ChangeResult } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { toWords, type MemberRow } from './codec-members.js'
@@ -42,7 +36,7 @@ export interface Site {
 /** What one change comes to: a result at once, or writes whose outcomes make it. */
 type Plan =
   | { readonly change: Change; readonly result: ChangeResult }
-  | { readonly change: Change; readonly writes: readonly Write[]; readonly seals: boolean }
+  | { readonly change: Change; readonly writes: readonly Write[] }
 
 /** A member or node on one unit, ready to be written. */
 interface Place {
@@ -57,18 +51,12 @@ interface Place {
   readonly endpoints: readonly { readonly pool: string; readonly row: MemberRow }[]
 }
 
-/** What became of each change, and which members were disabled and are offline now. */
-export interface Applied {
-  readonly results: readonly ChangeResult[]
-  readonly sealed: readonly MemberRef[]
-}
-
 /** Carries out changes, in order where order matters, and says of each what became of it. */
 export async function applyAll(
   site: Site,
   changes: readonly Change[],
   ctx: CallContext,
-): Promise<Applied> {
+): Promise<readonly ChangeResult[]> {
   const lists = new Lists(site, changes)
   const plans: Plan[] = []
   for (const change of changes) {
@@ -76,13 +64,7 @@ export async function applyAll(
   }
   const writes = plans.flatMap((p) => ('writes' in p ? p.writes : []))
   const outcomes = await writeAll(writes, ctx)
-  const results = plans.map((p) =>
-    'result' in p ? p.result : toResult(p.change, p.writes, outcomes),
-  )
-  const sealed = plans.flatMap((p, i) =>
-    'seals' in p && p.seals && results[i]?.status === 'applied' ? p.change.ref : [],
-  )
-  return { results, sealed }
+  return plans.map((p) => ('result' in p ? p.result : toResult(p.change, p.writes, outcomes)))
 }
 
 /** A refusal or a failure of one change stays with it; an abort ends the call. */
@@ -142,7 +124,7 @@ function hold(change: Extract<Change, { kind: 'hold' }>, places: readonly Place[
       .map((part) => ({ device, path: part.path, words: toWords(to), pool })),
   )
   if (writes.length === 0) return { change, result: { ref, status: 'unchanged' } }
-  return { change, writes, seals: to === 'maint' && own === 'drain' }
+  return { change, writes }
 }
 
 function restore(change: Extract<Change, { kind: 'restore' }>, places: readonly Place[]): Plan {
@@ -161,7 +143,7 @@ function restore(change: Extract<Change, { kind: 'restore' }>, places: readonly 
       .filter((part) => part.own !== to)
       .map((part) => ({ device, path: part.path, words: toWords(to, native), pool })),
   )
-  return { change, writes, seals: false }
+  return { change, writes }
 }
 
 /** Cuts by address and port; the number is what the last statistics showed, an upper bound. */

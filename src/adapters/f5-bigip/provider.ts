@@ -1,4 +1,3 @@
-import { pause } from '../../provider/clock.js'
 import type {
   CallContext,
   Change,
@@ -16,7 +15,6 @@ import { parseVersion } from './codec-device.js'
 import type { MemberRow } from './codec-members.js'
 import { isPossible } from './codec-names.js'
 import { Device } from './device.js'
-import { Doors } from './doors.js'
 import { Hints } from './hints.js'
 import type { Settings } from './options.js'
 import { readMember, readNodeTarget, readPoolTotals, type Composer } from './reading.js'
@@ -38,7 +36,6 @@ export class F5BigipProvider implements DrainableProvider {
   readonly #devices: readonly Device[]
   readonly #memory = new ScopeMemory()
   readonly #hints = new Hints()
-  readonly #doors = new Doors()
   readonly #resolver: Resolver
   readonly #aftermath: Aftermath
   #info: ProviderInfo | undefined
@@ -81,7 +78,7 @@ export class F5BigipProvider implements DrainableProvider {
     const views = await Promise.all(this.#devices.map((device) => readUnit(device, wanted, ctx)))
     const active = assertActive(views)
     const targets = given ?? this.#everything(active)
-    const composer = this.#composer(ctx.clock.now())
+    const composer = this.#composer()
     const readings = targets.map((target) =>
       target.kind === 'node'
         ? readNodeTarget(composer, target, views)
@@ -104,15 +101,11 @@ export class F5BigipProvider implements DrainableProvider {
       return changes.map(({ ref }) => ({ ref, status: 'rejected' as const, error }))
     }
     const site = { devices, resolver: this.#resolver }
-    const { results, sealed } = await applyAll(site, changes, ctx)
-    for (const ref of sealed) this.#doors.close(ref, ctx.clock.now())
+    const results = await applyAll(site, changes, ctx)
     this.#noteResults(changes, results)
     if (results.some((result) => result.status === 'applied')) {
       for (const device of devices) await this.#aftermath.after(device, ctx)
     }
-    // A disabled member was open to persistent clients up to now: the look that follows must not be
-    // at statistics of before. Timers can be a moment early
-    if (sealed.length > 0) await pause(ctx.clock, this.#settings.freshness + 5, ctx.signal)
     return results
   }
 
@@ -194,14 +187,12 @@ export class F5BigipProvider implements DrainableProvider {
     return [...found.values()].map((ref) => this.#target(ref))
   }
 
-  #composer(now: number): Composer {
+  #composer(): Composer {
     const { fault } = this.#aftermath
     return {
       resolver: this.#resolver,
       freshness: this.#settings.freshness,
       memory: this.#memory,
-      doors: this.#doors,
-      now,
       hints: (...of) => this.#hints.of(...of),
       unverified: fault === undefined ? undefined : `the change was not carried further: ${fault}`,
     }

@@ -9,7 +9,6 @@ import type {
 } from '../../provider/contract.js'
 import type { MemberRow, NodeRow } from './codec-members.js'
 import { lastPart } from './codec-names.js'
-import type { Doors } from './doors.js'
 import type { ScopeMemory } from './scopes.js'
 import {
   identityOf,
@@ -25,9 +24,6 @@ export interface Composer {
   readonly resolver: Resolver
   readonly freshness: number
   readonly memory: ScopeMemory
-  readonly doors: Doors
-  /** The end of the look, by the call's clock. */
-  readonly now: number
   /** What to tell a person about a member, beside the figures. */
   readonly hints: (
     ref: MemberRef,
@@ -72,12 +68,12 @@ export function readMember(
     scopes.push(...memberScopes(composer, unit, view, found))
     if (unit.active) own.push({ found, view, unit })
   }
+  const all = composer.memory.complete(ref, scopes, missingScope(views))
   const [first] = own
-  if (first === undefined) return absent(composer, ref, scopes, views)
+  if (first === undefined) return absent(ref, all)
   const { found, view, unit } = first
   const { row } = found
   const rows = own.flatMap(({ found: f }) => [f.row, ...f.ephemerals])
-  const state = lowest(rows.map((member) => member.own))
   const sessions = [row, ...found.ephemerals].reduce(
     (sum, member) => sum + (statsOf(view.stats, member)?.sessions ?? 0),
     0,
@@ -91,11 +87,11 @@ export function readMember(
     ...(row.address === undefined ? {} : { address: row.address }),
     port: row.port,
     ...(row.ratio === undefined ? {} : { weight: row.ratio }),
-    own: state,
+    own: lowest(rows.map((member) => member.own)),
     ...(inherited === undefined ? {} : { inherited }),
     serves: own.some(({ found: f, view: v }) => servesAny(f, v)),
     health: row.health,
-    scopes: closed(composer, ref, state, scopes, views),
+    scopes: all,
     maint: maintEffect([view]),
     native: row.native,
     ...(composer.unverified === undefined ? {} : { unverified: composer.unverified }),
@@ -131,21 +127,21 @@ export function readNodeTarget(
     if (scopes.length === before) scopes.push(unusedNode(unit, composer, inForce))
     if (unit.active) own.push({ row, pools })
   }
+  const all = composer.memory.complete(ref, scopes, missingScope(views))
   const [first] = own
-  if (first === undefined) return absent(composer, ref, scopes, views)
+  if (first === undefined) return absent(ref, all)
   const { row, pools } = first
-  const state = lowest(own.map(({ row: found }) => found.own))
   return {
     ref,
     present: true,
     identity: `${row.fullPath} at ${row.address ?? ''}`,
     ...(row.address === undefined ? {} : { address: row.address }),
-    own: state,
+    own: lowest(own.map(({ row: found }) => found.own)),
     serves: pools.some((view) =>
       view.members.some((member) => member.node === node && servesNow(member, view)),
     ),
     health: row.health,
-    scopes: closed(composer, ref, state, scopes, views),
+    scopes: all,
     maint: maintEffect(pools),
     native: row.native,
     ...(composer.unverified === undefined ? {} : { unverified: composer.unverified }),
@@ -169,31 +165,8 @@ export function readPoolTotals(
   return { pool: asked === '' ? pool : asked, ...fewest, whenNone: groups ? 'spill' : 'refuse' }
 }
 
-function absent(
-  composer: Composer,
-  ref: MemberRef,
-  scopes: readonly LoadScope[],
-  views: readonly UnitView[],
-): AbsentReading {
-  const all = composer.memory.complete(ref, scopes, missingScope(views))
-  return { ref, present: false, scopes: all }
-}
-
-/** The scopes, those listed before included; none is in force by statistics from before the door was closed. */
-function closed(
-  composer: Composer,
-  ref: MemberRef,
-  own: AdminState | 'unknown',
-  scopes: readonly LoadScope[],
-  views: readonly UnitView[],
-): readonly LoadScope[] {
-  const since = composer.doors.seen(ref, own, composer.now)
-  const all = composer.memory.complete(ref, scopes, missingScope(views))
-  if (since === undefined) return all
-  const note = 'statistics can still be from before the member was forced offline'
-  return all.map((scope) =>
-    scope.state === 'read' && scope.sampledAt < since ? { ...scope, inForce: false, note } : scope,
-  )
+function absent(ref: MemberRef, scopes: readonly LoadScope[]): AbsentReading {
+  return { ref, present: false, scopes }
 }
 
 /** A unit that does not answer still holds what it held; one that answers has the scope no more. */

@@ -2,7 +2,7 @@ import { createServer, connect as connectTcp, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { drain, isDrainableError, ready, restore, startDrain, type DrainEvent } from 'drainable'
 import { expect, test } from 'vitest'
-import { connect, ctx, lines, present, rig, until, WEB1, WEB2 } from './rig.js'
+import { ctx, lines, present, rig, until, WEB1, WEB2 } from './rig.js'
 
 const FAST = { settle: '50ms', timeout: '15s' } as const
 
@@ -24,31 +24,6 @@ test('a member with open connections becomes idle when they have ended, and is s
   const writes = it.fake.requests.filter(({ method }) => method === 'PATCH')
   expect(writes.length).toBeGreaterThanOrEqual(3)
   for (const { body } of writes) expect(Object.keys(body as object)).toEqual(['session', 'state'])
-})
-
-test('what is read after a seal shows what came just before it', async () => {
-  await using it = await rig({ statsLag: 300 }, { freshness: 300 })
-  await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
-  const [before] = (await present(it.lb, WEB1)).scopes
-  expect(before).toMatchObject({ active: 0, inForce: true })
-  await it.fake.occupy(WEB1) // a persistent client, which no statistics show yet
-  await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'maint' }], ctx())
-  const [after] = (await present(it.lb, WEB1)).scopes
-  expect(after?.active).toBe(1)
-})
-
-test('a member that somebody forces offline is not in force before statistics are younger than that', async () => {
-  await using it = await rig({}, { freshness: 300 })
-  await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
-  await present(it.lb, WEB1)
-  it.fake.setBehind(WEB1, 'maint')
-  const [scope] = (await present(it.lb, WEB1)).scopes
-  expect(scope).toMatchObject({ state: 'read', inForce: false })
-  expect(scope?.note).toContain('from before')
-  await until('it is in force', async () => (await present(it.lb, WEB1)).scopes[0]!.inForce)
-  // found offline from the start there is nothing to wait for
-  await using other = connect(it.fake, { freshness: 300 })
-  expect((await present(other, WEB1)).scopes).toMatchObject([{ inForce: true }])
 })
 
 test('samples are dated back by what statistics can lag behind', async () => {
