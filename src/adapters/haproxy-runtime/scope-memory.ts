@@ -3,6 +3,8 @@ import { refKey } from '../../provider/member-ref.js'
 
 /** A member that nobody looked at for that long is forgotten: the next drain of it is another one, ms. */
 const FORGET = 60_000
+/** A member under drain is looked at again within that time, whatever its cadence, ms. */
+const LOOKED_AT = 2_000
 /** Ended scopes that are still listed for a member: reloads must not pile up for ever. */
 const ENDED_KEPT = 8
 
@@ -29,9 +31,14 @@ export class ScopeMemory {
     return this.#listed.get(refKey(ref))?.has(scope) === true
   }
 
-  /** Whether no member's last reading of that scope held work. */
+  /**
+   * Whether that scope held no work in the last reading of any member that is being looked at. One that
+   * nobody looks at any more (its drain is over, it serves again) says nothing new and must not count.
+   */
   isSettled(scope: string): boolean {
-    return [...this.#listed.values()].every((scopes) => {
+    const newest = Math.max(...this.#lookedAt.values())
+    return [...this.#listed].every(([key, scopes]) => {
+      if ((this.#lookedAt.get(key) ?? -Infinity) < newest - LOOKED_AT) return true
       const last = scopes.get(scope)
       return last === undefined || (last.state === 'read' && last.active + last.queued === 0)
     })
