@@ -7,7 +7,7 @@ import { AssignmentProblem, isEndpointNative, type Assignment } from './assignme
 import type { ProxyView } from './fleet.js'
 import { rowsOf, type ClusterLens } from './lens.js'
 import type { Wanted } from './provider.js'
-import { NotPublished, type EndpointSink } from './sink.js'
+import { NotPublished, Superseded, type EndpointSink } from './sink.js'
 import { toAdminState, toEdsStatus, type EdsStatus } from './status.js'
 import type { EndpointStore } from './store.js'
 
@@ -15,6 +15,8 @@ import type { EndpointStore } from './store.js'
 const ANSWER = 500
 /** How long a removal waits for the connections that it would otherwise leak. */
 const EMPTY = 5_000
+/** How often a change is planned anew because the set was changed in between. */
+const ATTEMPTS = 5
 
 /** One change with the member it means. */
 export interface WantedChange extends Wanted {
@@ -28,6 +30,8 @@ export interface ApplyContext {
   readonly onPanic: 'refuse' | 'allow'
   /** Asks every proxy. */
   readonly look: () => Promise<readonly ProxyView[]>
+  /** Reads the sets again. */
+  readonly reload: () => Promise<void>
   readonly signal: AbortSignal
 }
 
@@ -46,33 +50,59 @@ export async function applyChanges(
 ): Promise<readonly ChangeResult[]> {
   const results = new Array<ChangeResult | undefined>(changes.length)
   const views = needsLook(changes) ? await context.look() : []
-  const services = new Set(changes.map(({ service }) => service))
-  for (const service of services) {
+  for (const service of new Set(changes.map((change) => change.service))) {
     const mine = changes.flatMap((wanted, i) => (wanted.service === service ? [{ wanted, i }] : []))
+    const found = await applyToSet(service, mine, views, context)
+    for (const [i, result] of found) results[i] = result
+  }
+  return results.map((result, i) => result ?? rejectedAs(changes[i], 'no result'))
+}
+
+/** The changes of one set, planned anew where somebody else was faster. */
+async function applyToSet(
+  service: string,
+  mine: readonly { readonly wanted: WantedChange; readonly i: number }[],
+  views: readonly ProxyView[],
+  context: ApplyContext,
+): Promise<ReadonlyMap<number, ChangeResult>> {
+  for (let attempt = 1; ; attempt++) {
+    const results = new Map<number, ChangeResult>()
     const before = context.store.set(service)
-    let next = before
     const pending: { wanted: WantedChange; i: number }[] = []
     const leaving = new Set<string>()
+    let next = before
     for (const { wanted, i } of mine) {
       const plan = planChange(wanted, next, views, context)
       if ('result' in plan) {
-        results[i] = plan.result
+        results.set(i, plan.result)
         continue
       }
       next = plan.next
       pending.push({ wanted, i })
       if (plan.leaves !== undefined) leaving.add(plan.leaves)
     }
-    if (before === undefined || next === undefined || pending.length === 0) continue
-    const error = await publish(before, next, leaving, views, context)
-    for (const { wanted, i } of pending) {
-      results[i] =
-        error === undefined
-          ? { ref: wanted.ref, status: 'applied' }
-          : rejected(wanted, error.code, error.message, error)
+    if (before === undefined || next === undefined || pending.length === 0) return results
+    try {
+      const error = await publish(before, next, leaving, views, context)
+      for (const { wanted, i } of pending) {
+        results.set(
+          i,
+          error === undefined
+            ? { ref: wanted.ref, status: 'applied' }
+            : rejected(wanted, error.code, error.message, error),
+        )
+      }
+      return results
+    } catch (error) {
+      if (!(error instanceof Superseded)) throw error
+      if (attempt === ATTEMPTS) {
+        const message = `endpoint set '${service}' is changed by somebody else again and again, nothing was published`
+        for (const { wanted, i } of pending) results.set(i, rejected(wanted, 'CONFLICT', message))
+        return results
+      }
+      await context.reload()
     }
   }
-  return results.map((result, i) => result ?? rejectedAs(changes[i], 'no result'))
 }
 
 function needsLook(changes: readonly WantedChange[]): boolean {
@@ -229,14 +259,16 @@ async function publish(
 ): Promise<DrainableError | undefined> {
   const { store, signal } = context
   try {
+    let standing = before
     if (leaving.size > 0) {
-      const error = await prepareRemoval(before, leaving, views, context)
-      if (error !== undefined) return error
+      const prepared = await prepareRemoval(before, leaving, views, context)
+      if (isDrainableError(prepared)) return prepared
+      standing = prepared
     }
-    const published = await store.publish(next, signal)
+    const published = await store.publish(next, standing, signal)
     const refused = await answer(next.cluster, published.seq, context)
     if (refused === undefined) return undefined
-    await store.publish(before, signal)
+    await store.publish(before, published.set, signal)
     return new DrainableError('REJECTED', refused, { provider: 'envoy' })
   } catch (error) {
     if (error instanceof NotPublished) return error.error
@@ -245,7 +277,7 @@ async function publish(
 }
 
 /**
- * What must be so before an endpoint is left out.
+ * What must be so before an endpoint is left out: the set that stands then, or why it cannot be.
  *
  * With active checks a removed endpoint whose check still passes stays, and keeps getting new work
  * if it is not drained; UNHEALTHY first makes it go at once. Where the cluster closes connections on
@@ -256,7 +288,7 @@ async function prepareRemoval(
   leaving: ReadonlySet<string>,
   views: readonly ProxyView[],
   context: ApplyContext,
-): Promise<DrainableError | undefined> {
+): Promise<DrainableError | Assignment> {
   const service = before.cluster
   const configs = context.lens.configs(views, service)
   if (configs.some((config) => config.closeOnSetChange)) {
@@ -271,17 +303,17 @@ async function prepareRemoval(
   }
   const known = views.every((view) => view.proxy?.facts?.configs !== undefined)
   const lingers = configs.some((config) => config.activeChecks && !config.ignoreHealthOnRemoval)
-  if (known && !lingers) return undefined
+  if (known && !lingers) return before
   const edits = new Map<string, EdsStatus>([...leaving].map((member) => [member, 'UNHEALTHY']))
   const unhealthy = before.withStatus(edits)
   // Not where it would put the cluster into panic: then the row lingers, drained, until its check fails.
   const panics = [...leaving].some(
     (member) => context.lens.panic(unhealthy, views, member) !== undefined,
   )
-  if (panics) return undefined
-  const { seq } = await context.store.publish(unhealthy, context.signal)
+  if (panics) return before
+  const { seq, set } = await context.store.publish(unhealthy, before, context.signal)
   await seenUnhealthy(service, leaving, seq, context)
-  return undefined
+  return set
 }
 
 async function openConnections(

@@ -5,6 +5,7 @@ import type { Assignment } from './assignment.js'
 import { JsonAssignment } from './codec-json.js'
 import { parseSets } from './sets.js'
 import type { EndpointSink, Published, SinkHost } from './sink.js'
+import { untilAborted } from './until-aborted.js'
 
 /** Options of {@link callbackEndpoints}. */
 export interface CallbackEndpointsOptions {
@@ -81,19 +82,6 @@ class CallbackEndpoints implements EndpointSink {
   close(): Promise<void> {
     return Promise.resolve()
   }
-}
-
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return work
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason)
-    if (signal.aborted) {
-      onAbort()
-      return
-    }
-    signal.addEventListener('abort', onAbort, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
 }
 
 function words(cause: unknown): string {

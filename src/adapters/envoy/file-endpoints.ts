@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { open, readFile, rename, stat, unlink } from 'node:fs/promises'
+import { renameSync, statSync, type BigIntStats } from 'node:fs'
+import { open, readFile, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { z } from 'zod'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
 import { AssignmentProblem, type Assignment } from './assignment.js'
 import { formatEdsJson, JsonAssignment, parseEdsJson, type EdsDocument } from './codec-json.js'
-import { NotPublished, type EndpointSink, type Published } from './sink.js'
+import { NotPublished, Superseded, type EndpointSink, type Published } from './sink.js'
 
 /** Options of {@link fileEndpoints}. */
 export interface FileEndpointsOptions {
@@ -61,11 +62,13 @@ class FileEndpoints implements EndpointSink {
     return new Map([[this.#cluster, at]])
   }
 
-  async publish(set: Assignment): Promise<Published> {
+  async publish(set: Assignment, signal?: AbortSignal, expected?: Assignment): Promise<Published> {
+    signal?.throwIfAborted()
     if (!(set instanceof JsonAssignment)) {
       throw new DrainableError('INVALID_OPTIONS', `${this.instance} holds JSON sets only`)
     }
-    const { document, stamp } = await this.#read()
+    const { document, stamp, at: found } = await this.#read()
+    if (expected !== undefined && found.set !== expected) throw new Superseded(this.#path)
     const others = document.assignments.map((found) =>
       found.cluster === this.#cluster ? set : found,
     )
@@ -121,8 +124,7 @@ class FileEndpoints implements EndpointSink {
 
   async #stamp(): Promise<string> {
     try {
-      const { ino, size, mtimeNs } = await stat(this.#path, { bigint: true })
-      return `${ino}:${size}:${mtimeNs}`
+      return stampOf(await stat(this.#path, { bigint: true }))
     } catch (cause) {
       throw this.#unreadable(cause)
     }
@@ -142,15 +144,13 @@ class FileEndpoints implements EndpointSink {
       } finally {
         await file.close()
       }
-      if ((await this.#stamp()) !== stamp) {
-        throw new DrainableError(
-          'CONFLICT',
-          `${this.#path} was changed by somebody else in the same moment, nothing was published`,
-        )
-      }
-      await rename(temporary, this.#path)
+      // Nothing of this process comes between the two, and of another one hardly anything.
+      if (stampOf(statSync(this.#path, { bigint: true })) !== stamp)
+        throw new Superseded(this.#path)
+      renameSync(temporary, this.#path)
     } catch (cause) {
       await unlink(temporary).catch(() => undefined)
+      if (cause instanceof Superseded) throw cause
       throw new NotPublished(
         isDrainableError(cause) ? cause : this.#unwritable(cause as NodeJS.ErrnoException),
       )
@@ -178,4 +178,9 @@ class FileEndpoints implements EndpointSink {
       { cause },
     )
   }
+}
+
+/** Another file, or another content, has another stamp. */
+function stampOf({ ino, size, mtimeNs }: BigIntStats): string {
+  return `${ino}:${size}:${mtimeNs}`
 }

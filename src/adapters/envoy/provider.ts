@@ -18,6 +18,7 @@ import type { EnvoyOptions } from './index.js'
 import { ClusterLens } from './lens.js'
 import type { EndpointSink, SinkHost } from './sink.js'
 import { EndpointStore } from './store.js'
+import { untilAborted } from './until-aborted.js'
 
 /** A member as the caller names it, and as the store does. */
 export interface Wanted {
@@ -40,6 +41,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   readonly #onPanic: 'refuse' | 'allow'
   readonly #opened: Promise<void>
   readonly #closing = new AbortController()
+  #turn: Promise<void> = Promise.resolve()
   readonly #seen = new Map<string, ReadonlyMap<string, number>>()
 
   constructor(options: Readonly<EnvoyOptions>) {
@@ -130,7 +132,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     if (changes.length === 0) return []
-    return this.#within(ctx, async (signal) => {
+    return this.#inTurn(ctx, async (signal) => {
       await this.#store.load(this, signal)
       const proxies = await this.#fleet.learn(signal, this.#store.names())
       const names = this.#lens.services(proxies)
@@ -138,6 +140,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       const services = [...new Set(wanted.map(({ service }) => service))].filter(
         (service) => this.#store.set(service) !== undefined,
       )
+      const reload = (): Promise<void> => this.#store.load(this, signal)
       const look = (): Promise<readonly ProxyView[]> => this.#read(services, signal, ctx)
       return applyChanges(wanted, {
         store: this.#store,
@@ -145,6 +148,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
         lens: this.#lens,
         onPanic: this.#onPanic,
         look,
+        reload,
         signal,
       })
     })
@@ -215,6 +219,22 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       service: names.get(ref.pool) ?? ref.pool,
       member: canonicalMember(ref.member),
     }
+  }
+
+  /** One change of the sets after another: each begins with what the one before left. */
+  #inTurn<T>(ctx: CallContext, fn: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return this.#within(ctx, async (signal) => {
+      const before = this.#turn
+      let over = (): void => undefined
+      const mine = new Promise<void>((resolve) => (over = resolve))
+      this.#turn = before.then(() => mine)
+      try {
+        await untilAborted(before, signal)
+        return await fn(signal)
+      } finally {
+        over()
+      }
+    })
   }
 
   /** Runs a call under its signal and ours, after the sink has begun to serve. */

@@ -96,11 +96,11 @@ class RestEndpoints implements ServedEndpoints {
     return this.#sets.all()
   }
 
-  publish(set: Assignment): Promise<Published> {
-    if (set instanceof JsonAssignment) return Promise.resolve(this.#sets.put(set))
-    return Promise.reject(
-      new DrainableError('INVALID_OPTIONS', 'restEndpoints takes JSON sets only'),
-    )
+  async publish(set: Assignment, signal?: AbortSignal, expected?: Assignment): Promise<Published> {
+    signal?.throwIfAborted()
+    if (set instanceof JsonAssignment)
+      return await Promise.resolve(this.#sets.publish(set, expected))
+    throw new DrainableError('INVALID_OPTIONS', 'restEndpoints takes JSON sets only')
   }
 
   set(sets: readonly unknown[]): Promise<void> {

@@ -1,6 +1,6 @@
 import type { JsonObject } from './codec-json.js'
 import type { Assignment } from './assignment.js'
-import type { Published, SinkHost } from './sink.js'
+import { Superseded, type Published, type SinkHost } from './sink.js'
 
 /**
  * The sets of a sink that serves them itself: given at the start, or adopted from the proxies before
@@ -35,6 +35,14 @@ export class ServedSets<A extends Assignment> {
     if (this.#loaded) return
     this.#loading ??= this.#adopt(host, signal).finally(() => (this.#loading = undefined))
     await this.#loading
+  }
+
+  /** @throws Superseded where another set than `expected` stands */
+  publish(set: A, expected: Assignment | undefined): Published & { readonly set: A } {
+    if (expected !== undefined && this.#sets.get(set.cluster)?.set !== expected) {
+      throw new Superseded(set.cluster)
+    }
+    return this.put(set)
   }
 
   put(set: A): Published & { readonly set: A } {

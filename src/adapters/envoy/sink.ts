@@ -68,8 +68,11 @@ export interface EndpointSink {
   open?(host: SinkHost): Promise<void>
   /** Every set as it stands now, whoever changed it last. */
   load(host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>>
-  /** Hands a full set to the proxies. Resolves when it is on its way; receipts tell the rest. */
-  publish(set: Assignment, signal?: AbortSignal): Promise<Published>
+  /**
+   * Hands a full set to the proxies. Resolves when it is on its way; receipts tell the rest. Where
+   * another set than `expected` stands by now, nothing is published and it throws {@link Superseded}.
+   */
+  publish(set: Assignment, signal?: AbortSignal, expected?: Assignment): Promise<Published>
   /** What the proxies said, where they answer on the same way. */
   receipts?(cluster: string): readonly NodeReceipt[]
   /** Every proxy that takes sets from here, by node id, also while its stream is gone. */
@@ -86,6 +89,9 @@ export interface EndpointSink {
   /** Stops serving. The provider does it at its own close. */
   close(): Promise<void>
 }
+
+/** The set was changed by somebody else since it was read: it is to be read and changed again. */
+export class Superseded extends Error {}
 
 /** An error of a publication that certainly did not happen: the provider answers `rejected` with it. */
 export class NotPublished extends Error {

@@ -1,3 +1,4 @@
+import { setImmediate as breathe } from 'node:timers/promises'
 import type { Assignment, Endpoint } from './assignment.js'
 import type { EndpointSink, Published, SinkHost } from './sink.js'
 
@@ -18,6 +19,8 @@ interface SetState {
 }
 
 const KEPT = 256
+/** Sets from this size on are worked on in steps, so that nothing else waits long. */
+const LARGE = 1_000
 
 /**
  * The full endpoint set of every cluster, and which publication changed which endpoint.
@@ -42,8 +45,10 @@ export class EndpointStore {
     for (const [name, published] of found) this.#take(name, published)
   }
 
-  async publish(set: Assignment, signal?: AbortSignal): Promise<Published> {
-    const published = await this.#sink.publish(set, signal)
+  /** @throws Superseded where another set than `expected` stands by now */
+  async publish(set: Assignment, expected: Assignment, signal: AbortSignal): Promise<Published> {
+    const published = await this.#sink.publish(set, signal, expected)
+    if (set.endpoints.length > LARGE) await breathe()
     this.#take(set.cluster, published)
     return published
   }

@@ -79,9 +79,12 @@ export class GrpcEndpoints implements ServedEndpoints {
     return this.#sets.all()
   }
 
-  async publish(set: Assignment): Promise<Published> {
-    if (set instanceof WireAssignment) return this.#sets.put(set)
-    if (set instanceof JsonAssignment) return this.#sets.put(await WireAssignment.fromJson(set))
+  async publish(set: Assignment, signal?: AbortSignal, expected?: Assignment): Promise<Published> {
+    signal?.throwIfAborted()
+    if (set instanceof WireAssignment) return this.#sets.publish(set, expected)
+    if (set instanceof JsonAssignment) {
+      return this.#sets.publish(await WireAssignment.fromJson(set), expected)
+    }
     throw new DrainableError('INVALID_OPTIONS', 'grpcEndpoints takes sets in JSON or protobuf only')
   }
 

@@ -1,0 +1,68 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { envoy, fileEndpoints, restEndpoints } from 'drainable/envoy'
+import { startFake } from 'drainable/testing/envoy'
+
+const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+const ctx = () => ({ signal: AbortSignal.timeout(10_000), clock })
+const names = Array.from({ length: 12 }, (_, i) => `10.0.0.${i + 1}:80`)
+const set = {
+  cluster_name: 'web',
+  endpoints: [
+    {
+      lb_endpoints: names.map((name) => ({
+        endpoint: {
+          address: { socket_address: { address: name.slice(0, -3), port_value: 80 } },
+        },
+      })),
+    },
+  ],
+}
+const hold = (member: string) =>
+  ({ kind: 'hold', ref: { pool: 'web', member }, to: 'drain' }) as const
+const chosen = names.slice(0, 6)
+
+test('changes of one set at the same time are all done: two providers on one file', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'drainable-envoy-'))
+  const path = join(dir, 'web.json')
+  await writeFile(path, JSON.stringify({ version_info: '1', resources: [set] }))
+  await using fake = await startFake({ pools: { web: [] }, eds: { file: path } })
+  const open = () =>
+    envoy({
+      endpoints: fileEndpoints({ cluster: 'web', path }),
+      admin: [fake.url],
+      onPanic: 'allow',
+    })
+  await using one = open()
+  await using two = open()
+  const results = await Promise.all(
+    chosen.map((member, i) => (i % 2 === 0 ? one : two).apply([hold(member)], ctx())),
+  )
+  expect(results.flat().map(({ status }) => status)).toEqual(chosen.map(() => 'applied'))
+  const text = await readFile(path, 'utf8')
+  expect(text.match(/DRAINING/g)).toHaveLength(chosen.length)
+  const { readings } = await one.observe('all', ctx())
+  expect(readings.filter((r) => r.present && r.own === 'drain')).toHaveLength(chosen.length)
+  await rm(dir, { recursive: true, force: true })
+})
+
+test('a set that is replaced in the middle of a change is not lost', async () => {
+  const sink = restEndpoints({ port: 0, initial: [set] })
+  await using fake = await startFake({ pools: { web: names } })
+  await using lb = envoy({ endpoints: sink, admin: [fake.url], onPanic: 'allow' })
+  await lb.observe('all', ctx())
+  const change = lb.apply([hold(chosen[0]!)], ctx())
+  const more = structuredClone(set)
+  more.endpoints[0]?.lb_endpoints.push({
+    endpoint: { address: { socket_address: { address: '10.0.9.9', port_value: 80 } } },
+  })
+  await sink.set([more])
+  expect((await change)[0]?.status).toBe('applied')
+  const { readings } = await lb.observe('all', ctx())
+  expect(readings).toHaveLength(13)
+  expect(
+    readings.filter((r) => r.present && r.own === 'drain').map(({ ref }) => ref.member),
+  ).toEqual([chosen[0]])
+})
