@@ -50,6 +50,33 @@ export async function bounded<T>(
   }
 }
 
+/** The promise, or the signal's reason as soon as it fires. */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) {
+    promise.catch(() => undefined) // nobody waits for it any more
+    return Promise.reject(signal.reason as Error)
+  }
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}
+
+/** Resolves when the promise has settled, however, or after `limit`: what a caller gave must not hold an end back. */
+export async function settledWithin(
+  promise: Promise<unknown>,
+  clock: Clock,
+  limit: number,
+): Promise<void> {
+  let cancel = (): void => undefined
+  const late = new Promise<void>((resolve) => {
+    cancel = clock.setTimeout(resolve, limit)
+  })
+  await Promise.race([promise.catch(() => undefined), late])
+  cancel()
+}
+
 /** What a provider threw, as ours. */
 export function toDrainableError(error: unknown, provider: string, what: string): DrainableError {
   if (isDrainableError(error)) return error

@@ -1,6 +1,6 @@
 import type { DrainableProvider, MaintEffect, Reading, Snapshot } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
-import { refKey } from '../provider/member-ref.js'
+import { formatRef, refKey } from '../provider/member-ref.js'
 import type { DrainReport } from '../provider/report.js'
 import { firstLook } from './first-look.js'
 import { refuseAtMinimum } from './guard.js'
@@ -11,8 +11,8 @@ import { atLeast, initialState } from './machine/state.js'
 import { parsePolicy, toMachinePolicy, type Policy, type ResolvedPolicy } from './policy.js'
 import { toError } from './report.js'
 import { newLedger, Session, type Prepared } from './session.js'
-import { parseTarget, type ResolvedTarget, type Target } from './target.js'
-import { parseTicket } from './ticket.js'
+import { parseTarget, readingsOf, type ResolvedTarget, type Target } from './target.js'
+import { parseTicket, type TicketMember } from './ticket.js'
 
 /** Everything that can be refused is refused here, before anything is changed. */
 async function prepareDrain(
@@ -27,12 +27,12 @@ async function prepareDrain(
   const info = await lane.describe(signal)
   const { look, readings } = await firstLook(lane, target, signal)
   const maint = readings.flatMap((reading): MaintEffect[] =>
-    reading.present && reading.maint !== undefined ? [reading.maint] : [],
+    reading.present ? [reading.maint ?? info.capabilities.maint] : [],
   )
   const policy = toMachinePolicy(data, info.capabilities, maint, subject)
   if (data.onMinimum === 'fail') checkPools(readings, look.snapshot, lane, data.keepReady)
   const ledger = newLedger(resolved, provider, lane, startedAt)
-  await inheritTicket(ledger, resolved, provider, readings)
+  await inheritTicket(ledger, resolved, provider, readings, session)
   const deadline = data.timeout === null ? null : startedAt + data.timeout
   const states = readings.map((reading) => initialState(reading.ref, startedAt, deadline))
   return { policy, states, ledger, first: look }
@@ -70,6 +70,7 @@ async function inheritTicket(
   resolved: ResolvedPolicy,
   provider: DrainableProvider,
   readings: readonly Reading[],
+  { lane, signal }: Session,
 ): Promise<void> {
   const { tickets: store, id } = resolved
   if (store === undefined || id === undefined) return
@@ -85,13 +86,39 @@ async function inheritTicket(
   const members = new Map(old.members.map((member) => [refKey(member.ref), member]))
   for (const reading of readings) {
     const member = members.get(refKey(reading.ref))
-    if (!reading.present || member?.identity !== reading.identity) continue
-    const applied = member.changes.findLast(
-      (change) => change.kind === 'hold' && change.state === 'applied',
-    )
-    if (applied?.to === undefined || !atLeast(reading.own, applied.to)) continue
-    ledger.inherit(refKey(reading.ref), member)
+    members.delete(refKey(reading.ref))
+    if (member !== undefined && stillHeld(member, reading))
+      ledger.inherit(refKey(reading.ref), member)
   }
+  const others = [...members.values()].filter(({ changes }) => changes.length > 0)
+  if (others.length === 0) return
+  const found = readingsOf(
+    (
+      await lane.look(
+        others.map((other) => other.ref),
+        signal,
+      )
+    ).snapshot,
+  )
+  const left = others.find((other) => {
+    const reading = found.get(refKey(other.ref))
+    return reading !== undefined && stillHeld(other, reading)
+  })
+  if (left === undefined) return
+  throw new DrainableError(
+    'TICKET_INVALID',
+    `ticket '${id}' still holds ${formatRef(left.ref)} and its undo would be lost: restore it first, or give this drain another id`,
+    { ref: left.ref },
+  )
+}
+
+/** Whether a hold that a ticket says was carried out is still found. */
+function stillHeld(member: TicketMember, reading: Reading): boolean {
+  if (!reading.present || member.identity !== reading.identity) return false
+  const applied = member.changes.findLast(
+    (change) => change.kind === 'hold' && change.state === 'applied',
+  )
+  return applied?.to !== undefined && atLeast(reading.own, applied.to)
 }
 
 /**

@@ -10,7 +10,7 @@ import type {
 import type { Clock } from '../provider/clock.js'
 import { DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
-import { allUnknown, bounded, CALL_LIMIT } from './call.js'
+import { abortable, allUnknown, bounded, CALL_LIMIT, settledWithin } from './call.js'
 import { Push, speaksFor } from './push.js'
 import { Reservations } from './reservations.js'
 import { setBackgroundTimer } from './timer.js'
@@ -69,6 +69,10 @@ export class Lane {
   #floor = 0
   #lastLook = -Infinity
   #flush: Flush | undefined
+  /** Calls that change something and have no answer yet. */
+  readonly #flying = new Set<Flush>()
+  /** Gives up the look under way, once nobody waits for it any more. */
+  #stopLook = new AbortController()
 
   constructor(provider: DrainableProvider, clock: Clock) {
     this.provider = provider
@@ -91,7 +95,16 @@ export class Lane {
 
   /** Product and capabilities, asked once. */
   async describe(signal: AbortSignal): Promise<ProviderInfo> {
-    this.#info ??= bounded(
+    signal.throwIfAborted()
+    this.#info ??= this.#ask()
+    const info = await abortable(this.#info, signal)
+    this.#floor = info.capabilities.minInterval ?? 0
+    return info
+  }
+
+  /** A failure is not remembered, also where nobody waits for the answer any more. */
+  #ask(): Promise<ProviderInfo> {
+    const asked = bounded(
       this.provider.name,
       'describe',
       this.clock,
@@ -99,15 +112,10 @@ export class Lane {
       CALL_LIMIT,
       (context) => this.provider.describe(context),
     )
-    const asked = this.#info
-    try {
-      const info = await abortable(asked, signal)
-      this.#floor = info.capabilities.minInterval ?? 0
-      return info
-    } catch (error) {
-      if (this.#info === asked && !signal.aborted) this.#info = undefined
-      throw error
-    }
+    asked.catch(() => {
+      if (this.#info === asked) this.#info = undefined
+    })
+    return asked
   }
 
   /** One look, now and alone. */
@@ -132,12 +140,24 @@ export class Lane {
 
   /** Changes, together with those of everybody else who asks in the same turn. */
   apply(changes: readonly Change[], signal: AbortSignal): Promise<readonly ChangeResult[]> {
+    if (signal.aborted) return Promise.reject(signal.reason as Error)
     const flush = (this.#flush ??= this.#openFlush())
     const from = flush.changes.length
     flush.changes.push(...changes)
     return abortable(flush.done, signal).then((results) =>
       results.slice(from, from + changes.length),
     )
+  }
+
+  /** Resolves when no change of these members is under way any more, or after `limit`. */
+  async quiet(refs: readonly MemberRef[], limit: number, signal: AbortSignal): Promise<void> {
+    const keys = new Set(refs.map(refKey))
+    const theirs = [...this.#flying].filter(({ changes }) =>
+      changes.some(({ ref }) => keys.has(refKey(ref))),
+    )
+    if (theirs.length === 0) return
+    const done = Promise.allSettled(theirs.map((flush) => flush.done))
+    await abortable(settledWithin(done, this.clock, limit), signal)
   }
 
   #openFlush(): Flush {
@@ -165,8 +185,11 @@ export class Lane {
         return allUnknown(changes, error as DrainableError)
       }
     })()
-    done.catch(() => undefined) // whoever asked sees it; an abandoned flush is nobody's
-    return { changes, done }
+    const flush = { changes, done }
+    this.#flying.add(flush)
+    const landed = (): void => void this.#flying.delete(flush)
+    done.then(landed, landed) // whoever asked sees a failure; an abandoned flush is nobody's
+    return flush
   }
 
   /** Takes a seat; the first look is due at once. Returns how to move the next look and how to leave. */
@@ -183,6 +206,7 @@ export class Lane {
       },
       leave: () => {
         this.#seats.delete(seat)
+        if (this.#seats.size === 0) this.#stopLook.abort()
         this.#follow()
         this.#schedule()
       },
@@ -233,6 +257,7 @@ export class Lane {
       return
     }
     this.#looking = true
+    this.#stopLook = new AbortController()
     this.#lastLook = askedAt
     for (const seat of seats) seat.due = Infinity
     const look = await this.#observe(union(seats), askedAt)
@@ -245,7 +270,7 @@ export class Lane {
 
   async #observe(refs: readonly MemberRef[] | 'all', askedAt: number): Promise<Look> {
     try {
-      const look = await this.look(refs, this.#stop.signal)
+      const look = await this.look(refs, this.#stopLook.signal)
       return { ...look, askedAt }
     } catch (error) {
       return { error: error as DrainableError, askedAt, at: this.clock.now() }
@@ -299,16 +324,6 @@ function checkSnapshot(snapshot: Snapshot, provider: DrainableProvider): void {
       )
     }
   }
-}
-
-/** The promise, or the signal's reason as soon as it fires. */
-function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) return Promise.reject(signal.reason as Error)
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
 }
 
 const lanes = new WeakMap<DrainableProvider, Map<Clock, Lane>>()

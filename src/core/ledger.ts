@@ -41,6 +41,7 @@ export class Ledger {
   readonly #wallOffset: () => number
   #writing: Promise<void> = Promise.resolve()
   #indexed = false
+  #closed = false
 
   constructor(
     head: Pick<Ticket, 'id' | 'instance' | 'startedAt' | 'deadline' | 'policy'>,
@@ -128,11 +129,17 @@ export class Ledger {
 
   /** Writes the ticket to everybody who keeps it; rejects where one of them could not. */
   save(states: ReadonlyMap<string, DrainState>): Promise<void> {
-    if (!this.kept) return Promise.resolve()
+    if (!this.kept || this.#closed) return Promise.resolve()
     const ticket = this.ticket(states)
     const write = this.#writing.catch(() => undefined).then(() => this.#write(ticket))
     this.#writing = write
     return write
+  }
+
+  /** Writes nothing any more; resolves when what is being written is through. */
+  close(): Promise<void> {
+    this.#closed = true
+    return this.#writing.catch(() => undefined)
   }
 
   async #write(ticket: Ticket): Promise<void> {

@@ -7,7 +7,7 @@ import { yieldClaims } from './claims.js'
 import { firstLook } from './first-look.js'
 import { laneOf } from './lane.js'
 import { callShape, type Call } from './policy.js'
-import { reopen } from './reopen.js'
+import { QUIET_LIMIT, reopen } from './reopen.js'
 import { parseTarget, type Target } from './target.js'
 
 /** Options of {@link ready}. */
@@ -76,6 +76,8 @@ export async function ready(
   const lane = laneOf(p, given.clock ?? systemClock)
   const { readings } = await firstLook(lane, parseTarget(target, 'ready()'), signal)
   for (const { ref } of readings) yieldClaims(p, ref)
+  const refs = readings.map(({ ref }) => ref)
+  await lane.quiet(refs, QUIET_LIMIT, signal)
   const wishes = readings.map(({ ref }) => ({ ref, to: 'ready' as const, from: 'any' as const }))
   const members = await reopen(lane, wishes, {
     signal,

@@ -51,6 +51,12 @@ type Step =
 const LOOK_PAUSE = 100
 /** How often a change that met another one is tried again. */
 const ATTEMPTS = 5
+/** How often a member is changed before we give in to whoever sets it back. */
+const MOST_CHANGES = 6
+/** Looks that may fail in a row, with growing pauses. */
+const MOST_FAILURES = 6
+/** How long a change of another call that is under way is waited for, in milliseconds. */
+export const QUIET_LIMIT = 5_000
 
 /** One member on its way. */
 class Way {
@@ -63,6 +69,10 @@ class Way {
   /** Nothing is sent before: a lost change may still be executed. */
   notBefore = -Infinity
   attempts = 0
+  /** Changes that were carried out. */
+  changes = 0
+  /** A change whose answer was lost: when, and what became of it. */
+  lost: { readonly at: number; readonly error: DrainableError; answered: boolean } | undefined
   #left: AdminState | undefined
   #checked: 'no' | 'running' | 'passed' = 'no'
 
@@ -78,6 +88,13 @@ class Way {
   /** A change of ours that was carried out: the state it led to is one of ours too. */
   moved(to: AdminState): void {
     this.#left = to
+  }
+
+  /** A look that came back: counted from the first one after a loss, the lost change can't happen any more. */
+  answered(askedAt: number, now: number, lateBound: number): void {
+    if (this.lost === undefined || this.lost.answered || askedAt < this.lost.at) return
+    this.lost.answered = true
+    this.notBefore = now + lateBound
   }
 
   step(reading: Reading, ladder: readonly AdminState[]): Step {
@@ -139,7 +156,8 @@ class Way {
     if (check === undefined || this.#checked === 'passed') return true
     if (this.#checked === 'no') {
       this.#checked = 'running'
-      check(this.wish.ref, signal).then(
+      const asked = async (): Promise<void> => check(this.wish.ref, signal)
+      asked().then(
         () => (this.#checked = 'passed'),
         (cause: unknown) => {
           const words = cause instanceof Error ? cause.message : String(cause)
@@ -155,6 +173,7 @@ class Way {
   }
 
   tooLate(limit: number): DrainableError {
+    if (this.lost !== undefined) return this.lost.error
     const own = this.last?.present === true ? this.last.own : 'unknown'
     const { ref } = this.wish
     if (own === 'unknown')
@@ -167,6 +186,16 @@ class Way {
       'HEALTH_TIMEOUT',
       `${formatRef(ref)} is '${own}' and no check passed within ${formatDuration(limit)} (health: ${this.health}), see what its health check says`,
       { ref },
+    )
+  }
+
+  setBack(): DrainableError {
+    const { ref, to } = this.wish
+    const own = this.last?.present === true ? this.last.own : 'unknown'
+    return new DrainableError(
+      'CONFLICT',
+      `${formatRef(ref)} is '${own}' again after it was made '${to}': somebody else sets it back, find out who`,
+      { ref, retryable: false },
     )
   }
 
@@ -191,8 +220,25 @@ export async function reopen(
   wishes: readonly Reopening[],
   options: ReopenOptions,
 ): Promise<readonly Reopened[]> {
+  const over = new AbortController()
+  try {
+    const signal = AbortSignal.any([options.signal, over.signal])
+    return await goAll(
+      lane,
+      wishes.map((wish) => new Way(wish, { ...options, signal })),
+      options,
+    )
+  } finally {
+    over.abort() // a check of the caller's that nobody waits for any more
+  }
+}
+
+async function goAll(
+  lane: Lane,
+  ways: readonly Way[],
+  options: ReopenOptions,
+): Promise<readonly Reopened[]> {
   const { capabilities } = await lane.describe(options.signal)
-  const ways = wishes.map((wish) => new Way(wish, options))
   const startedAt = lane.clock.now()
   let failures = 0
   for (;;) {
@@ -200,11 +246,12 @@ export async function reopen(
     if (open.length === 0) return ways.map((way) => way.result())
     const late = lane.clock.now() - startedAt >= options.limit
     try {
-      const { snapshot } = await lane.look(
+      const { snapshot, askedAt, at } = await lane.look(
         open.map((way) => way.wish.ref),
         options.signal,
       )
       failures = 0
+      for (const way of open) way.answered(askedAt, at, capabilities.lateBound)
       const changes = advance(
         open,
         readingsOf(snapshot),
@@ -214,7 +261,7 @@ export async function reopen(
         options.limit,
       )
       if (changes.length > 0) {
-        await send(lane, changes, options.signal, capabilities.lateBound)
+        await send(lane, changes, options.signal)
         continue
       }
     } catch (error) {
@@ -223,12 +270,12 @@ export async function reopen(
         late ||
         !isDrainableError(error) ||
         !error.retryable ||
-        ++failures > 3
+        ++failures > MOST_FAILURES
       )
         throw error
     }
     if (open.some((way) => !way.finished))
-      await pause(lane.clock, Math.max(LOOK_PAUSE, lane.floor), options.signal)
+      await pause(lane.clock, Math.max(LOOK_PAUSE * 2 ** failures, lane.floor), options.signal)
   }
 }
 
@@ -251,6 +298,9 @@ function advance(
       way.finished = true
     } else if (isDrainableError(step)) {
       way.error = step
+      way.finished = true
+    } else if (step !== 'wait' && way.changes >= MOST_CHANGES) {
+      way.error = way.setBack()
       way.finished = true
     } else if (step !== 'wait' && now >= way.notBefore) {
       const { identity = way.last?.present === true ? way.last.identity : undefined, native } = wish
@@ -276,7 +326,6 @@ async function send(
   lane: Lane,
   changes: readonly { readonly way: Way; readonly change: Change & { readonly kind: 'restore' } }[],
   signal: AbortSignal,
-  lateBound: number,
 ): Promise<void> {
   const results = await lane.apply(
     changes.map(({ change }) => change),
@@ -287,13 +336,18 @@ async function send(
     if (result === undefined) return
     if (!('error' in result)) {
       way.moved(change.to)
+      way.lost = undefined
+      way.changes += 1
+      // The way out of maint has two changes; after that each one answers somebody else.
+      if (way.changes > 2) way.notBefore = lane.clock.now() + LOOK_PAUSE * 2 ** (way.changes - 2)
       return
     }
     way.attempts += 1
     const { error } = result
     if (result.status === 'unknown') {
       way.moved(change.to) // it may have been carried out: then that state is ours
-      way.notBefore = lane.clock.now() + lateBound
+      way.notBefore = Infinity // until a look is answered
+      way.lost = { at: lane.clock.now(), error, answered: false }
     } else if (error.retryable) {
       way.notBefore = lane.clock.now() + LOOK_PAUSE * 2 ** way.attempts
     }

@@ -1,10 +1,10 @@
 import type { AdminState, DrainableProvider, Reading } from '../provider/contract.js'
-import { DrainableError } from '../provider/error.js'
+import { DrainableError, isDrainableError } from '../provider/error.js'
 import { formatRef, refKey } from '../provider/member-ref.js'
 import type { DrainReport, MemberReport, Outcome } from '../provider/report.js'
 import { yieldClaims } from './claims.js'
 import { laneOf, type Lane } from './lane.js'
-import { reopen, type Reopened, type Reopening } from './reopen.js'
+import { QUIET_LIMIT, reopen, type Reopened, type Reopening } from './reopen.js'
 import { worst } from './report.js'
 import { resumeOptions, type ResumeOptions } from './resume-options.js'
 import { readingsOf } from './target.js'
@@ -30,17 +30,23 @@ export async function restore(
 ): Promise<DrainReport> {
   const known = parseTicket(ticket)
   const { clock, signal, tickets } = resumeOptions(known, o, p, 'restore()')
-  for (const { ref } of known.members) yieldClaims(p, ref)
-  const report = await restoreMembers(
-    laneOf(p, clock),
-    known,
-    undefined,
-    signal ?? new AbortController().signal,
-  )
-  if (tickets !== undefined && report.members.every((member) => member.error === undefined)) {
+  const lane = laneOf(p, clock)
+  const stop = signal ?? new AbortController().signal
+  const refs = known.members.map((member) => member.ref)
+  for (const ref of refs) yieldClaims(p, ref)
+  await lane.quiet(refs, QUIET_LIMIT, stop)
+  const report = await restoreMembers(lane, known, undefined, stop)
+  if (tickets !== undefined && nothingLeft(report)) {
     await dropTicket(tickets, known.id)
   }
   return report
+}
+
+/** Whether an undo is complete: a member that is gone has nothing to undo any more. */
+export function nothingLeft(report: DrainReport): boolean {
+  return report.members.every(
+    ({ error }) => error === undefined || isDrainableError(error, 'MEMBER_GONE'),
+  )
 }
 
 /** The same on a lane, for a drain that has a report already. */

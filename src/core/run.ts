@@ -14,7 +14,7 @@ import { claim } from './claims.js'
 import { emitOn } from './emitters.js'
 import type { DrainEvent } from './events.js'
 import { FloorWatch } from './floor-watch.js'
-import { toDrainableError } from './call.js'
+import { settledWithin, toDrainableError } from './call.js'
 import type { Lane, Look } from './lane.js'
 import type { Ledger } from './ledger.js'
 import { dueIn, unchangedFor, workOf } from './machine/due.js'
@@ -29,6 +29,10 @@ import { LONGEST_TIMER } from './timer.js'
 const LAST_LOOK = 2_000
 /** Pause between looks while a drain that is over is still held. */
 const HOLD_PAUSE = 100
+/** How long the end waits until the ticket is written. */
+const STORE_LIMIT = 2_000
+/** Pause before the last look, where the one under way was asked for before the deadline. */
+const LAST_PAUSE = 20
 
 /** What a run needs to know beside the members. */
 export interface RunOptions {
@@ -321,12 +325,7 @@ export class DrainRun {
 
   /** Resolves when no change of ours is under way any more, or after `limit`. */
   async settle(limit: number): Promise<void> {
-    let cancel = (): void => undefined
-    const late = new Promise<void>((resolve) => {
-      cancel = this.#clock.setTimeout(resolve, limit)
-    })
-    await Promise.race([Promise.allSettled(this.#sending), late])
-    cancel()
+    await settledWithin(Promise.allSettled(this.#sending), this.#clock, limit)
   }
 
   /** Writes the ticket, sends the changes, writes the ticket again. */
@@ -337,13 +336,14 @@ export class DrainRun {
     try {
       await ledger?.save(this.#states)
     } catch (cause) {
-      if (!this.#unsaved(wished, cause)) return
+      this.#unsaved(wished, cause)
     }
     if (signal.aborted) return
     // A store may be slow: what was given up in the meantime must not be sent any more.
     const changes = wished.filter(({ key, change }) => {
-      const pending = this.#states.get(key)?.pending
-      return pending?.state === 'sent' && pending.change === change
+      const state = this.#states.get(key)
+      if (state === undefined || (state.ended !== null && !state.holding)) return false
+      return state.pending?.state === 'sent' && state.pending.change === change
     })
     if (changes.length === 0) return
     let results: readonly ChangeResult[]
@@ -374,16 +374,14 @@ export class DrainRun {
    * The ticket could not be written. Before the first change that ends the drain, because an undo
    * would be impossible; later it is a fault, and the drain goes on.
    */
-  #unsaved(changes: readonly { key: string; change: Change }[], cause: unknown): boolean {
+  #unsaved(changes: readonly { key: string; change: Change }[], cause: unknown): void {
     const words = cause instanceof Error ? cause.message : String(cause)
     const error = new DrainableError('TICKET_INVALID', `the ticket could not be saved: ${words}`, {
       cause,
     })
-    let proceed = true
     for (const { key, change } of changes) {
       const state = this.#states.get(key)
       if (state === undefined || state.confirmed !== 'none') continue
-      proceed = false
       this.#take(
         key,
         { type: 'result', change, result: { ref: change.ref, status: 'rejected', error } },
@@ -393,13 +391,16 @@ export class DrainRun {
     const [first] = this.#states.values()
     if (first !== undefined) this.#report(error, first)
     this.#conclude()
-    return proceed
   }
 
   #pause(): number {
     const { lane, policy } = this.#options
     if (this.#over) return Math.max(HOLD_PAUSE, lane.floor, lane.cost * 10)
     const now = this.#clock.now()
+    for (const { ended, deadline, terminateUntil } of this.#states.values()) {
+      if (ended !== null || terminateUntil !== null || deadline === null) continue
+      if (now >= deadline) return LAST_PAUSE
+    }
     const pauses = [...this.#states.values()].map((state) =>
       nextPause({
         work: workOf(state),
@@ -431,9 +432,10 @@ export class DrainRun {
     this.#options.emit(event)
     emitOn(this.#options.provider, event)
     const held = [...this.#states.values()].some((state) => state.holding)
-    void (this.#options.ledger?.save(this.#states) ?? Promise.resolve())
-      .catch((cause: unknown) => void this.#unsaved([], cause))
-      .then(() => this.#options.onEnd(report))
+    const saved = (this.#options.ledger?.save(this.#states) ?? Promise.resolve()).catch(
+      (cause: unknown) => this.#unsaved([], cause),
+    )
+    void settledWithin(saved, this.#clock, STORE_LIMIT).then(() => this.#options.onEnd(report))
     if (held) this.#sit(true)
     else this.release()
   }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { DrainableProvider } from '../provider/contract.js'
 import { DrainableError, isDrainableError } from '../provider/error.js'
 import type { DrainReport, Why } from '../provider/report.js'
-import { toDrainableError } from './call.js'
+import { abortable, settledWithin, toDrainableError } from './call.js'
 import { emitOn } from './emitters.js'
 import type { DrainEvent } from './events.js'
 import type { EventHub, HandleBody } from './handle.js'
@@ -10,7 +10,7 @@ import { laneOf, type Lane, type Look } from './lane.js'
 import { Ledger } from './ledger.js'
 import type { DrainState, MachinePolicy } from './machine/state.js'
 import type { ResolvedPolicy } from './policy.js'
-import { restoreMembers } from './restore.js'
+import { nothingLeft, restoreMembers } from './restore.js'
 import { DrainRun } from './run.js'
 import type { Ticket } from './ticket.js'
 import { dropTicket } from './ticket-store.js'
@@ -30,6 +30,8 @@ export interface Prepared {
 
 /** How long an undo waits for a change that is under way, in milliseconds. */
 const SETTLE_LIMIT = 5_000
+/** How long an end waits for a ticket store, in milliseconds. */
+const STORE_LIMIT = 2_000
 
 /** Everything about one drain, from the first look to the release. */
 export class Session implements HandleBody {
@@ -90,7 +92,7 @@ export class Session implements HandleBody {
     signal?.addEventListener('abort', onAbort, { once: true })
     void this.done.then(() => signal?.removeEventListener('abort', onAbort))
     try {
-      this.#prepared = await this.#prepare(this)
+      this.#prepared = await abortable(this.#prepare(this), this.#stop.signal)
     } catch (error) {
       this.#failed(error)
       return
@@ -121,7 +123,8 @@ export class Session implements HandleBody {
     const ledger = this.#prepared?.ledger
     const gone = report.members.every((member) => member.phase === 'removed')
     if (tickets !== undefined && ledger !== undefined && gone) {
-      await dropTicket(tickets, ledger.id).catch(() => undefined) // it stays, and is found as an orphan
+      // Where it can't be dropped it stays, and is found as an orphan.
+      await settledWithin(dropTicket(tickets, ledger.id), this.#lane.clock, STORE_LIMIT)
     }
     this.#finish(report)
   }
@@ -193,20 +196,25 @@ export class Session implements HandleBody {
     this.#run.halt()
     const before = this.#run.report()
     const report = await restoreMembers(this.#lane, ticket, before, this.#stop.signal)
+    const store = this.#resolved.tickets
+    const drop = store !== undefined && nothingLeft(report)
+    const written = drop ? this.#prepared?.ledger.close() : undefined
     this.#run.end('aborted')
     this.#run.release()
-    const store = this.#resolved.tickets
-    if (store !== undefined && report.members.every((member) => member.error === undefined)) {
+    if (drop) {
+      await settledWithin(written ?? Promise.resolve(), this.#lane.clock, STORE_LIMIT)
       await dropTicket(store, ticket.id)
     }
     return report
   }
 
   async release(): Promise<void> {
+    const released = new DrainableError('CONFLICT', 'the drain was released')
+    if (this.#run === undefined) this.#stop.abort(released) // nothing was sent yet, and nothing will be
     await this.#ready
     if (this.#ended === undefined) this.#run?.end('aborted')
     this.#run?.release()
-    this.#stop.abort(new DrainableError('CONFLICT', 'the drain was released'))
+    this.#stop.abort(released)
   }
 }
 
