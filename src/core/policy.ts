@@ -222,6 +222,20 @@ export function toMachinePolicy(
   }
 }
 
+/**
+ * The same for a drain that goes on from its ticket: it was checked when it began. What maint does to
+ * the members is not read yet, so the machine itself asks for the caller's word before each raise.
+ */
+export function toResumedPolicy(
+  data: PolicyData,
+  capabilities: Capabilities,
+  subject: string,
+): MachinePolicy {
+  const policy = toMachinePolicy({ ...data, ifUnsupported: 'proceed' }, capabilities, [], subject)
+  if (!capabilities.ladder.includes('maint')) return policy
+  return { ...policy, hold: data.hold, escalateAfter: data.escalateAfter }
+}
+
 function checkTimeout(data: PolicyData, capabilities: Capabilities, subject: string): void {
   if (data.timeout === null || data.onTimeout !== 'fail') return
   const need = Math.max(

@@ -2,7 +2,7 @@ import type { DrainableProvider } from '../provider/contract.js'
 import { refKey } from '../provider/member-ref.js'
 import { DrainHandle, EventHub, type Drain } from './handle.js'
 import { Ledger } from './ledger.js'
-import { toMachinePolicy, type ResolvedPolicy } from './policy.js'
+import { toResumedPolicy, type ResolvedPolicy } from './policy.js'
 import { resumeOptions, type ResumeOptions } from './resume-options.js'
 import { Session, wallOffsetOf, type Prepared } from './session.js'
 import { parseTicket, thawState, type Ticket } from './ticket.js'
@@ -31,12 +31,7 @@ async function prepareResume(
 ): Promise<Prepared> {
   const { lane, signal } = session
   const info = await lane.describe(signal)
-  const policy = toMachinePolicy(
-    { ...resolved.data, ifUnsupported: 'proceed', onTimeout: resolved.data.onTimeout },
-    info.capabilities,
-    [],
-    'resumeDrain()',
-  )
+  const policy = toResumedPolicy(resolved.data, info.capabilities, 'resumeDrain()')
   const offset = wallOffsetOf(lane)()
   const deadline = ticket.deadline === null ? null : Date.parse(ticket.deadline) - offset
   const ledger = new Ledger(

@@ -4,6 +4,7 @@ import type {
   ChangeResult,
   DrainableProvider,
   MaintEffect,
+  MemberRef,
   Reading,
 } from '../provider/contract.js'
 import { systemClock, type Clock } from '../provider/clock.js'
@@ -21,10 +22,23 @@ import { guarded } from './emitters.js'
 import { laneOf, type Lane, type Look } from './lane.js'
 import { Ledger } from './ledger.js'
 import { dueIn, unchangedFor, workOf } from './machine/due.js'
-import { initialState, type DrainState, type Input, type MachinePolicy } from './machine/state.js'
+import {
+  atLeast,
+  initialState,
+  type DrainState,
+  type Input,
+  type MachinePolicy,
+} from './machine/state.js'
 import { absorbOnly, transition } from './machine/transition.js'
 import { explain } from './machine/why.js'
-import { callShape, parsePolicy, toMachinePolicy, type Call, type Policy } from './policy.js'
+import {
+  callShape,
+  parsePolicy,
+  toMachinePolicy,
+  toResumedPolicy,
+  type Call,
+  type Policy,
+} from './policy.js'
 import { worst } from './report.js'
 import { parseTarget, readingsOf, type Target } from './target.js'
 import { parseTicket, thawState, type Ticket } from './ticket.js'
@@ -126,7 +140,7 @@ async function begin(
   const info = await lane.describe(signal)
   const { look, readings } = await firstLook(lane, target, signal)
   const maint = readings.flatMap((reading): MaintEffect[] =>
-    reading.present && reading.maint !== undefined ? [reading.maint] : [],
+    reading.present ? [reading.maint ?? info.capabilities.maint] : [],
   )
   const policy = toMachinePolicy(data, info.capabilities, maint, subject)
   const offset = wallOffset(lane.clock)
@@ -170,12 +184,7 @@ async function resume(
     )
   }
   const info = await lane.describe(signal)
-  const policy = toMachinePolicy(
-    { ...ticket.policy, ifUnsupported: 'proceed' },
-    info.capabilities,
-    [],
-    'stepDrain()',
-  )
+  const policy = toResumedPolicy(ticket.policy, info.capabilities, 'stepDrain()')
   const offset = wallOffset(lane.clock)
   const ledger = new Ledger(ticket, { store: undefined, onTicket: undefined }, () =>
     wallOffset(lane.clock),
@@ -195,6 +204,20 @@ async function resume(
 }
 
 async function advance(stepper: Stepper, look: Look, signal: AbortSignal): Promise<DrainStep> {
+  const taken: MemberRef[] = []
+  try {
+    return await advanceAll(stepper, look, signal, taken)
+  } finally {
+    for (const ref of taken) stepper.lane.reservations.release(ref)
+  }
+}
+
+async function advanceAll(
+  stepper: Stepper,
+  look: Look,
+  signal: AbortSignal,
+  taken: MemberRef[],
+): Promise<DrainStep> {
   const { lane, policy, ledger, states } = stepper
   const now = lane.clock.now()
   const stamp = { at: now, wall: now + wallOffset(lane.clock) }
@@ -209,11 +232,12 @@ async function advance(stepper: Stepper, look: Look, signal: AbortSignal): Promi
       for (const effect of step.effects) if (effect.type === 'emit') stepper.emit(effect.event)
       continue
     }
-    const denied = wish.first ? refuse(stepper, look, state) : undefined
+    const denied = wish.first ? refuse(stepper, look, state, taken) : undefined
     if (denied !== undefined) {
       const final = stepper.onMinimum === 'fail'
-      if (final) throw denied
-      states.set(key, { ...absorbOnly(state, input, policy), atMinimum: true })
+      if (final && [...states.values()].every(({ confirmed }) => confirmed === 'none')) throw denied
+      const held = { ...stamp, type: 'denied' as const, error: denied, final }
+      states.set(key, transition(step.state, held, policy).state)
       continue
     }
     if (stepper.intended.get(key) === describeChange(wish.change)) {
@@ -249,11 +273,23 @@ function toInput(
   return { ...stamp, type: 'reading', reading, askedAt: look.askedAt }
 }
 
-function refuse(stepper: Stepper, look: Look, state: DrainState): DrainableError | undefined {
+/** Why a member must not be taken now; where it may, its place is reserved for this step. */
+function refuse(
+  stepper: Stepper,
+  look: Look,
+  state: DrainState,
+  taken: MemberRef[],
+): DrainableError | undefined {
+  const { lane, keepReady } = stepper
   const reading =
     look.snapshot === undefined ? undefined : readingsOf(look.snapshot).get(refKey(state.ref))
   if (look.snapshot === undefined || reading?.present !== true) return undefined
-  return refuseAtMinimum(reading, look.snapshot, stepper.lane.reservations, stepper.keepReady)
+  const refused = refuseAtMinimum(reading, look.snapshot, lane.reservations, keepReady)
+  if (refused === undefined && reading.serves && !lane.reservations.has(reading.ref)) {
+    lane.reservations.take(reading.ref, lane.clock.now())
+    taken.push(reading.ref)
+  }
+  return refused
 }
 
 /** Sends what the last step announced. */
@@ -271,7 +307,11 @@ async function carryOut(
     const state = states.get(key)
     const result: ChangeResult | undefined = results[i]
     if (state === undefined || result === undefined) return
-    ledger.settle(key, change, result)
+    // A step that crashed may have carried it out: then it stays intended, for an undo to report.
+    const found = state.found?.own ?? 'unknown'
+    const maybeOurs =
+      change.kind === 'hold' && result.status === 'unchanged' && !atLeast(found, change.to)
+    if (!maybeOurs) ledger.settle(key, change, result)
     const at = lane.clock.now()
     const step = transition(
       state,

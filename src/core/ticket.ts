@@ -162,7 +162,8 @@ export function thawState(
   now: number,
   keepProof: boolean,
 ): DrainState {
-  const base = shift(frozen, -wallOffset) as DrainState
+  const shifted = shift(frozen, -wallOffset) as DrainState
+  const base = keepProof ? shifted : { ...shifted, ...notInFuture(shifted, now) }
   const scopes = Object.fromEntries(
     Object.entries(base.scopes).map(([name, track]) => [
       name,
@@ -174,7 +175,14 @@ export function thawState(
   const pending =
     base.pending === null
       ? null
-      : { ...base.pending, state: 'lost' as const, lostAt: base.pending.lostAt ?? now }
+      : {
+          ...base.pending,
+          state: 'lost' as const,
+          lostAt: keepProof
+            ? (base.pending.lostAt ?? now)
+            : Math.min(base.pending.lostAt ?? now, now),
+          lateUntil: keepProof ? base.pending.lateUntil : null,
+        }
   return {
     ...base,
     scopes,
@@ -184,7 +192,19 @@ export function thawState(
     ended: null,
     settled: false,
     said: null,
+    // An ended member is judged anew: one that is still overruled is said to be so again, not drained again.
+    holding: true,
+    overruled: base.holding ? base.overruled : false,
     ...(keepProof ? {} : { verdict: null, effectiveSince: null }),
+  }
+}
+
+/** After a wall clock that went back, what is past for sure would lie ahead, and hold everything up until then. */
+function notInFuture(state: DrainState, now: number): Partial<DrainState> {
+  return {
+    startedAt: Math.min(state.startedAt, now),
+    confirmedAt: Math.min(state.confirmedAt, now - 1),
+    notBefore: Math.min(state.notBefore, now),
   }
 }
 

@@ -1,4 +1,10 @@
-import type { Change, ChangeResult, Reading } from '../../provider/contract.js'
+import type {
+  Change,
+  ChangeResult,
+  MaintEffect,
+  PresentReading,
+  Reading,
+} from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { Draft } from './draft.js'
 import { inWishedState } from './proof.js'
@@ -20,7 +26,7 @@ export function absorbReading(draft: Draft, reading: Reading, askedAt: number): 
     const { identity, own, serves, native = null } = reading
     draft.set({ found: { identity, own, serves, native } })
   }
-  resolveLost(draft, reading, askedAt)
+  resolveLost(draft, reading, askedAt, loadOf(state))
   if (askedAt <= draft.state.confirmedAt || draft.state.pending?.state === 'sent') return
   followEffect(draft)
 }
@@ -48,10 +54,11 @@ export function incarnations(state: DrainState): Readonly<Record<string, string>
 }
 
 /** A change whose answer was lost: either its effect is seen, or it can't happen any more. */
-function resolveLost(draft: Draft, reading: Reading, askedAt: number): void {
+function resolveLost(draft: Draft, reading: Reading, askedAt: number, load: number): void {
   const { pending } = draft.state
   if (pending?.state !== 'lost' || pending.lostAt === null || askedAt < pending.lostAt) return
   if (shows(reading, pending.change)) {
+    countCut(draft, pending.change, load)
     confirm(draft, pending.change, 'applied')
     return
   }
@@ -82,6 +89,8 @@ export function absorbResult(draft: Draft, change: Change, result: ChangeResult)
   switch (result.status) {
     case 'applied':
     case 'unchanged':
+      if (result.status === 'applied')
+        countCut(draft, change, result.terminated ?? loadOf(draft.state))
       confirm(draft, change, result.status)
       if (change.kind === 'terminate')
         countTerminated(draft, result.terminated ?? 0, result.atMost ?? false)
@@ -138,6 +147,27 @@ export function countTerminated(draft: Draft, count: number, atMost: boolean): v
     terminatedAtMost: state.terminatedAtMost || atMost,
   })
   draft.emit({ type: 'terminated', ...draft.stamp, count })
+}
+
+/** A raise to a maint that is not gentle cut what was there. */
+function countCut(draft: Draft, change: Change, load: number): void {
+  if (change.kind !== 'hold' || change.to !== 'maint') return
+  const reading = draft.state.last?.reading
+  if (reading?.present === true && maintEffect(draft, reading) !== 'gentle')
+    countTerminated(draft, load, true)
+}
+
+/** In flight and queued over every scope, as last read. */
+export function loadOf(state: DrainState): number {
+  return Object.values(state.scopes)
+    .filter((track) => track.last.state === 'read')
+    .reduce((sum, { last }) => sum + last.active + last.queued, 0)
+}
+
+/** What raising this member to maint does to its work. */
+export function maintEffect(draft: Draft, reading: PresentReading): MaintEffect {
+  if (!draft.policy.capabilities.ladder.includes('maint')) return 'none'
+  return reading.maint ?? draft.policy.capabilities.maint
 }
 
 const RETRY_FIRST = 250

@@ -1,7 +1,7 @@
 import type { PresentReading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { countTerminated } from './absorb.js'
+import { loadOf, maintEffect } from './absorb.js'
 import type { Draft } from './draft.js'
 import { fingerprint, inWishedState, proveIdle, verdictStands } from './proof.js'
 import { atLeast, type DrainState } from './state.js'
@@ -22,7 +22,9 @@ export function decide(draft: Draft): void {
   }
   if (state.ended !== null && !state.holding) return
   if (state.pending?.state === 'sent') return
-  if (state.last === null || state.pending !== null || state.last.askedAt <= state.confirmedAt) {
+  // What can't be read now is unknown: nothing is sent on the word of an older reading.
+  const unseen = state.last === null || state.blind !== null
+  if (unseen || state.pending !== null || state.last.askedAt <= state.confirmedAt) {
     checkDeadline(draft)
     return
   }
@@ -34,7 +36,7 @@ export function decide(draft: Draft): void {
 
 function present(draft: Draft, reading: PresentReading): void {
   if (draft.state.wish === 'none') {
-    draft.set({ wish: draft.policy.hold })
+    draft.set({ wish: firstWish(draft, reading) })
     hold(draft, true)
     return
   }
@@ -61,6 +63,13 @@ function present(draft: Draft, reading: PresentReading): void {
     }
   }
   checkDeadline(draft)
+}
+
+/** Maint only where it is gentle, or the caller gave their word. */
+function firstWish(draft: Draft, reading: PresentReading): 'drain' | 'maint' {
+  const { hold: wished, onTimeout } = draft.policy
+  const allowed = maintEffect(draft, reading) === 'gentle' || onTimeout === 'terminate'
+  return wished === 'maint' && !allowed ? 'drain' : wished
 }
 
 /** Sends the wished hold, unless a wait is on. */
@@ -154,14 +163,6 @@ function stillIdle(state: DrainState): boolean {
   })
 }
 
-function maintEffect(
-  draft: Draft,
-  reading: PresentReading,
-): 'gentle' | 'cuts' | 'unknown' | 'none' {
-  if (!draft.policy.capabilities.ladder.includes('maint')) return 'none'
-  return reading.maint ?? draft.policy.capabilities.maint
-}
-
 /** Raises a drain that persistence keeps busy. */
 function escalate(draft: Draft, reading: PresentReading): boolean {
   const { state, policy } = draft
@@ -177,20 +178,10 @@ function escalate(draft: Draft, reading: PresentReading): boolean {
 function raise(draft: Draft, reading: PresentReading): boolean {
   const effect = maintEffect(draft, reading)
   if (effect === 'none' || reading.own === 'maint' || reading.sealed === true) return false
-  if (effect !== 'gentle') {
-    if (draft.policy.onTimeout !== 'terminate') return false
-    countTerminated(draft, load(draft.state), true)
-  }
+  if (effect !== 'gentle' && draft.policy.onTimeout !== 'terminate') return false
   draft.set({ wish: 'maint', verdict: null })
   hold(draft, false)
   return true
-}
-
-/** In flight and queued over every scope, as last read. */
-function load(state: DrainState): number {
-  return Object.values(state.scopes)
-    .filter((track) => track.last.state === 'read')
-    .reduce((sum, { last }) => sum + last.active + last.queued, 0)
 }
 
 /** The rule is satisfied: close the door to persistent clients where that is wished, and look once more. */
@@ -302,10 +293,15 @@ function terminate(draft: Draft): void {
   if (state.terminateUntil === null) {
     const rule = Math.max(policy.settle, blind) + 2 * freshness
     draft.set({ terminateUntil: draft.now + CUT_SHOWS + rule })
-    if (reading?.present === true && policy.seal !== 'never' && raise(draft, reading)) return
+    if (
+      reading?.present === true &&
+      (policy.seal !== 'never' || !policy.capabilities.terminate) &&
+      raise(draft, reading)
+    )
+      return
   }
   if (state.pending !== null) return
-  const left = load(state)
+  const left = loadOf(state)
   const until = state.terminateUntil ?? Infinity
   const unread = Object.values(state.scopes).some(({ last }) => last.state === 'unread')
   if (draft.now >= until) {

@@ -44,7 +44,8 @@ export function trackScopes(
     if (work > 0 && (scope.state === 'ended' || (replaced && !moved))) {
       lost.push({ scope: scope.scope, active: work })
     }
-    scopes[scope.scope] = advance(replaced ? undefined : before, scope, state.effectiveSince, at)
+    const anew = replaced || before?.last.state === 'ended'
+    scopes[scope.scope] = advance(anew ? undefined : before, scope, state.effectiveSince, at)
   }
   for (const [name, track] of Object.entries(scopes)) {
     if (seen.has(name) || track.last.state === 'ended') continue
