@@ -70,14 +70,17 @@ ${SERVERS.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name}
           await new Promise((resolve) => setTimeout(resolve, Math.random() * 1_500))
           await haproxy.reload()
         }
-        // Sticky clients keep the member busy under drain: they are let go after a while.
-        const sticky = setTimeout(
+        // Sticky clients keep the member busy under drain: somebody closes the door, after a reload again.
+        const sticky = setInterval(
           () => void haproxy.cli(`set server web/${member} state maint`),
           3_000,
         )
         const report = await drained.done
-        clearTimeout(sticky)
-        expect(report.members[0]).toMatchObject({ outcome: 'idle', sealed: true })
+        clearInterval(sticky)
+        expect(report.members[0], JSON.stringify(report.members[0])).toMatchObject({
+          outcome: 'idle',
+          sealed: true,
+        })
         if (report.members[0]?.verifiedIdle === true) expect(busyAtIdle).toBe(0)
         else expect(report.members[0]?.lost).not.toEqual([])
         const before = backend.total
