@@ -66,7 +66,8 @@ export class FloorWatch {
     const { snapshot } = await this.#lane.look([ref], signal)
     const reading = readingsOf(snapshot).get(refKey(ref))
     if (reading?.present !== true || reading.own === 'unknown') return undefined
-    if (!belowMinimum(reading, snapshot, this.#keepReady)) return undefined
+    if (!wanted() || !belowMinimum(reading, snapshot, this.#keepReady)) return undefined
+    if (reading.own !== state.confirmed) return undefined // somebody else has set another state since
     const undo = {
       kind: 'restore' as const,
       ref,

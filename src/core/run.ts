@@ -62,6 +62,8 @@ export class DrainRun {
   readonly #unclaim: readonly (() => void)[]
   #seat: ReturnType<Lane['join']> | undefined
   readonly #sending = new Set<Promise<void>>()
+  /** Members that left too few serving, until it is decided whether their hold is undone. */
+  readonly #undecided = new Set<string>()
   #snapshot: Snapshot | undefined
   #failures = 0
   #cancelDeadline: (() => void) | undefined
@@ -218,6 +220,7 @@ export class DrainRun {
     if (look.snapshot !== undefined) this.#snapshot = look.snapshot
     const changes: { key: string; change: Change }[] = []
     for (const [key, state] of this.#states) {
+      if (this.#undecided.has(key)) continue
       const reading =
         look.snapshot === undefined ? undefined : this.#readingOf(look.snapshot, state)
       if (look.error !== undefined)
@@ -238,8 +241,10 @@ export class DrainRun {
     if (state === undefined || state.pending !== null || askedAt <= state.confirmedAt) return
     if (!this.#floor.confirm(state, reading, snapshot)) return
     const { native = null } = state.found ?? {}
+    this.#undecided.add(key)
     this.#floor
       .undo(state, native, () => this.#states.get(key)?.ended === null, this.#stop.signal)
+      .finally(() => this.#undecided.delete(key))
       .then((refused) => {
         if (refused === undefined || this.#released) return
         this.#feed(key, {
