@@ -373,9 +373,12 @@ async function answer(
   const until = systemClock.now() + ANSWER
   for (;;) {
     const receipts = sink.receipts(service)
-    const waiting = receipts.filter(({ state }) => state === 'pending')
     const taken = receipts.filter((receipt) => receipt.ackedAt(seq) !== undefined)
-    const refused = receipts.filter(({ state }) => state === 'nacked')
+    const refused = receipts.filter((receipt) => (receipt.refused ?? -1) >= seq)
+    const answered = new Set([...taken, ...refused])
+    const waiting = receipts.filter(
+      (receipt) => receipt.state !== 'disconnected' && !answered.has(receipt),
+    )
     if (waiting.length === 0 || systemClock.now() > until) {
       if (refused.length === 0 || taken.length > 0) return undefined
       const names = refused.map(({ node }) => node).join(', ')

@@ -14,6 +14,8 @@ export interface NodeReceipt {
   readonly state: 'pending' | 'acked' | 'nacked' | 'disconnected'
   /** Envoy's words, where it refused the last set. */
   readonly error: string | undefined
+  /** The publication it refused last. */
+  readonly refused: number | undefined
   /** Since when it is in this state, by the monotonic clock. */
   readonly since: number
   /** When it took this publication or a later one; undefined: not yet. */
@@ -174,6 +176,7 @@ export class ReceiptBook {
 
 function toReceipt(node: string, entries: readonly Entry[]): NodeReceipt {
   const states = entries.map(stateOf)
+  const nacks = entries.flatMap(({ nack }) => nack?.seq ?? [])
   const order = ['disconnected', 'nacked', 'pending', 'acked'] as const
   const state = order.find((candidate) => states.includes(candidate)) ?? 'pending'
   return {
@@ -181,6 +184,7 @@ function toReceipt(node: string, entries: readonly Entry[]): NodeReceipt {
     version: entries.find((entry) => entry.version !== undefined)?.version,
     state,
     error: entries.find((entry) => entry.nack !== undefined)?.nack?.text,
+    refused: nacks.length === 0 ? undefined : Math.max(...nacks),
     since: Math.max(...entries.map((entry) => entry.since)),
     ackedAt: (seq) => {
       const times = entries.map((entry) => entry.acks.find((ack) => ack.seq >= seq)?.at)

@@ -1,5 +1,6 @@
 import type { Server } from '@grpc/grpc-js'
 import { createHash } from 'node:crypto'
+import { setImmediate as breathe } from 'node:timers/promises'
 import { systemClock } from '../../../provider/clock.js'
 import { DrainableError } from '../../../provider/error.js'
 import { AssignmentProblem, type Assignment } from '../assignment.js'
@@ -27,6 +28,7 @@ export interface GrpcSettings {
   readonly resources: readonly { type: string; name: string; value: Uint8Array }[]
 }
 
+const LARGE = 1_000
 const SEND_ALL = 'envoy.lrs.supports_send_all_clusters'
 
 /** Serves endpoint sets over gRPC, keeps the receipts, and takes load reports. */
@@ -52,9 +54,7 @@ export class GrpcEndpoints implements ServedEndpoints {
     this.#sets = new ServedSets((resources) =>
       toSets(resources, 'adopted from the proxies', 'REJECTED'),
     )
-    this.#sets.listen((cluster) => {
-      for (const stream of this.#streams) stream.push(cluster)
-    })
+    this.#sets.listen((cluster) => void this.#push(cluster))
     this.#others = settings.resources.map((resource) => ({
       ...resource,
       version: createHash('sha256').update(resource.value).digest('hex').slice(0, 16),
@@ -134,6 +134,15 @@ export class GrpcEndpoints implements ServedEndpoints {
     this.#server = server
     if (this.#closing.signal.aborted) await this.close()
     void adoptInBackground(this.#sets, host, this.#closing.signal)
+  }
+
+  /** To every stream, one after another: a large set for a large fleet must not stop everything else. */
+  async #push(cluster: string): Promise<void> {
+    const large = (this.#sets.get(cluster)?.set.endpoints.length ?? 0) > LARGE
+    for (const stream of [...this.#streams]) {
+      if (large) await breathe()
+      stream.push(cluster)
+    }
   }
 
   #serve(stream: ByteStream, delta: boolean): void {
