@@ -14,7 +14,7 @@ import { claim } from './claims.js'
 import { emitOn } from './emitters.js'
 import type { DrainEvent } from './events.js'
 import { FloorWatch } from './floor-watch.js'
-import { settledWithin, toDrainableError } from './call.js'
+import { abortable, settledWithin, toDrainableError } from './call.js'
 import type { Lane, Look } from './lane.js'
 import type { Ledger } from './ledger.js'
 import { dueIn, unchangedFor, workOf } from './machine/due.js'
@@ -351,14 +351,18 @@ export class DrainRun {
       return state.pending?.state === 'sent' && state.pending.change === change
     })
     if (changes.length === 0) return
+    const answer = lane.apply(
+      changes.map(({ change }) => change),
+      new AbortController().signal,
+    )
     let results: readonly ChangeResult[]
     try {
-      results = await lane.apply(
-        changes.map(({ change }) => change),
-        signal,
-      )
+      results = await abortable(answer, signal)
     } catch (error) {
-      if (this.#released) return
+      if (this.#released) {
+        this.#noteLate(changes, answer)
+        return
+      }
       const failed = toDrainableError(error, provider.name, 'apply')
       results = changes.map(({ change }) => ({ ref: change.ref, status: 'unknown', error: failed }))
     }
@@ -373,6 +377,24 @@ export class DrainRun {
     ledger?.save(this.#states).catch((cause: unknown) => this.#unsaved([], cause))
     this.#conclude()
     this.#seat?.next(0)
+  }
+
+  /** The answer to a change that was under way at the release: the ticket still learns of it. */
+  #noteLate(
+    changes: readonly { key: string; change: Change }[],
+    answer: Promise<readonly ChangeResult[]>,
+  ): void {
+    const { ledger } = this.#options
+    if (ledger === undefined) return
+    answer
+      .then((results) => {
+        changes.forEach(({ key, change }, i) => {
+          const result = results[i]
+          if (result !== undefined) ledger.settle(key, change, result)
+        })
+        return ledger.save(this.#states)
+      })
+      .catch(() => undefined) // nobody is left to be told; what was written says that it was intended
   }
 
   /**

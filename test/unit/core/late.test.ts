@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { drain, ready, startDrain, type Ticket, type TicketStore } from 'drainable'
+import { drain, ready, restore, startDrain, type Ticket, type TicketStore } from 'drainable'
 import { only, setUp, thrown, web1, web2 } from './set-up.js'
 
 const NEVER = new Promise<never>(() => undefined)
@@ -151,6 +151,22 @@ describe('an undo leaves no ticket', () => {
     expect(map.has('one')).toBe(false)
     expect((await run.done).outcome).toBe('aborted')
   })
+})
+
+test('a hold that is answered after the abort can be undone by its ticket', async () => {
+  const { clock, lb } = setUp({ latency: 50 })
+  const stop = new AbortController()
+  const kept: Ticket[] = []
+  const onTicket = (ticket: Ticket): void => void kept.push(ticket)
+  const caught = thrown(drain(lb, web1, { clock, signal: stop.signal, onTicket }))
+  await clock.advance(120) // described, looked at, and the hold is under way
+  expect(applies(lb)).toBe(1)
+  stop.abort('enough')
+  expect(await caught).toBe('enough')
+  await clock.advance(1_000)
+  expect(lb.state(web1)).toBe('drain')
+  await clock.runUntil(restore(lb, kept.at(-1)!, { clock }))
+  expect(lb.state(web1)).toBe('ready')
 })
 
 describe('ready', () => {
