@@ -143,7 +143,8 @@ export class ControlPoint {
       } catch (error) {
         if (ctx.signal.aborted || !isDrainableError(error)) throw error
         // A master that executes itself anew (a start, a reload) does not listen for a moment.
-        const away = (error.cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
+        const refused = (error.cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
+        const away = refused || error.code === 'CONNECTION_LOST'
         if (given === undefined && !away) break
         if (!away || ctx.clock.now() >= until) throw error
       }
