@@ -22,7 +22,11 @@ export function absorbReading(draft: Draft, reading: Reading, askedAt: number): 
     lost: [...state.lost, ...tracked.lost.map((lost) => ({ ...lost, at }))],
     last: { reading, askedAt, at: draft.now },
   })
-  if (reading.present && state.found === null) {
+  const unsure = state.found?.own === 'unknown' && state.wish === 'none'
+  if (
+    reading.present &&
+    (state.found === null || (unsure && state.found.identity === reading.identity))
+  ) {
     const { identity, own, serves, native = null } = reading
     draft.set({ found: { identity, own, serves, native } })
   }

@@ -36,6 +36,10 @@ export function decide(draft: Draft): void {
 
 function present(draft: Draft, reading: PresentReading): void {
   if (draft.state.wish === 'none') {
+    if (reading.own === 'unknown') {
+      checkDeadline(draft)
+      return
+    }
     draft.set({ wish: firstWish(draft, reading) })
     hold(draft, true)
     return

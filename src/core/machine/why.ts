@@ -38,7 +38,7 @@ export function explain(state: DrainState, policy: MachinePolicy, now: number): 
   const reading = state.last?.reading
   if (
     reading?.present === true &&
-    state.held &&
+    (state.held || reading.own === 'unknown') &&
     !inWishedState(state, policy) &&
     state.pending === null
   ) {
