@@ -39,6 +39,9 @@ export interface Viewer {
   readonly background: boolean
 }
 
+/** How long a change is waited for that nobody waits for any more, in milliseconds. */
+const LINGER = 2_000
+
 interface Seat {
   readonly viewer: Viewer
   due: number
@@ -48,6 +51,9 @@ interface Seat {
 interface Flush {
   readonly changes: Change[]
   readonly done: Promise<readonly ChangeResult[]>
+  readonly stop: AbortController
+  /** How many who asked have not given up. */
+  waiting: number
 }
 
 /**
@@ -138,15 +144,34 @@ export class Lane {
     return { snapshot, askedAt, at: this.clock.now() }
   }
 
-  /** Changes, together with those of everybody else who asks in the same turn. */
+  /** Changes, together with those of everybody else who asks in the same turn; given up at once by the signal. */
   apply(changes: readonly Change[], signal: AbortSignal): Promise<readonly ChangeResult[]> {
     if (signal.aborted) return Promise.reject(signal.reason as Error)
+    return abortable(this.send(changes, signal), signal)
+  }
+
+  /** The same, for who still wants the answer after the signal: it comes, or the call is given up soon after. */
+  send(changes: readonly Change[], signal: AbortSignal): Promise<readonly ChangeResult[]> {
     const flush = (this.#flush ??= this.#openFlush())
     const from = flush.changes.length
     flush.changes.push(...changes)
-    return abortable(flush.done, signal).then((results) =>
-      results.slice(from, from + changes.length),
-    )
+    flush.waiting += 1
+    const leave = (): void => {
+      flush.waiting -= 1
+      if (flush.waiting === 0) this.#linger(flush, signal.reason)
+    }
+    signal.addEventListener('abort', leave, { once: true })
+    const answer = flush.done.finally(() => signal.removeEventListener('abort', leave))
+    return answer.then((results) => results.slice(from, from + changes.length))
+  }
+
+  /**
+   * Everybody who asked has given up. The answer is waited for a little longer, because a ticket that
+   * learns of it can undo the change; then the call goes too.
+   */
+  #linger(flush: Flush, reason: unknown): void {
+    const cancel = setBackgroundTimer(this.clock, () => flush.stop.abort(reason), LINGER)
+    flush.done.finally(cancel).catch(() => undefined)
   }
 
   /** Resolves when no change of these members is under way any more, or after `limit`. */
@@ -162,6 +187,7 @@ export class Lane {
 
   #openFlush(): Flush {
     const changes: Change[] = []
+    const stop = new AbortController()
     const done = (async () => {
       await Promise.resolve()
       this.#flush = undefined
@@ -170,7 +196,7 @@ export class Lane {
           this.provider.name,
           'apply',
           this.clock,
-          this.#stop.signal,
+          AbortSignal.any([stop.signal, this.#stop.signal]),
           CALL_LIMIT,
           (context) => this.provider.apply(changes, context),
         )
@@ -181,11 +207,11 @@ export class Lane {
           { provider: this.provider.name },
         )
       } catch (error) {
-        if (this.#stop.signal.aborted) throw error
+        if (this.#stop.signal.aborted || stop.signal.aborted) throw error
         return allUnknown(changes, error as DrainableError)
       }
     })()
-    const flush = { changes, done }
+    const flush: Flush = { changes, done, stop, waiting: 0 }
     this.#flying.add(flush)
     const landed = (): void => void this.#flying.delete(flush)
     done.then(landed, landed) // whoever asked sees a failure; an abandoned flush is nobody's

@@ -58,6 +58,13 @@ export class Ledger {
     return this.#targets.store !== undefined || this.#targets.onTicket !== undefined
   }
 
+  /** Whether any change was sent, or taken over from an earlier run: else there is nothing to undo. */
+  get changed(): boolean {
+    return [...this.#entries.values()].some(
+      ({ inherited, changes }) => inherited !== undefined || changes.length > 0,
+    )
+  }
+
   get id(): string {
     return this.#head.id
   }

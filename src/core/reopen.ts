@@ -146,6 +146,15 @@ class Way {
   }
 
   #arrived(reading: PresentReading): Step {
+    const { inherited, hints = [] } = reading
+    if (this.wish.to === 'ready' && (inherited === 'drain' || inherited === 'maint')) {
+      const said = hints.length === 0 ? '' : `: ${hints.join('; ')}`
+      return new DrainableError(
+        'CONFLICT',
+        `${formatRef(this.wish.ref)} is ready itself, but inherits '${inherited}'${said}`,
+        { ref: this.wish.ref, retryable: false },
+      )
+    }
     if (this.wish.to !== 'ready' || !this.#options.mustBeHealthy) return 'done'
     if (!this.#ownCheckPassed()) return 'wait'
     return reading.health === 'up' || reading.health === 'unchecked' ? 'done' : 'wait'

@@ -351,10 +351,11 @@ export class DrainRun {
       return state.pending?.state === 'sent' && state.pending.change === change
     })
     if (changes.length === 0) return
-    const answer = lane.apply(
+    const answer = lane.send(
       changes.map(({ change }) => change),
-      new AbortController().signal,
+      signal,
     )
+    answer.catch(() => undefined) // seen below, or by nobody after the release
     let results: readonly ChangeResult[]
     try {
       results = await abortable(answer, signal)

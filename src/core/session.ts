@@ -122,7 +122,8 @@ export class Session implements HandleBody {
     const { tickets } = this.#resolved
     const ledger = this.#prepared?.ledger
     const gone = report.members.every((member) => member.phase === 'removed')
-    if (tickets !== undefined && ledger !== undefined && gone) {
+    const untouched = report.outcome === 'refused' && ledger?.changed === false
+    if (tickets !== undefined && ledger !== undefined && (gone || untouched)) {
       // Where it can't be dropped it stays, and is found as an orphan.
       await settledWithin(dropTicket(tickets, ledger.id), this.#lane.clock, STORE_LIMIT)
     }
@@ -163,11 +164,20 @@ export class Session implements HandleBody {
   async #abort(): Promise<void> {
     if (this.#ended !== undefined) return
     if (this.#run !== undefined && this.#resolved.data.onAbort === 'restore') {
-      await this.restore().catch(() => undefined)
+      await this.restore().catch((error: unknown) => this.#fault(error))
     }
     this.#stop.abort(this.#resolved.signal?.reason)
     this.#run?.end('aborted')
     this.#run?.release()
+  }
+
+  /** The undo that was asked for on abort failed: the members stay as they are, and that is said. */
+  #fault(thrown: unknown): void {
+    const error = toDrainableError(thrown, this.#provider.name, 'restore')
+    const at = new Date().toISOString()
+    for (const { ref } of this.#run?.states.values() ?? []) {
+      this.#hub.emit({ type: 'fault', at, ref, error })
+    }
   }
 
   report(): DrainReport {

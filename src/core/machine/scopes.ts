@@ -50,7 +50,8 @@ export function trackScopes(
   for (const [name, track] of Object.entries(scopes)) {
     if (seen.has(name) || track.last.state === 'ended') continue
     const held = (track.read?.active ?? 0) + (track.read?.queued ?? 0)
-    if (track.resumed && held > 0) lost.push({ scope: name, active: held })
+    if (track.resumed && (held > 0 || track.last.state === 'unread'))
+      lost.push({ scope: name, active: held })
     const last = { ...track.last, state: track.resumed ? ('ended' as const) : ('unread' as const) }
     scopes[name] = { ...track, zeros: null, last }
   }

@@ -297,3 +297,15 @@ test('an id that still holds another member is not written over', async () => {
     only(await clock.runUntil(drain(lb, web2, { clock, tickets, id: 'deploy' }))).outcome,
   ).toBe('idle')
 })
+
+test('a frozen change is given up two seconds after whoever asked for it has gone', async () => {
+  const { clock, lb } = setUp()
+  lb.failNext('hang', { verb: 'apply' })
+  const stop = new AbortController()
+  const caught = thrown(drain(lb, web1, { clock, signal: stop.signal }))
+  await clock.advance(1_000)
+  stop.abort(new Error('enough'))
+  expect(await caught).toMatchObject({ message: 'enough' })
+  await clock.advance(2_100)
+  expect(clock.pending).toBe(0)
+})
