@@ -1,5 +1,6 @@
 import type { DrainableProvider, MemberRef } from '../provider/contract.js'
 import { refKey } from '../provider/member-ref.js'
+import type { DrainState } from './machine/state.js'
 
 /** Drains of this process that speak for a member, by provider and member. */
 const claims = new WeakMap<DrainableProvider, Map<string, Set<Claim>>>()
@@ -32,4 +33,21 @@ export function isClaimed(provider: DrainableProvider, ref: MemberRef): boolean 
 /** Makes every drain of this process let go of a member: it is about to be made ready. */
 export function yieldClaims(provider: DrainableProvider, ref: MemberRef): void {
   for (const holder of [...(claims.get(provider)?.get(refKey(ref)) ?? [])]) holder.yield()
+}
+
+/** Members whose idle was announced by a drain that has let go of them since. */
+const announced = new WeakMap<DrainableProvider, Map<string, DrainState>>()
+
+/** A drain lets go of an idle member: whoever watches from now on need not announce it again. */
+export function leaveIdle(provider: DrainableProvider, state: DrainState): void {
+  const byMember = announced.get(provider) ?? new Map<string, DrainState>()
+  announced.set(provider, byMember.set(refKey(state.ref), state))
+}
+
+/** What the last drain left, once. */
+export function takeIdle(provider: DrainableProvider, ref: MemberRef): DrainState | undefined {
+  const byMember = announced.get(provider)
+  const state = byMember?.get(refKey(ref))
+  byMember?.delete(refKey(ref))
+  return state
 }

@@ -2,7 +2,7 @@ import type { DrainableProvider, MemberRef, Reading } from '../provider/contract
 import { systemClock } from '../provider/clock.js'
 import { refKey } from '../provider/member-ref.js'
 import { nextPause } from './cadence.js'
-import { isClaimed } from './claims.js'
+import { isClaimed, takeIdle } from './claims.js'
 import { emitOn } from './emitters.js'
 import { laneOf, type Lane, type Look } from './lane.js'
 import { dueIn, unchangedFor, workOf } from './machine/due.js'
@@ -89,7 +89,7 @@ export class Discovery {
       this.#states.delete(key)
       return
     }
-    const known = this.#states.get(key)
+    const known = this.#states.get(key) ?? this.#takeOver(reading)
     const drained = reading.present && (closed(reading.own) || closed(reading.inherited))
     if (known === undefined && !drained) return
     this.#step(known ?? initialState(reading.ref, look.askedAt, null), {
@@ -97,6 +97,14 @@ export class Discovery {
       reading,
       askedAt: look.askedAt,
     })
+  }
+
+  /** A member that a drain of ours has left idle: its idle was announced, only what comes after is news. */
+  #takeOver({ ref }: Reading): DrainState | undefined {
+    const left = takeIdle(this.#provider, ref)
+    return left === undefined
+      ? undefined
+      : { ...left, ended: null, settled: false, pending: null, deadline: null }
   }
 
   #step(state: DrainState, input: WithoutStamp): void {

@@ -10,7 +10,7 @@ import { DrainableError } from '../provider/error.js'
 import { formatRef, refKey } from '../provider/member-ref.js'
 import type { DrainReport, Outcome, Why } from '../provider/report.js'
 import { nextPause } from './cadence.js'
-import { claim } from './claims.js'
+import { claim, leaveIdle } from './claims.js'
 import { emitOn } from './emitters.js'
 import type { DrainEvent } from './events.js'
 import { FloorWatch } from './floor-watch.js'
@@ -144,6 +144,9 @@ export class DrainRun {
     this.#cancelDeadline?.()
     this.#seat?.leave()
     for (const state of this.#states.values()) this.#options.lane.reservations.release(state.ref)
+    for (const state of this.#states.values()) {
+      if (state.phase === 'idle') leaveIdle(this.#options.provider, state)
+    }
     for (const unclaim of this.#unclaim) unclaim()
   }
 

@@ -142,6 +142,10 @@ describe('withEvents', () => {
     lb.on('idle', (event) => void seen.push(event))
     await drain(lb, web1, { settle: '0ms' })
     expect(seen).toHaveLength(1)
+    const looks = (): number => lb.requests.filter((call) => call.refs === 'all').length
+    const before = looks()
+    await expect.poll(looks, { timeout: 10_000 }).toBeGreaterThan(before + 1) // looked at everything since
+    expect(seen).toHaveLength(1)
     await lb.close()
   })
 })
