@@ -72,8 +72,11 @@ export function fileTickets(path: string): TicketStore {
 
 /** The part of unstorage's `Storage` that tickets need. */
 export interface UnstorageLike {
+  /** What was stored under the key, or null. */
   getItem(k: string): Promise<unknown>
+  /** Stores plain JSON. */
   setItem(k: string, v: never): Promise<unknown>
+  /** Forgets the key. */
   removeItem(k: string): Promise<unknown>
 }
 

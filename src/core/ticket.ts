@@ -49,8 +49,11 @@ export interface Ticket {
 
 /** Where tickets are kept: Keyv as it is, unstorage through `fromUnstorage`, or `fileTickets`. */
 export interface TicketStore {
+  /** What was stored under the key; `undefined` or null when there is nothing. */
   get(k: string): Promise<unknown>
+  /** Stores plain JSON. Every ticket is read back, so a store that fails without a throw is noticed. */
   set(k: string, v: unknown): Promise<unknown>
+  /** Forgets the key; no error when it is not there. */
   delete(k: string): Promise<unknown>
 }
 

@@ -16,11 +16,15 @@ export async function benchGo(
 ): Promise<string> {
   await using dir = await workDir()
   cpSync(fileURLToPath(new URL('go', import.meta.url)), dir.path, { recursive: true })
-  const build = spawnSync('sh', ['-c', 'mv go.mod.txt go.mod && mv main.go.txt main.go && go mod tidy && go build -o bench .'], {
-    cwd: dir.path,
-    encoding: 'utf8',
-    timeout: 400_000,
-  })
+  const build = spawnSync(
+    'sh',
+    ['-c', 'mv go.mod.txt go.mod && mv main.go.txt main.go && go mod tidy && go build -o bench .'],
+    {
+      cwd: dir.path,
+      encoding: 'utf8',
+      timeout: 400_000,
+    },
+  )
   if (build.status !== 0) return `not built (${build.stderr.trim().split('\n').at(-1) ?? 'no Go'})`
   const child = spawn(`${dir.path}/bench`, [String(size), String(rounds), String(port)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -29,9 +33,9 @@ export async function benchGo(
     const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
     const first = await lines.next()
     const grpc = Number(first.value)
-    await using proxy = await startEnvoy({ path: envoyPath, eds: { grpc, ads: true }, cluster })
+    await using stack = new AsyncDisposableStack()
+    stack.use(await startEnvoy({ path: envoyPath, eds: { grpc, ads: true }, cluster }))
     const second = await lines.next()
-    void proxy
     const result = JSON.parse(String(second.value)) as { encode: number[]; acked: number[] }
     return `snapshot set ${figures(result.encode)}; push to acknowledgement ${figures(result.acked)}`
   } finally {

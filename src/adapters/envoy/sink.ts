@@ -70,7 +70,7 @@ export interface EndpointSink {
   load(host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>>
   /**
    * Hands a full set to the proxies. Resolves when it is on its way; receipts tell the rest. Where
-   * another set than `expected` stands by now, nothing is published and it throws {@link Superseded}.
+   * another set than `expected` stands by now, nothing is published and it throws `Superseded`.
    */
   publish(set: Assignment, signal?: AbortSignal, expected?: Assignment): Promise<Published>
   /** What the proxies said, where they answer on the same way. */

@@ -288,6 +288,7 @@ export class BigipFake implements AsyncDisposable {
     for (const listener of this.#listeners) await listener.close()
   }
 
+  /** Closes it. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
