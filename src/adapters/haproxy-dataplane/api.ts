@@ -3,13 +3,8 @@ import type { CallContext } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../transport/http.js'
 import { readSecret, redact } from '../../transport/secret.js'
-import {
-  parseErrorWords,
-  parseGeneration,
-  saysNotFound,
-  shorten,
-  type Generation,
-} from './codec.js'
+import { parseErrorWords, parseGeneration, saysNotFound, type Generation } from './codec.js'
+import { untilAbort } from './gate.js'
 import type { Settings } from './options.js'
 import { infoPath, pathsOf, type Paths } from './paths.js'
 
@@ -29,6 +24,8 @@ export interface Reply {
   readonly reloadId: string | undefined
   /** The product's own words, for a status of 400 and above. */
   readonly words: string
+  /** What the request carried and no message may repeat. */
+  readonly secrets: readonly string[]
 }
 
 type Write = { readonly method: 'POST' | 'PUT' | 'DELETE'; readonly path: string } & {
@@ -49,6 +46,7 @@ export class DataplaneApi implements AsyncDisposable {
   readonly #settings: Settings
   readonly #closed = new AbortController()
   #password: string | undefined
+  #asking: Promise<string> | undefined
   #served: Served | undefined
 
   constructor(settings: Settings) {
@@ -98,8 +96,9 @@ export class DataplaneApi implements AsyncDisposable {
     try {
       return decode(reply.text)
     } catch (error) {
-      if (!isDrainableError(error) || this.#password === undefined) throw error
-      const message = redact(error.message, [this.#password])
+      if (!isDrainableError(error)) throw error
+      const complaint = complaintOf(decode, redact(reply.text, reply.secrets)) ?? error.message
+      const message = redact(complaint, reply.secrets)
       if (message === error.message) throw error
       throw new DrainableError(error.code, message, {
         provider: PROVIDER,
@@ -188,12 +187,12 @@ export class DataplaneApi implements AsyncDisposable {
 
   async #once(call: HttpCallLike, signal: AbortSignal): Promise<Reply> {
     signal.throwIfAborted()
-    const used = await this.#secret()
+    const used = await this.#secret(signal)
     const reply = await this.#call(call, used, signal)
     if (reply.status !== 401) return reply
     if (typeof this.#settings.password !== 'function') return reply
-    this.#password = undefined
-    const fresh = await this.#secret()
+    if (this.#password === used) this.#password = undefined
+    const fresh = await this.#secret(signal)
     return fresh === used ? reply : this.#call(call, fresh, signal)
   }
 
@@ -205,13 +204,15 @@ export class DataplaneApi implements AsyncDisposable {
       signal,
     })
     if (reply.status === 404) this.#forgetIfReplaced(reply)
+    const secrets = [password, login]
+    const clean = (words: string): string => redact(words, secrets)
     return {
       status: reply.status,
       text: reply.text,
       configVersion: header(reply, 'configuration-version'),
       reloadId: header(reply, 'reload-id'),
-      words:
-        reply.status < 400 ? '' : shorten(redact(parseErrorWords(reply.text), [password, login])),
+      words: reply.status < 400 ? '' : parseErrorWords(reply.text, clean),
+      secrets,
     }
   }
 
@@ -220,9 +221,26 @@ export class DataplaneApi implements AsyncDisposable {
     if (/path \/v[23]\/\S+ was not found/.test(reply.text)) this.#served = undefined
   }
 
-  async #secret(): Promise<string> {
-    this.#password ??= await readSecret(this.#settings.password, 'password')
-    return this.#password
+  /** The password; asked for once, however many calls need it, and again after an abort. */
+  async #secret(signal: AbortSignal): Promise<string> {
+    if (this.#password !== undefined) return this.#password
+    const asking = (this.#asking ??= readSecret(this.#settings.password, 'password'))
+    try {
+      this.#password = await untilAbort(asking, signal)
+      return this.#password
+    } finally {
+      if (this.#asking === asking) this.#asking = undefined
+    }
+  }
+}
+
+/** What a decoder says against a text; undefined where it says nothing. */
+function complaintOf(decode: (text: string) => unknown, text: string): string | undefined {
+  try {
+    decode(text)
+    return undefined
+  } catch (error) {
+    return isDrainableError(error) ? error.message : undefined
   }
 }
 

@@ -11,6 +11,7 @@ import { PROVIDER } from './api.js'
 import { DurableMarks } from './durable.js'
 import { identify } from './member.js'
 import { Membership } from './membership.js'
+import { untilAbort } from './gate.js'
 import { isName } from './paths.js'
 import { putServer } from './put-server.js'
 import { Restorer } from './restore.js'
@@ -337,14 +338,5 @@ function about(ref: MemberRef, error: DrainableError): DrainableError {
     ref,
     retryable: error.retryable,
     cause: error,
-  })
-}
-
-/** An abort waits for nothing: not for the change before, not for a call that hangs. */
-function untilAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
   })
 }

@@ -307,19 +307,26 @@ export function parseReload(text: string): ReloadStatus {
 const errorSchema = z.looseObject({ message: z.string() })
 const otherErrorSchema = z.looseObject({ error: z.string() })
 
-/** The product's own words in an error reply, whatever its shape: one line, bounded. */
-export function parseErrorWords(text: string): string {
+/**
+ * The product's own words in an error reply, whatever its shape: one line, bounded.
+ *
+ * @param clean - what is done to the words before they are cut: half a secret is one too
+ */
+export function parseErrorWords(
+  text: string,
+  clean: (words: string) => string = (words) => words,
+): string {
   let body: unknown
   try {
     body = JSON.parse(text)
   } catch {
-    return shorten(text)
+    return shorten(clean(text))
   }
   const first: unknown = Array.isArray(body) ? body[0] : body
   const message = errorSchema.safeParse(first)
-  if (message.success) return shorten(message.data.message)
+  if (message.success) return shorten(clean(message.data.message))
   const other = otherErrorSchema.safeParse(first)
-  return shorten(other.success ? other.data.error : text)
+  return shorten(clean(other.success ? other.data.error : text))
 }
 
 /**

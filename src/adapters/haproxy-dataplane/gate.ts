@@ -29,7 +29,7 @@ export class PollGate {
     const own = Promise.withResolvers<undefined>()
     this.#busy = before.then(() => own.promise)
     try {
-      await settled(before, ctx.signal)
+      await untilAbort(before, ctx.signal)
       const from = ctx.clock.now()
       const result = await poll()
       const now = ctx.clock.now()
@@ -41,18 +41,12 @@ export class PollGate {
   }
 }
 
-/** Waits for a promise that never rejects, but not longer than the signal allows. */
-function settled(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
+/** An abort waits for nothing: not for the call before, not for one that hangs. */
+export function untilAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason)
-    if (signal.aborted) {
-      onAbort()
-      return
-    }
+    if (signal.aborted) onAbort()
     signal.addEventListener('abort', onAbort, { once: true })
-    void promise.then(() => {
-      signal.removeEventListener('abort', onAbort)
-      resolve()
-    })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
   })
 }
