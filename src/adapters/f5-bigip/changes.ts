@@ -15,9 +15,10 @@ import {
 import { deleteConnections } from './connections.js'
 import type { Device } from './device.js'
 import { isAtLeast, lowest } from './reading.js'
-import { PROVIDER } from './session.js'
+import { PROVIDER, uncertain } from './session.js'
 import {
   identityOf,
+  membersOfNode,
   toTarget,
   type Found,
   type MemberTarget,
@@ -130,8 +131,12 @@ function hold(change: Extract<Change, { kind: 'hold' }>, places: readonly Place[
 function restore(change: Extract<Change, { kind: 'restore' }>, places: readonly Place[]): Plan {
   const { ref, expect, to, native } = change
   const own = lowest(places.map((place) => place.own))
-  if (own === to) return { change, result: { ref, status: 'unchanged' } }
-  if (own !== expect) {
+  // A restore that got half way left the rest as it was expected
+  const half = own === to && places.some(({ parts }) => parts.some((part) => part.own === expect))
+  if (own === to && (!half || to === expect)) {
+    return { change, result: { ref, status: 'unchanged' } }
+  }
+  if (own !== expect && !half) {
     return refuse(
       change,
       'CONFLICT',
@@ -140,7 +145,7 @@ function restore(change: Extract<Change, { kind: 'restore' }>, places: readonly 
   }
   const writes = places.flatMap(({ device, parts, pool }) =>
     parts
-      .filter((part) => part.own !== to)
+      .filter((part) => (half ? part.own === expect : part.own !== to))
       .map((part) => ({ device, path: part.path, words: toWords(to, native), pool })),
   )
   return { change, writes }
@@ -182,6 +187,16 @@ async function remove(
     const meaning = await device.session.ask({ method: 'DELETE', path: part.path }, ctx)
     if (meaning.kind !== 'ok' && meaning.kind !== 'absent') {
       throw uncertain(device.session.toError(meaning, `DELETE ${part.path}`), meaning.kind)
+    }
+    if (meaning.kind === 'absent') {
+      await device.confirmReady(ctx)
+      if ((await device.session.get(part.path, ctx)) !== undefined) {
+        throw new DrainableError(
+          'CONFLICT',
+          `${formatRef(change.ref)} is there, although ${device.host} answered its removal with "${device.session.clean(meaning.message)}"`,
+          { provider: PROVIDER },
+        )
+      }
     }
   }
   lists.drop(target.pool)
@@ -231,15 +246,6 @@ async function add(
     }
   }
   return { ref, status: 'applied' }
-}
-
-/** A busy answer to what must not be repeated leaves it open whether it was done. */
-function uncertain(error: DrainableError, kind: string): DrainableError {
-  if (kind !== 'later') return error
-  return new DrainableError('CONNECTION_LOST', `${error.message}; it may have been carried out`, {
-    provider: PROVIDER,
-    cause: error,
-  })
 }
 
 function unsupported(change: Change, instead: string): ChangeResult {
@@ -326,7 +332,9 @@ async function findNode(
   }
   if (node === undefined) return undefined
   const endpoints = (await device.listPools(ctx)).flatMap(({ pool, members }) =>
-    members.filter((row) => row.node === name).map((row) => ({ pool: pool.fullPath, row })),
+    membersOfNode(members, name)
+      .filter((row) => !row.template)
+      .map((row) => ({ pool: pool.fullPath, row })),
   )
   return {
     device,

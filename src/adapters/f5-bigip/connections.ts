@@ -1,7 +1,7 @@
 import type { CallContext } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { Device } from './device.js'
-import { PROVIDER } from './session.js'
+import { PROVIDER, uncertain } from './session.js'
 
 /**
  * Deletes the open connections to one address and port, whatever pool they came through.
@@ -20,7 +20,8 @@ export async function deleteConnections(
   const path = connectionPath(address, port)
   const meaning = await device.session.ask({ method: 'DELETE', path }, ctx)
   if (meaning.kind === 'ok' || meaning.kind === 'absent') return
-  throw device.session.toError(meaning, 'DELETE /mgmt/tm/sys/connection')
+  const error = device.session.toError(meaning, 'DELETE /mgmt/tm/sys/connection')
+  throw uncertain(error, meaning.kind)
 }
 
 const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:.]*:[0-9a-f:.]+)(?:%\d+)?$/i

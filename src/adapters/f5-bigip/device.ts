@@ -8,7 +8,7 @@ import {
   type Role,
   type RoleReading,
 } from './codec-device.js'
-import { asObject, asText, items, type JsonObject } from './codec-json.js'
+import { asObject, asText, items, malformed, type JsonObject } from './codec-json.js'
 import {
   MEMBER_SELECT,
   parseMember,
@@ -173,7 +173,12 @@ export class Device {
   }
 
   async readNode(node: string, ctx: CallContext): Promise<NodeRow | undefined> {
-    return parseNode(asObject(await this.session.get(nodePath(node), ctx)) ?? {})
+    const json = await this.session.get(nodePath(node), ctx)
+    if (json === undefined) return undefined
+    const row = parseNode(asObject(json) ?? {})
+    if (row === undefined)
+      throw malformed(`${nodePath(node)}: expected a node with its state`, json)
+    return row
   }
 
   /**
@@ -212,10 +217,15 @@ export class Device {
       seen.add(next)
       const json = await this.session.get(`${path}${next}`, ctx)
       if (json === undefined) return undefined
+      const list = asObject(json)
+      // An empty list has a kind and no items; what has neither is none, and proves no absence
+      if (!Array.isArray(list?.['items']) && asText(list?.['kind']) === undefined) {
+        throw malformed(`${path}: expected a list with items`, json)
+      }
       for (const item of items(json)) {
         found.set(asText(item['fullPath']) ?? asText(item['name']) ?? `#${found.size}`, item)
       }
-      const link = asText(asObject(json)?.['nextLink'])
+      const link = asText(list?.['nextLink'])
       next = link === undefined ? undefined : /\?[^#]*/.exec(link)?.[0]
     }
     return [...found.values()]

@@ -12,6 +12,7 @@ import { lastPart } from './codec-names.js'
 import type { ScopeMemory } from './scopes.js'
 import {
   identityOf,
+  membersOfNode,
   type Found,
   type MemberTarget,
   type NodeTarget,
@@ -115,16 +116,17 @@ export function readNodeTarget(
     const pools = [...unit.pools.values()].filter(({ members }) =>
       members.some((member) => member.node === node),
     )
-    const inForce = !unit.active || isAtLeast(row.own, 'drain')
+    const held = !unit.active || isAtLeast(row.own, 'drain')
     const before = scopes.length
     for (const view of pools) {
-      for (const member of view.members) {
-        if (member.node !== node) continue
+      for (const member of membersOfNode(view.members, node)) {
+        // Whether a template's node reaches what it made is not documented: each tells for itself
+        const inForce = member.node === node ? held : !unit.active || isHeld(member, view)
         const name = `${unit.device.host} ${view.attributes.fullPath} ${lastPart(member.fullPath)}`
         scopes.push(toScope(composer, unit, view, member, name, inForce))
       }
     }
-    if (scopes.length === before) scopes.push(unusedNode(unit, composer, inForce))
+    if (scopes.length === before) scopes.push(unusedNode(unit, composer, held))
     if (unit.active) own.push({ row, pools })
   }
   const all = composer.memory.complete(ref, scopes, missingScope(views))
@@ -138,7 +140,7 @@ export function readNodeTarget(
     ...(row.address === undefined ? {} : { address: row.address }),
     own: lowest(own.map(({ row: found }) => found.own)),
     serves: pools.some((view) =>
-      view.members.some((member) => member.node === node && servesNow(member, view)),
+      membersOfNode(view.members, node).some((member) => servesNow(member, view)),
     ),
     health: row.health,
     scopes: all,
@@ -190,9 +192,13 @@ function memberScopes(
   const { host } = unit.device
   return [found.row, ...found.ephemerals].map((member) => {
     const name = member === found.row ? host : `${host} ${lastPart(member.fullPath)}`
-    const held = isAtLeast(member.own, 'drain') || statsOf(view.stats, member)?.byParent === true
-    return toScope(composer, unit, view, member, name, !unit.active || held)
+    return toScope(composer, unit, view, member, name, !unit.active || isHeld(member, view))
   })
+}
+
+/** Held by itself or by its node. */
+function isHeld(member: MemberRow, view: PoolView): boolean {
+  return isAtLeast(member.own, 'drain') || statsOf(view.stats, member)?.byParent === true
 }
 
 /** Counters as a scope. `sampledAt` goes back by what the device's statistics lag behind. */

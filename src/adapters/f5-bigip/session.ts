@@ -28,6 +28,15 @@ export interface Ask {
   readonly patient?: boolean
 }
 
+/** An answer to what must not be repeated, which leaves it open whether it was done. */
+export function uncertain(error: DrainableError, kind: Meaning['kind']): DrainableError {
+  if (kind !== 'later' && kind !== 'garbage') return error
+  return new DrainableError('CONNECTION_LOST', `${error.message}; it may have been carried out`, {
+    provider: PROVIDER,
+    cause: error,
+  })
+}
+
 interface Token {
   readonly name: string
   /** `performance.now()` after which a new one is asked for. */
@@ -147,20 +156,26 @@ export class Session {
     if (ask.method !== 'GET' && ask.transaction === undefined) {
       await this.#turn.pace(ctx.clock, ctx.signal)
     }
-    for (let attempt = 0; ; attempt += 1) {
+    let repeated = false
+    let renewed = false
+    for (;;) {
       const headers = await this.#credentials(ctx)
       const reply = await this.#send(ask, headers, ctx.signal)
       const meaning = classify(reply.status, reply.text)
       if (meaning.kind !== 'unauthenticated') return meaning
+      // Good credentials are turned away now and then as if they were not there: they are sent once more
+      if (!repeated && !renewed && /no user authentication header/i.test(meaning.message)) {
+        repeated = true
+        continue
+      }
       if ('authorization' in headers) {
         // Basic credentials that are refused count as failed logins
         this.#noteRefusal(await this.#password(), meaning.message)
         return meaning
       }
-      // Good tokens are turned away now and then as if they were not there: they are sent once more
-      const lost = attempt === 0 && /no user authentication header/i.test(meaning.message)
-      if (!lost) this.#token = undefined
-      if (attempt > 1) return meaning
+      if (renewed) return meaning
+      renewed = true
+      this.#token = undefined
     }
   }
 

@@ -75,6 +75,13 @@ export class Resolver {
   }
 }
 
+/** Members that a node serves: its own, and those made by its templates, which have nodes of their own. */
+export function membersOfNode(members: readonly MemberRow[], node: string): readonly MemberRow[] {
+  return members
+    .filter((member) => member.node === node)
+    .flatMap((row) => [row, ...(row.template ? ephemeralsOf(members, row) : [])])
+}
+
 /** What a template made: same DNS name, same port. */
 function ephemeralsOf(members: readonly MemberRow[], template: MemberRow): readonly MemberRow[] {
   return members.filter(

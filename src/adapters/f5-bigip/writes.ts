@@ -38,12 +38,14 @@ export async function writeAll(
     const own = writes.filter((write) => write.device === device)
     for (let i = 0; i < own.length; i += TRANSACTION_SIZE) {
       const some = own.slice(i, i + TRANSACTION_SIZE)
-      const together =
-        some.length >= WORTH_A_TRANSACTION && (await writeTogether(device, some, ctx))
-      const shown = together ? await shownInLists(device, some, ctx) : undefined
+      const together: Together =
+        some.length >= WORTH_A_TRANSACTION
+          ? await writeTogether(device, some, ctx)
+          : { how: 'refused' }
+      const shown = together.how === 'refused' ? undefined : await shownInLists(device, some, ctx)
       for (const write of some) {
         if (shown?.has(write) === true) outcomes.set(write, { status: 'applied' })
-        else outcomes.set(write, together ? await check(write, ctx) : await writeOne(write, ctx))
+        else outcomes.set(write, await finish(write, together, ctx))
       }
     }
   }
@@ -51,37 +53,54 @@ export async function writeAll(
 }
 
 /**
- * One change of the configuration for all of them.
- *
- * @returns false where the device refused and changed nothing: then each is tried by itself, so that
- * one refusal does not stop the others
+ * How a transaction went. `refused`: nothing was changed. `busy`: it was answered, and may or may not
+ * have been carried out. `lost`: it may still be.
+ */
+type Together =
+  | { readonly how: 'done' | 'refused' | 'busy' }
+  | { readonly how: 'lost'; readonly error: DrainableError }
+
+/** What becomes of one write that no list shows after its transaction. */
+async function finish(write: Write, together: Together, ctx: CallContext): Promise<Written> {
+  if (together.how === 'lost') return { status: 'unknown', error: together.error }
+  return together.how === 'done' ? check(write, ctx) : writeOne(write, ctx)
+}
+
+/**
+ * One change of the configuration for all of them. Where the device refused, each is to be tried by
+ * itself, so that one refusal does not stop the others.
  */
 async function writeTogether(
   device: Device,
   writes: readonly Write[],
   ctx: CallContext,
-): Promise<boolean> {
+): Promise<Together> {
   const { session } = device
+  let committed = false
   try {
     const opened = await session.ask(
       { method: 'POST', path: '/mgmt/tm/transaction', body: {} },
       ctx,
     )
     const id = opened.kind === 'ok' ? asObject(opened.json)?.['transId'] : undefined
-    if (typeof id !== 'number' && typeof id !== 'string') return false
+    if (typeof id !== 'number' && typeof id !== 'string') return { how: 'refused' }
     for (const { path, words } of writes) {
       const queued = await session.ask(
         { method: 'PATCH', path, body: words, transaction: String(id) },
         ctx,
       )
-      if (queued.kind !== 'ok') return false
+      if (queued.kind !== 'ok') return { how: 'refused' }
     }
+    committed = true
     const path = `/mgmt/tm/transaction/${encodeURIComponent(String(id))}`
     const done = await session.ask({ method: 'PATCH', path, body: { state: 'VALIDATING' } }, ctx)
-    return done.kind === 'ok'
+    if (done.kind === 'ok') return { how: 'done' }
+    if (done.kind === 'garbage')
+      return { how: 'lost', error: session.toError(done, `PATCH ${path}`) }
+    return { how: done.kind === 'later' ? 'busy' : 'refused' }
   } catch (error) {
     if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    return false
+    return committed && isLost(error) ? { how: 'lost', error } : { how: 'refused' }
   }
 }
 
@@ -107,7 +126,15 @@ async function shownInLists(
   return shown
 }
 
-/** One write; what may or may not have happened is read back, and sent once more where it shows no effect. */
+/** Whether what was sent may still be carried out. */
+function isLost({ code }: DrainableError): boolean {
+  return code === 'CONNECTION_LOST' || code === 'CALL_TIMEOUT' || code === 'MALFORMED_REPLY'
+}
+
+/**
+ * One write; what may or may not have happened is read back. Where it shows no effect, it is sent once
+ * more if the device answered that it was busy, and never if the answer was lost: it may come late.
+ */
 async function writeOne(write: Write, ctx: CallContext): Promise<Written> {
   const { device, path, words } = write
   const what = `PATCH ${path}`
@@ -119,7 +146,13 @@ async function writeOne(write: Write, ctx: CallContext): Promise<Written> {
         return shows(meaning.json, words) ? { status: 'applied' } : await check(write, ctx)
       }
       error = device.session.toError(meaning, what)
-      if (meaning.kind !== 'later') return { status: 'rejected', error }
+      if (meaning.kind === 'absent') {
+        await device.confirmReady(ctx)
+        if ((await device.session.get(path, ctx)) === undefined)
+          return { status: 'rejected', error }
+      } else if (meaning.kind !== 'later' && meaning.kind !== 'garbage') {
+        return { status: 'rejected', error }
+      }
     } catch (thrown) {
       if (ctx.signal.aborted || !isDrainableError(thrown)) throw thrown
       error = thrown
@@ -133,6 +166,7 @@ async function writeOne(write: Write, ctx: CallContext): Promise<Written> {
       if (ctx.signal.aborted || !isDrainableError(thrown)) throw thrown
       return { status: 'unknown', error }
     }
+    if (isLost(error)) return { status: 'unknown', error }
   }
 }
 

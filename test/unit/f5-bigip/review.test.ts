@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'vitest'
+import { ctx, lines, present, read, rig, WEB1 } from './rig.js'
+
+const MEMBER = 'PATCH /mgmt/tm/ltm/pool/~Common~web/members/~Common~10.0.0.1:80'
+const hold = (ref: { pool: string; member: string }, to: 'drain' | 'maint' = 'drain') =>
+  ({ kind: 'hold', ref, to }) as const
+const MISSING = {
+  code: 404,
+  message: '01020036:3: The requested Pool Member (/Common/web /Common/10.0.0.1 80) was not found.',
+  errorStack: [],
+  apiError: 3,
+}
+
+const SITE = { name: 'site:80', fqdn: 'www.example.com' }
+const MADE = { name: '_auto_192.0.2.7:80', fqdn: 'www.example.com', ephemeral: true }
+
+test('the node of an FQDN template holds the work of what the template made', async () => {
+  await using it = await rig({ pools: { web: ['10.0.0.1:80', SITE, MADE] } })
+  const end = await it.fake.occupy({ pool: 'web', member: MADE.name })
+  const { scopes } = await present(it.lb, { pool: '@nodes', member: 'site' })
+  expect(scopes.reduce((sum, { active }) => sum + active, 0)).toBe(1)
+  await end()
+})
+
+test.each(['', '{}', 'null', '[]'])(
+  'a list that is none (%j) says nothing of what is not in it',
+  async (text) => {
+    await using it = await rig()
+    it.fake.fail({ match: /members\?/, how: 'status', status: 200, body: text })
+    await expect(read(it.lb, WEB1)).rejects.toMatchObject({ code: 'MALFORMED_REPLY' })
+  },
+)
+
+test('a node without a state in the answer is not absent', async () => {
+  await using it = await rig()
+  it.fake.fail({ match: /ltm\/node\//, how: 'status', status: 200, body: {} })
+  await expect(read(it.lb, { pool: '@nodes', member: '10.0.0.1' })).rejects.toMatchObject({
+    code: 'MALFORMED_REPLY',
+  })
+})
+
+describe('a 404 of a device that is not ready is not absence', () => {
+  const loading = {
+    entries: { x: { nestedStats: { entries: { configReady: { description: 'no' } } } } },
+  }
+
+  test('a removal so answered is not done', async () => {
+    await using it = await rig()
+    it.fake.fail({ match: /^DELETE .*members/, how: 'status', status: 404, body: MISSING })
+    it.fake.fail({ match: /sys\/ready/, how: 'status', status: 200, body: loading })
+    const [result] = await it.lb.apply([{ kind: 'remove', ref: WEB1 }], ctx())
+    expect(result).toMatchObject({ status: 'unknown' })
+  })
+
+  test('nor is a member so answered on a change', async () => {
+    await using it = await rig()
+    it.fake.fail({ match: /^PATCH/, how: 'status', status: 404, body: MISSING })
+    it.fake.fail({ match: /sys\/ready/, how: 'status', status: 200, body: loading })
+    const [result] = await it.lb.apply([hold(WEB1)], ctx())
+    expect(result).toMatchObject({ status: 'unknown', error: { code: 'CONFLICT' } })
+  })
+})
+
+describe('after a lost answer nothing more is sent', () => {
+  test.each(['silent', 'reset'] as const)('a change (%s) that shows no effect', async (how) => {
+    await using it = await rig({}, { callTimeout: 300 })
+    it.fake.fail({ match: /^PATCH/, how, times: 1 })
+    const [result] = await it.lb.apply([hold(WEB1)], ctx())
+    expect(result).toMatchObject({ status: 'unknown' })
+    expect(lines(it.fake).filter((line) => line === MEMBER)).toHaveLength(1)
+  })
+
+  test('the commit of a transaction', async () => {
+    const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
+    await using it = await rig({ pools: { web: names } }, { callTimeout: 300 })
+    it.fake.fail({ match: /^PATCH .*transaction/, how: 'silent', times: 1 })
+    const results = await it.lb.apply(
+      names.map((member) => hold({ pool: 'web', member })),
+      ctx(),
+    )
+    expect(results.map(({ status }) => status)).toEqual(['unknown', 'unknown', 'unknown'])
+    expect(lines(it.fake).filter((line) => line === MEMBER)).toHaveLength(1)
+  })
+})
+
+test('a success that cannot be read leaves a change open, not refused', async () => {
+  await using it = await rig()
+  it.fake.fail({ match: /^(PATCH|DELETE)/, how: 'garbage' })
+  const [held] = await it.lb.apply([hold(WEB1)], ctx())
+  expect(held).toMatchObject({ status: 'unknown' })
+  for (const kind of ['remove', 'terminate'] as const) {
+    const [result] = await it.lb.apply([{ kind, ref: WEB1 }], ctx())
+    expect(result).toMatchObject({ status: 'unknown' })
+  }
+})
+
+test('a restore that got half way is finished', async () => {
+  await using it = await rig({ pools: { web: [SITE, MADE] }, fqdnInherits: false })
+  const seventh = { pool: '/Common/web', member: `/Common/${MADE.name}` }
+  it.fake.setBehind(seventh, 'drain')
+  const ref = { pool: 'web', member: SITE.name }
+  const [result] = await it.lb.apply(
+    [{ kind: 'restore', ref, expect: 'drain', to: 'ready' }],
+    ctx(),
+  )
+  expect(result).toMatchObject({ status: 'applied' })
+  expect(it.fake.state(seventh)).toBe('ready')
+})
+
+test('tokens that are never taken cost one login more, not two', async () => {
+  await using it = await rig()
+  const body = { code: 401, message: 'X-F5-Auth-Token has expired.' }
+  it.fake.fail({ match: /failover-status/, how: 'status', status: 401, body })
+  await expect(read(it.lb, WEB1)).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
+  expect(lines(it.fake).filter((line) => line.includes('login'))).toHaveLength(2)
+})
+
+test('Basic credentials that are not seen now and then are sent again', async () => {
+  await using it = await rig({}, { auth: 'basic' })
+  const message =
+    'Authorization failed: no user authentication header or token detected. Uri:http://localhost:8100/mgmt/tm/'
+  const body = { code: 401, message }
+  it.fake.fail({ match: /members\/stats/, how: 'status', status: 401, body, times: 1 })
+  await present(it.lb, WEB1)
+})
