@@ -4,7 +4,13 @@ import { parseOptions } from '../../provider/options.js'
 import type { Assignment } from './assignment.js'
 import { JsonAssignment } from './codec-json.js'
 import { parseSets } from './sets.js'
-import type { EndpointSink, Published, SinkHost } from './sink.js'
+import {
+  NotPublished,
+  Superseded,
+  type EndpointSink,
+  type Published,
+  type SinkHost,
+} from './sink.js'
 import { untilAborted } from './until-aborted.js'
 
 /** Options of {@link callbackEndpoints}. */
@@ -50,9 +56,36 @@ class CallbackEndpoints implements EndpointSink {
     this.#publish = publish
   }
 
-  async load(_host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>> {
+  load(_host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>> {
+    return this.#read(signal)
+  }
+
+  async publish(set: Assignment, signal?: AbortSignal, expected?: Assignment): Promise<Published> {
+    if (!(set instanceof JsonAssignment)) {
+      throw new DrainableError('INVALID_OPTIONS', 'callbackEndpoints takes JSON sets only')
+    }
+    if (expected !== undefined) await this.#expect(expected, signal)
+    await untilAborted(this.#publish(set.toJson()), signal)
+    const published = { set, seq: ++this.#seq, version: set.version }
+    this.#known.set(set.cluster, published)
+    return published
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  /** Reads once more: what somebody else changed since the set was read must not be overwritten. */
+  async #expect(expected: Assignment, signal: AbortSignal | undefined): Promise<void> {
+    const sets = await this.#read(signal).catch((error: unknown) => {
+      throw isDrainableError(error) && signal?.aborted !== true ? new NotPublished(error) : error
+    })
+    if (sets.get(expected.cluster)?.set !== expected) throw new Superseded(expected.cluster)
+  }
+
+  async #read(signal: AbortSignal | undefined): Promise<ReadonlyMap<string, Published>> {
     const value = await untilAborted(this.#load(), signal).catch((cause: unknown) => {
-      if (signal.aborted) throw signal.reason
+      if (signal?.aborted === true) throw signal.reason
       if (isDrainableError(cause)) throw cause
       throw new DrainableError('UNREACHABLE', `callbackEndpoints load(): ${words(cause)}`, {
         cause,
@@ -67,20 +100,6 @@ class CallbackEndpoints implements EndpointSink {
     const names = new Set(sets.map((set) => set.cluster))
     for (const name of this.#known.keys()) if (!names.has(name)) this.#known.delete(name)
     return new Map(this.#known)
-  }
-
-  async publish(set: Assignment, signal?: AbortSignal): Promise<Published> {
-    if (!(set instanceof JsonAssignment)) {
-      throw new DrainableError('INVALID_OPTIONS', 'callbackEndpoints takes JSON sets only')
-    }
-    await untilAborted(this.#publish(set.toJson()), signal)
-    const published = { set, seq: ++this.#seq, version: set.version }
-    this.#known.set(set.cluster, published)
-    return published
-  }
-
-  close(): Promise<void> {
-    return Promise.resolve()
   }
 }
 

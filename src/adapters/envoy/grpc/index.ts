@@ -115,11 +115,12 @@ function pem(value: string, field: string): string {
   try {
     return readFileSync(value, 'utf8')
   } catch (cause) {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `grpcEndpoints(): ${field}: expected PEM text or the path of a readable PEM file, could not read '${value}'`,
-      { cause },
-    )
+    const expected = `grpcEndpoints(): ${field}: expected PEM text or the path of a readable PEM file`
+    // It may be the key itself in another form; the system's words repeat it too.
+    if (field === 'tls.key') {
+      throw new DrainableError('INVALID_OPTIONS', `${expected}, what was given cannot be read`)
+    }
+    throw new DrainableError('INVALID_OPTIONS', `${expected}, could not read '${value}'`, { cause })
   }
 }
 
