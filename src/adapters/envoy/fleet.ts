@@ -1,9 +1,11 @@
 import type { Clock } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { parseAdminAddress } from './admin-client.js'
 import { Proxy, type ProxyReading } from './proxy.js'
 import type { EndpointSink, NodeLoad } from './sink.js'
 import { textOf, type JsonObject } from './codec-json.js'
 import { ScopeTracker } from './scope-tracker.js'
+import { untilAborted } from './until-aborted.js'
 
 /** How many proxies are asked at once. */
 const AT_ONCE = 32
@@ -124,7 +126,7 @@ export class Fleet {
     const { admin } = this.#options
     if (typeof admin === 'function') {
       try {
-        this.#listed = await admin()
+        this.#listed = await untilAborted(admin(), signal)
         this.#listedOnce = true
       } catch (cause) {
         signal.throwIfAborted()
@@ -145,11 +147,12 @@ export class Fleet {
       this.#listed = admin ?? []
       this.#listedOnce = true
     }
-    return this.#listed.map((address) => this.#proxy(address))
+    // One that is listed twice is one, and stands for no other that is expected.
+    return [...new Set(this.#listed.map((address) => this.#proxy(address)))]
   }
 
   #proxy(address: string): Proxy {
-    const key = `admin ${address}`
+    const key = `admin ${parseAdminAddress(address).name}`
     const known = this.#known.get(key)
     if (known?.proxy !== undefined) {
       known.endedAt = undefined
@@ -193,8 +196,8 @@ export class Fleet {
 
   /** Nodes that take sets or report loads, and that no admin address stands for. */
   #nodeViews(sink: EndpointSink, views: readonly ProxyView[]): ProxyView[] {
-    // A proxy that never answered may be any of the nodes; it is unread already.
-    if (views.some((view) => view.node === undefined)) return []
+    // A proxy that never answered may be any of the nodes; it is unread already. Who was seen stays.
+    const strangers = views.some((view) => view.node === undefined)
     const covered = new Set(views.map((view) => view.node))
     const loads = new Map<string, NodeLoad[]>()
     for (const load of sink.loads?.nodes() ?? []) {
@@ -203,6 +206,7 @@ export class Fleet {
     const names = new Set([...(sink.nodes?.() ?? []), ...loads.keys()])
     return [...names]
       .filter((name) => !covered.has(name) && !this.#isDropped(name, sink))
+      .filter((name) => !strangers || this.#known.has(nodeKey(name)))
       .flatMap((name) => {
         const list = loads.get(name) ?? [undefined]
         return list.map((load, i) => this.#nodeView(name, i === 0 ? '' : `#${i + 1}`, load, sink))
@@ -226,8 +230,8 @@ export class Fleet {
     load: NodeLoad | undefined,
     sink: EndpointSink,
   ): ProxyView {
-    const scope = `${node === '' ? 'a proxy without node.id' : node}${suffix}`
-    const key = `node ${scope}`
+    const key = nodeKey(node, suffix)
+    const scope = key.slice(NODE.length)
     let known = this.#known.get(key)
     if (known === undefined) this.#known.set(key, (known = fresh(scope, undefined)))
     const base = {
@@ -248,7 +252,8 @@ export class Fleet {
       known.endedAt = undefined
       return { ...base, state: 'read', note: undefined }
     }
-    if (this.#isGone(known) && load?.connected !== true) {
+    const connected = load?.connected === true || sink.isConnected?.(node) === true
+    if (this.#isGone(known) && !connected) {
       sink.drop?.(node)
       sink.loads?.drop(node)
       known.endedAt ??= this.#options.now()
@@ -339,6 +344,12 @@ export class Fleet {
     if (isDrainableError(error)) return error
     throw error
   }
+}
+
+const NODE = 'node '
+
+function nodeKey(node: string, suffix = ''): string {
+  return `${NODE}${node === '' ? 'a proxy without node.id' : node}${suffix}`
 }
 
 function fresh(scope: string, proxy: Proxy | undefined): Known {

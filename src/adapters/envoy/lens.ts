@@ -83,7 +83,11 @@ export class ClusterLens {
       return { ref, present: false, scopes }
     }
     const scopes = this.#scopes(views, service, member, endpoint, clockOffset)
-    seen.set(key, new Map(scopes.map((scope) => [scope.scope, scope.active])))
+    const before = seen.get(key)
+    // What was not read may be any number; the last one that was read is no less than nothing.
+    const active = ({ scope, state, active }: LoadScope): number =>
+      state === 'unread' ? (before?.get(scope) ?? Infinity) : active
+    seen.set(key, new Map(scopes.map((scope) => [scope.scope, active(scope)])))
     return this.#present({ ref, service, member }, endpoint, views, scopes)
   }
 
@@ -242,7 +246,10 @@ export class ClusterLens {
     const counts = load.of(service, member)
     if (counts === undefined) {
       const now = clockOffset + this.#options.now()
-      return { ...blank(view.scope, now), note: 'its load report does not list the cluster' }
+      return {
+        ...blank(view.scope, now),
+        note: 'its load report does not list the cluster by endpoint',
+      }
     }
     const why = this.#taken(view, service, member, this.#window(view, service)).why
     return {
@@ -373,6 +380,14 @@ export class ClusterLens {
     const { reading } = view
     if (reading === undefined) return { ...blank(view.scope, now), note: view.note ?? 'not read' }
     const clusters = rowsOf(view, service)
+    const uncounted = clusters.find(
+      ({ cluster, hosts }) =>
+        !hosts.has(member) && !reading.stats.has(`cluster.${cluster}.upstream_rq_active`),
+    )
+    if (was > 0 && uncounted !== undefined) {
+      const note = `/stats does not tell cluster.${uncounted.cluster}.upstream_rq_active, what the removed endpoint still holds is not known: allow /stats in admin.allow_paths`
+      return { ...blank(view.scope, now, reading.incarnation), note }
+    }
     const left = clusters.reduce((total, { cluster, hosts }) => {
       const row = hosts.get(member)
       if (row !== undefined) return total + row.active + (row.pending ?? 0)

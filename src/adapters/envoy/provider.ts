@@ -85,7 +85,8 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       ])
       // Before 1.39.3 a request that waits for a connect is in no count of its host; nor is it in load reports.
       const counted =
-        facts.length > 0 && facts.every(({ info }) => isAtLeast(info.version, 1, 39, 3))
+        proxies.length > 0 &&
+        proxies.every(({ facts }) => facts !== undefined && isAtLeast(facts.info.version, 1, 39, 3))
       const endpoints = this.#store
         .names()
         .reduce((sum, name) => sum + (this.#store.set(name)?.endpoints.length ?? 0), 0)

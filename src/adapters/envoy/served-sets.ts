@@ -1,6 +1,7 @@
 import type { JsonObject } from './codec-json.js'
 import type { Assignment } from './assignment.js'
 import { Superseded, type Published, type SinkHost } from './sink.js'
+import { untilAborted } from './until-aborted.js'
 
 /**
  * The sets of a sink that serves them itself: given at the start, or adopted from the proxies before
@@ -33,8 +34,13 @@ export class ServedSets<A extends Assignment> {
   /** Takes over the sets of the proxies, once; a failed attempt is repeated by the next call. */
   async adopt(host: SinkHost, signal: AbortSignal): Promise<void> {
     if (this.#loaded) return
-    this.#loading ??= this.#adopt(host, signal).finally(() => (this.#loading = undefined))
-    await this.#loading
+    // Callers share it, so it heeds none of their signals; the host ends it at its close.
+    if (this.#loading === undefined) {
+      const whole = new AbortController().signal
+      this.#loading = this.#adopt(host, whole).finally(() => (this.#loading = undefined))
+      this.#loading.catch(() => undefined)
+    }
+    await untilAborted(this.#loading, signal)
   }
 
   /** @throws Superseded where another set than `expected` stands */

@@ -30,7 +30,7 @@ export interface NodeLoad {
   readonly reports: boolean
   /** Monotonic: since when it is connected, or gone. */
   readonly since: number
-  /** Undefined: the report does not list the cluster. */
+  /** Undefined: the report does not list the cluster, or not by endpoint. */
   of(service: string, member: string): LoadCount | undefined
 }
 

@@ -15,6 +15,8 @@ interface ClusterCounts {
   /** The earliest moment the last report can be from. */
   sampledAt: number
   readonly members: Map<string, { active: number; arrivals: number }>
+  /** A locality had more work than its endpoints: this client does not count by endpoint. */
+  coarse: boolean
 }
 
 interface LoadStream {
@@ -124,12 +126,14 @@ export class LoadBook implements LoadReports {
         service: stats.clusterName,
         sampledAt: stream.bound,
         members: new Map<string, { active: number; arrivals: number }>(),
+        coarse: false,
       }
       stream.clusters.set(stats.clusterName, counts)
       if (stats.clusterServiceName !== '') counts.service = stats.clusterServiceName
       counts.sampledAt = stream.bound
       for (const count of counts.members.values()) count.active = 0
       for (const locality of stats.upstreamLocalityStats) {
+        counts.coarse ||= isCoarse(locality)
         for (const endpoint of locality.upstreamEndpointStats) {
           const { member } = addressOf(endpoint.address)
           if (member === undefined) continue
@@ -185,6 +189,21 @@ function askAgain(stream: LoadStream, interval: number, at: number, before: numb
   stream.ask(interval)
 }
 
+type LocalityStats = LoadStatsRequest['clusterStats'][number]['upstreamLocalityStats'][number]
+
+/** Some xDS clients, gRPC's own among them, count by locality only: there an endpoint that is left out is not idle. */
+function isCoarse(locality: LocalityStats): boolean {
+  const { totalRequestsInProgress, totalIssuedRequests, upstreamEndpointStats } = locality
+  const named = upstreamEndpointStats.reduce(
+    (sum, one) => ({
+      active: sum.active + one.totalRequestsInProgress,
+      issued: sum.issued + one.totalIssuedRequests,
+    }),
+    { active: 0n, issued: 0n },
+  )
+  return totalRequestsInProgress > named.active || totalIssuedRequests > named.issued
+}
+
 /** Milliseconds that a report covers. */
 function msOf({ loadReportInterval: covered }: LoadStatsRequest['clusterStats'][number]): number {
   return covered === undefined ? 0 : Number(covered.seconds) * 1_000 + covered.nanos / 1e6
@@ -198,7 +217,7 @@ function boundOf({ bound, asked }: LoadStream, covered: number): number {
 
 function sumOf(stream: LoadStream, service: string, member: string): LoadCount | undefined {
   const clusters = [...stream.clusters.values()].filter((counts) => counts.service === service)
-  if (clusters.length === 0) return undefined
+  if (clusters.length === 0 || clusters.some(({ coarse }) => coarse)) return undefined
   const counts = clusters.flatMap(({ members }) => members.get(member) ?? [])
   return {
     active: counts.reduce((sum, count) => sum + count.active, 0),
