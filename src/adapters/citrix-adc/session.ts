@@ -188,9 +188,10 @@ export class NitroSession {
         refused,
       )
     }
-    this.#secrets = [first, reply.token, decodeURIComponent(reply.token)]
-    this.#token = reply.token
+    this.#secrets = [first, reply.token, decoded(reply.token)]
     await this.#switchPartition(reply.token, signal)
+    // Only now: whoever finds a token uses it, and would be in the default partition before.
+    this.#token = reply.token
     return reply.token
   }
 
@@ -223,7 +224,6 @@ export class NitroSession {
       }
     } catch (error) {
       // A session outside its partition would read and change other people's objects.
-      this.#token = undefined
       await this.#call(
         { method: 'POST', path: pathOf('config', 'logout'), body: { logout: {} } },
         token,
@@ -252,6 +252,15 @@ function cookieOf(header: string | string[] | undefined): string | undefined {
       return match[1].replace(/^"|"$/g, '')
   }
   return undefined
+}
+
+/** The token without its percent-encoding, where it has a proper one. */
+function decoded(token: string): string {
+  try {
+    return decodeURIComponent(token)
+  } catch {
+    return token
+  }
 }
 
 function tokenOf(sessionid: unknown): string | undefined {

@@ -1,0 +1,132 @@
+import { HttpRequestInterceptor } from '@mswjs/interceptors/http'
+import { delay, http, HttpResponse } from 'msw'
+import { defineNetwork, InterceptorSource } from 'msw/experimental'
+import { citrixAdc, type CitrixAdcOptions } from 'drainable/citrix-adc'
+import type { MemberRef } from 'drainable/provider'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+
+/** Answers that the sheet leaves open: each of them must be read the careful way. */
+const network = defineNetwork({
+  sources: [new InterceptorSource({ interceptors: [new HttpRequestInterceptor()] })],
+  handlers: [],
+  context: { quiet: true },
+  onUnhandledFrame: 'error',
+})
+
+const ADC = 'https://adc.example'
+const NITRO = `${ADC}/nitro/v1`
+const WEB1: MemberRef = { pool: 'sg', member: 'web1:80' }
+const OK = { errorcode: 0, message: 'Done', severity: 'NONE' }
+const STAT = {
+  primaryport: 80,
+  surgecount: '0',
+  svrestablishedconn: '0',
+  curreusepool: '0',
+}
+
+interface Row {
+  readonly servername: string
+  readonly ip: string
+  readonly svrstate: string
+}
+
+const UP: Row = { servername: 'web1', ip: '10.0.0.1', svrstate: 'UP' }
+
+type Answer = (line: string) => Response | Promise<Response>
+
+const seen: string[] = []
+
+/** An appliance with these groups; each answer replaceable by tree and type, or by type. */
+function appliance(
+  answers: Readonly<Record<string, Answer>> = {},
+  groups: Readonly<Record<string, readonly Row[]>> = { sg: [UP] },
+) {
+  return http.all(`${NITRO}/*`, async ({ request }) => {
+    const { pathname, search } = new URL(request.url)
+    const [tree = '', type = '', name = ''] = pathname.split('/').slice(3)
+    const line = `${request.method} ${tree}/${type}${name === '' ? '' : `/${name}`}${search}`
+    seen.push(line)
+    const answer = answers[`${tree}/${type}`] ?? answers[type]
+    if (answer !== undefined) return answer(line)
+    if (type === 'login') return HttpResponse.json({ ...OK, sessionid: '##AB' }, { status: 201 })
+    if (type === 'hanode') return HttpResponse.json({ ...OK, hanode: [{ hacurstatus: 'NO' }] })
+    const rows = groups[name]
+    if (request.method === 'GET' && type.startsWith('servicegroup')) {
+      if (rows === undefined) {
+        return HttpResponse.json({ errorcode: 258, message: 'No such resource' }, { status: 404 })
+      }
+      const group = { servicegroupname: name, servicetype: 'HTTP', downstateflush: 'ENABLED' }
+      const servicegroupmember = rows.map(({ ip }) => ({ ...STAT, primaryipaddress: ip }))
+      return HttpResponse.json({
+        ...OK,
+        [type]: type.endsWith('_binding')
+          ? rows.map((row) => ({ ...row, port: 80 }))
+          : [tree === 'stat' ? { ...group, servicegroupmember } : group],
+      })
+    }
+    return HttpResponse.json(OK)
+  })
+}
+
+const ctx = {
+  signal: new AbortController().signal,
+  clock: {
+    now: () => performance.now(),
+    setTimeout: (fn: () => void) => {
+      const timer = setImmediate(fn)
+      return () => clearImmediate(timer)
+    },
+  },
+}
+
+function provider(options: Partial<CitrixAdcOptions> = {}) {
+  return citrixAdc({ url: ADC, username: 'u', password: 'p', ...options })
+}
+
+const drainWeb1 = [{ kind: 'hold', ref: WEB1, to: 'drain' }] as const
+const disables = () => seen.filter((line) => line.includes('action=disable'))
+
+beforeAll(() => network.enable())
+afterEach(() => {
+  network.resetHandlers()
+  seen.length = 0
+})
+afterAll(() => network.disable())
+
+describe('a session', () => {
+  test('is used by nobody before it is in its partition', async () => {
+    let switched = false
+    network.use(
+      appliance({
+        nspartition: async () => {
+          await delay(150)
+          switched = true
+          return HttpResponse.json(OK)
+        },
+        hanode: () => {
+          expect(switched).toBe(true)
+          return HttpResponse.json({ ...OK, hanode: [{ hacurstatus: 'NO' }] })
+        },
+        clusterinstance: () =>
+          HttpResponse.json(switched ? OK : { errorcode: 1, message: 'early' }),
+      }),
+    )
+    await using adc = provider({ partition: 'p1' })
+    const first = adc.observe([WEB1], ctx)
+    await delay(75) // the login is done, the switch under way
+    const [one, other] = await Promise.all([first, adc.observe([WEB1], ctx)])
+    expect([one.readings[0]?.present, other.readings[0]?.present]).toEqual([true, true])
+    const early = seen.slice(0, seen.findIndex((line) => line.includes('nspartition')) + 2)
+    expect(seen.filter((line) => line.includes('nspartition'))).toHaveLength(1)
+    expect(early[0]).toContain('login')
+  })
+
+  test('with a token that is no proper percent-encoding is a session all the same', async () => {
+    const headers = { 'set-cookie': 'NITRO_AUTH_TOKEN=ab%zz; path=/nitro/v1' }
+    network.use(appliance({ login: () => HttpResponse.json(OK, { status: 201, headers }) }))
+    const adc = provider()
+    expect((await adc.observe([WEB1], ctx)).readings[0]?.present).toBe(true)
+    await adc.close()
+    expect(seen.at(-1)).toBe('POST config/logout')
+  })
+})
