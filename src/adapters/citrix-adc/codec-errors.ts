@@ -43,10 +43,13 @@ const BY_CODE: ReadonlyMap<number, ReplyClass> = new Map(
   ),
 )
 
-/** Sorts a reply. A warning counts only where it says that this is the wrong node. */
+/**
+ * Sorts a reply. A warning counts only where it says that this is the wrong node; a failure stays
+ * one whatever it calls itself.
+ */
 export function classify(reply: NitroReply): ReplyClass {
   const known = BY_CODE.get(reply.errorcode)
-  if (reply.severity === 'WARNING' || reply.status === 209) {
+  if ((reply.severity === 'WARNING' && reply.status < 400) || reply.status === 209) {
     return known === 'wrong-node' || known === 'applied-here' ? known : 'ok'
   }
   if (known !== undefined) return known

@@ -23,8 +23,10 @@ export interface NitroReply {
   readonly errorcode: number
   readonly message: string
   readonly severity: string
-  /** Whether there were any bytes. */
+  /** Whether there were no bytes. */
   readonly empty: boolean
+  /** Whether it names an errorcode or has rows: JSON of anybody else does neither. */
+  readonly stated: boolean
   /** False where the bytes are no JSON object: a proxy's page, a server starting up. */
   readonly readable: boolean
   readonly body: Row
@@ -49,10 +51,21 @@ export function argsOf(word: 'args' | 'filter', pairs: Readonly<Record<string, s
   return `${word}=${list.join(',')}`
 }
 
-/** Reads a reply. Never throws: what is no JSON is told by `readable`. */
-export function parseReply(status: number, text: string): NitroReply {
+/**
+ * Reads a reply. Never throws: what is no JSON is told by `readable`.
+ *
+ * @param warning - header `X-NITRO-WARNING`, such as `1028 - ...`: the body may say Done, or nothing
+ */
+export function parseReply(status: number, text: string, warning = ''): NitroReply {
+  const reply = parseBody(status, text)
+  const [, code, message = ''] = /^\s*(\d+)[\s-]*(.*)$/s.exec(warning) ?? []
+  if (code === undefined || reply.errorcode !== 0) return reply
+  return { ...reply, errorcode: Number(code), message: words(message), severity: 'WARNING' }
+}
+
+function parseBody(status: number, text: string): NitroReply {
   const ok = status >= 200 && status < 300
-  const base = { status, message: '', severity: '', body: {} }
+  const base = { status, message: '', severity: '', stated: false, body: {} }
   if (text.trim() === '') {
     return { ...base, errorcode: ok ? 0 : -1, empty: true, readable: ok }
   }
@@ -73,6 +86,7 @@ export function parseReply(status: number, text: string): NitroReply {
     message: typeof body['message'] === 'string' ? words(body['message']) : '',
     severity: typeof body['severity'] === 'string' ? body['severity'].toUpperCase() : '',
     empty: false,
+    stated: code !== undefined || Object.values(body).some(isObject),
     readable: true,
     body,
   }
@@ -82,7 +96,11 @@ export function parseReply(status: number, text: string): NitroReply {
 export function rowsOf(reply: { readonly body: Row }, type: string): readonly Row[] {
   const value = reply.body[type]
   const list: readonly unknown[] = Array.isArray(value) ? value : [value]
-  return list.filter((row): row is Row => typeof row === 'object' && row !== null)
+  return list.filter(isObject)
+}
+
+function isObject(value: unknown): value is Row {
+  return typeof value === 'object' && value !== null
 }
 
 /** A text, whatever it came as; undefined for anything that is none. */

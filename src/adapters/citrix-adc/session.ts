@@ -64,8 +64,8 @@ export class NitroSession {
     for (let attempt = 1; ; attempt++) {
       const reply = await this.send({ method: 'GET', path }, ctx)
       const kind = classify(reply)
-      // A reading of no bytes says nothing: it must not pass for "no rows".
-      const usable = kind === 'ok' && !reply.empty
+      // A reading of no bytes, or of a stranger's JSON, says nothing: it must not pass for "no rows".
+      const usable = kind === 'ok' && !reply.empty && reply.stated
       if (usable || (kind === 'absent' && reply.readable)) return reply
       if (kind !== 'busy' || attempt === TRIES) throw this.error(`GET ${path}`, reply)
       await pause(ctx.clock, FIRST_WAIT * 2 ** (attempt - 1), ctx.signal)
@@ -130,7 +130,8 @@ export class NitroSession {
         ? { 'x-nitro-user': this.#options.username, 'x-nitro-pass': token }
         : { cookie: `NITRO_AUTH_TOKEN=${token}` }
     const reply = await this.#http.call({ ...call, headers, signal })
-    return parseReply(reply.status, reply.text)
+    const warning = [reply.headers['x-nitro-warning'] ?? []].flat()[0]
+    return parseReply(reply.status, reply.text, warning)
   }
 
   /** The token, or with header authentication the password. */

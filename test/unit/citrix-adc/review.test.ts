@@ -130,3 +130,46 @@ describe('a session', () => {
     expect(seen.at(-1)).toBe('POST config/logout')
   })
 })
+
+describe('a reading', () => {
+  test.each([
+    ['an empty object', () => HttpResponse.json({})],
+    ['words of a proxy', () => HttpResponse.json({ status: 'starting' })],
+    [
+      'a failure that calls itself a warning',
+      () =>
+        HttpResponse.json({ errorcode: 9999, message: 'w', severity: 'WARNING' }, { status: 503 }),
+    ],
+  ])('%s is no proof that nothing is there', async (_, answer) => {
+    network.use(
+      appliance({
+        'config/servicegroup': answer,
+        lbvserver: answer,
+        servicegroup_servicegroupmember_binding: answer,
+      }),
+    )
+    await using adc = provider()
+    await expect(adc.observe([WEB1], ctx)).rejects.toMatchObject({ retryable: true })
+  })
+})
+
+describe('a change', () => {
+  test.each([
+    ['no bytes', () => null],
+    ['Done', () => JSON.stringify(OK)],
+  ])('with a warning in the header alone and %s: a secondary refuses', async (_, body) => {
+    const headers = { 'x-nitro-warning': '1028 - Not propagated, this is a secondary node' }
+    network.use(
+      appliance({
+        'config/servicegroup': (line) =>
+          line.startsWith('POST')
+            ? new HttpResponse(body(), { status: 209, headers })
+            : HttpResponse.json({ ...OK, servicegroup: [{ servicegroupname: 'sg' }] }),
+      }),
+    )
+    await using adc = provider()
+    expect(await adc.apply(drainWeb1, ctx)).toMatchObject([
+      { status: 'rejected', error: { code: 'CONFLICT' } },
+    ])
+  })
+})
