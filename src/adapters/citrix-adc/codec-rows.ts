@@ -175,9 +175,11 @@ export function toCounts(row: Row, servicetype: string): Counts | undefined {
   const established = toCount(row['svrestablishedconn']) ?? toCount(row['cursrvrconnections'])
   const transactions = transactional ? toCount(row['activetransactions']) : undefined
   const clients = toCount(row['curclntconnections'])
-  const queued = Math.max(0, toCount(row['surgecount']) ?? 0)
+  const surge = toCount(row['surgecount'])
   const pooled = Math.max(0, toCount(row['curreusepool']) ?? 0)
+  if (surge === undefined) return undefined
   if (established === undefined && transactions === undefined) return undefined
+  const queued = Math.max(0, surge)
   const busy = Math.max(0, (established ?? 0) - pooled)
   const [phase, health] = toPhase(toText(row['state']) ?? '')
   const active =

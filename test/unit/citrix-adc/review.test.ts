@@ -4,6 +4,7 @@ import { defineNetwork, InterceptorSource } from 'msw/experimental'
 import { citrixAdc, type CitrixAdcOptions } from 'drainable/citrix-adc'
 import type { MemberRef } from 'drainable/provider'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { toCounts } from '../../../src/adapters/citrix-adc/codec-rows.js'
 
 /** Answers that the sheet leaves open: each of them must be read the careful way. */
 const network = defineNetwork({
@@ -150,6 +151,11 @@ describe('a reading', () => {
     )
     await using adc = provider()
     await expect(adc.observe([WEB1], ctx)).rejects.toMatchObject({ retryable: true })
+  })
+
+  test.each(['n/a', '1,024', null])('a surge queue of %j is not empty', (surgecount) => {
+    const row = { svrestablishedconn: '0', curreusepool: '0', surgecount }
+    expect(toCounts(row, 'HTTP')).toBeUndefined()
   })
 })
 
