@@ -35,7 +35,8 @@ export class Standings {
   }
 
   async read(ctx: CallContext): Promise<Standing> {
-    this.#cluster ??= await this.#isCluster(ctx)
+    const cluster = this.#cluster ?? (await this.#isCluster(ctx))
+    if (cluster !== 'forbidden') this.#cluster = cluster
     const [ha, boot] = await Promise.all([
       this.#cluster ? undefined : this.#ha(ctx),
       this.#boot(ctx),
@@ -44,7 +45,9 @@ export class Standings {
       ? 'this is a cluster: whether its counts cover every node is not documented; OUT OF SERVICE reached by itself is the proof that counts'
       : ha?.role === 'unknown'
         ? "the node's role could not be read, so a secondary would not be told from the primary: allow 'show ha node' to this user"
-        : undefined
+        : cluster === 'forbidden'
+          ? "whether this is a cluster could not be read, and the counts of one may not cover every node: allow 'show cluster instance' to this user"
+          : undefined
     const role = this.#cluster ? 'cluster' : (ha?.role ?? 'unknown')
     const key = `${role} ${ha?.since ?? ''} ${boot}`
     if (this.#known?.key !== key) this.#known = { key, node: await this.#node(ctx) }
@@ -96,9 +99,9 @@ export class Standings {
     return address === undefined || address === '' ? new URL(this.#session.url).host : address
   }
 
-  async #isCluster(ctx: CallContext): Promise<boolean> {
+  async #isCluster(ctx: CallContext): Promise<boolean | 'forbidden'> {
     const row = await this.#row('config', 'clusterinstance', undefined, ctx)
-    return row !== undefined && row !== 'forbidden' && toText(row['clid']) !== undefined
+    return row === 'forbidden' ? row : toText(row?.['clid']) !== undefined
   }
 
   /** The first row; undefined where this build does not know the type. */

@@ -157,6 +157,20 @@ describe('a reading', () => {
     const row = { svrestablishedconn: '0', curreusepool: '0', surgecount }
     expect(toCounts(row, 'HTTP')).toBeUndefined()
   })
+
+  test('says what it is worth where nobody can tell a cluster', async () => {
+    network.use(
+      appliance({
+        clusterinstance: () =>
+          HttpResponse.json({ errorcode: 2138, message: 'Not authorized' }, { status: 403 }),
+      }),
+    )
+    await using adc = provider()
+    const { readings } = await adc.observe([WEB1], ctx)
+    expect(readings[0]).toMatchObject({
+      unverified: expect.stringContaining("allow 'show cluster instance'") as string,
+    })
+  })
 })
 
 describe('a change', () => {
