@@ -71,6 +71,8 @@ export class Sender {
           this.#pair.forget()
           return { status: 'rejected', error: withRef(session.error(what, reply), change) }
         case 'busy':
+          // A proxy says 503 also after it has passed the change on.
+          if (!reply.readable) return { status: 'unknown', error: session.error(what, reply) }
           if (attempt < TRIES) break
           return { status: 'rejected', error: withRef(session.error(what, reply), change) }
         case 'relogin':

@@ -192,4 +192,18 @@ describe('a change', () => {
       { status: 'rejected', error: { code: 'CONFLICT' } },
     ])
   })
+
+  test('a 503 that is not of NITRO may come after it: looked at, not repeated', async () => {
+    network.use(
+      appliance({
+        'config/servicegroup': (line) =>
+          line.startsWith('POST')
+            ? HttpResponse.html('<p>upstream reset</p>', { status: 503 })
+            : HttpResponse.json({ ...OK, servicegroup: [{ servicegroupname: 'sg' }] }),
+      }),
+    )
+    await using adc = provider()
+    expect(await adc.apply(drainWeb1, ctx)).toMatchObject([{ status: 'unknown' }])
+    expect(disables()).toHaveLength(1)
+  })
 })
