@@ -12,8 +12,8 @@ export interface Standpoint {
   readonly entry: Entry
   readonly traits: Traits
   readonly own: AdminState | 'unknown'
-  /** In flight and queued; 0 where it could not be read. */
-  readonly load: number
+  /** In flight and queued; undefined where it could not be read. */
+  readonly load: number | undefined
 }
 
 /** What is compared with before each write: the pools of a batch of changes, read once and then again where something was written. */
@@ -25,7 +25,7 @@ export class Look {
   readonly #members = new Map<string, readonly string[]>()
   readonly #stamps = new Map<string, number>()
   readonly #written = new Set<string>()
-  #disabled: ReadonlySet<string> = new Set()
+  readonly #disabled = new Map<string, ReadonlySet<string>>()
 
   constructor({ session, standing }: InCharge, memory: Memory, ctx: CallContext) {
     this.#reader = new Reader(session, ctx)
@@ -70,9 +70,10 @@ export class Look {
     const stamp = this.#stamps.get(ref.pool) ?? 0
     this.#memory.sight(entry, stamp, this.#incarnation)
     const deed = this.#memory.recall(entry, stamp, this.#incarnation)
-    const parentDisabled = this.#disabled.has(entry.server) || traits.disabled
-    const { own } = ownState(entry, deed, parentDisabled)
-    return { entry, traits, own, load: (counts?.active ?? 0) + (counts?.queued ?? 0) }
+    const serverDisabled = this.#disabled.get(ref.pool)?.has(entry.server) === true
+    const { own } = ownState(entry, deed, serverDisabled || traits.disabled)
+    const load = counts === undefined ? undefined : counts.active + counts.queued
+    return { entry, traits, own, load }
   }
 
   async #read(name: string, counts: boolean): Promise<void> {
@@ -89,6 +90,6 @@ export class Look {
       const entry = index.pick(member)?.entry
       return entry === undefined || entry.phase === 'in' ? [] : [entry.server]
     })
-    if (out.length > 0) this.#disabled = await this.#reader.disabledServers(out)
+    this.#disabled.set(name, await this.#reader.disabledServers(out))
   }
 }

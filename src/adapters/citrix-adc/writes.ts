@@ -115,12 +115,12 @@ export class Writer {
   async #maint(errand: Errand): Promise<ChangeResult> {
     const { change, found, look, ctx } = errand
     const { ref } = change
-    const { entry, own } = found
+    const { entry, own, load = 0 } = found
     if (own === 'maint') return { ref, status: 'unchanged' }
     const freshness = parseDuration(this.#options.freshness, 'freshness')
     const busyLately =
-      found.load > 0 || this.#memory.restedFor(entry.subject, ctx.clock.now()) < freshness
-    if (own === 'drain' && (entry.phase === 'out' || found.load === 0)) {
+      load > 0 || this.#memory.restedFor(entry.subject, ctx.clock.now()) < freshness
+    if (own === 'drain' && (entry.phase === 'out' || load === 0)) {
       const patience = busyLately && entry.phase === 'trofs' ? 0 : SELF_SEAL
       const closed = await this.#waitOut(ref, look, patience, ctx)
       if (closed !== undefined) {
@@ -174,7 +174,10 @@ export class Writer {
       const why = `${name} is in service, what would be cut comes back at once: hold it first`
       return { ref, ...reject('CONFLICT', why, change, false) }
     }
-    if (load === 0 && entry.phase === 'out') return { ref, status: 'unchanged', terminated: 0 }
+    if (entry.phase === 'out') {
+      if (load === 0) return { ref, status: 'unchanged', terminated: 0 }
+      if (load === undefined && traits.flush !== false) return { ref, status: 'unchanged' }
+    }
     if (traits.flush === false) {
       const why = `${name} cannot be cut: downStateFlush is DISABLED there, so that connections outlive a disable; enable it, or wait`
       return { ref, ...reject('UNSUPPORTED', why, change) }
@@ -182,7 +185,8 @@ export class Writer {
     const as = own === 'maint' ? 'maint' : 'drain'
     const deed = (): void => this.#memory.did(entry.subject, as, false)
     const result = await this.#write(errand, disable(entry.subject, false), isClosed, deed)
-    return result.status === 'applied' ? { ...result, terminated: load, atMost: true } : result
+    if (result.status !== 'applied' || load === undefined) return result
+    return { ...result, terminated: load, atMost: true }
   }
 
   /** The member as soon as it is out of service; undefined where it does not get there in time. */

@@ -206,4 +206,53 @@ describe('a change', () => {
     expect(await adc.apply(drainWeb1, ctx)).toMatchObject([{ status: 'unknown' }])
     expect(disables()).toHaveLength(1)
   })
+
+  test('of two pools at once: each knows its own disabled servers', async () => {
+    const out = { svrstate: 'OUT OF SERVICE' }
+    network.use(
+      appliance(
+        {
+          'config/server': (line) =>
+            HttpResponse.json({
+              ...OK,
+              server: [
+                line.includes('web1') ? { name: 'web1', state: 'DISABLED' } : { name: 'web2' },
+              ],
+            }),
+        },
+        { sg: [{ ...UP, ...out }], other: [{ servername: 'web2', ip: '10.0.0.2', ...out }] },
+      ),
+    )
+    await using adc = provider()
+    await adc.apply(
+      [...drainWeb1, { kind: 'hold', ref: { pool: 'other', member: 'web2:80' }, to: 'drain' }],
+      ctx,
+    )
+    // Out because of its server: its own bit is set all the same.
+    expect(disables()).toHaveLength(1)
+  })
+
+  test('a cut whose load could not be read names no number', async () => {
+    let svrstate = 'GOING OUT OF SERVICE'
+    network.use(
+      appliance({
+        'stat/servicegroup': () => HttpResponse.json(OK),
+        servicegroup_servicegroupmember_binding: () =>
+          HttpResponse.json({
+            ...OK,
+            servicegroup_servicegroupmember_binding: [{ ...UP, port: 80, svrstate }],
+          }),
+        'config/servicegroup': (line) => {
+          if (line.startsWith('POST')) svrstate = 'OUT OF SERVICE'
+          return HttpResponse.json({
+            ...OK,
+            servicegroup: [{ servicegroupname: 'sg', downstateflush: 'ENABLED' }],
+          })
+        },
+      }),
+    )
+    await using adc = provider()
+    const [result] = await adc.apply([{ kind: 'terminate', ref: WEB1 }], ctx)
+    expect(result).toEqual({ ref: WEB1, status: 'applied' })
+  })
 })
