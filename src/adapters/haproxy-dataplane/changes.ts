@@ -13,7 +13,7 @@ import { identify } from './member.js'
 import { Membership } from './membership.js'
 import { untilAbort } from './gate.js'
 import { isName } from './paths.js'
-import { putServer } from './put-server.js'
+import { askServer, putServer } from './put-server.js'
 import { Restorer } from './restore.js'
 import { readRound, type Found, type Round } from './round.js'
 import { atLeast, serving } from './state.js'
@@ -154,13 +154,13 @@ export class Changer {
     }
     const marked = durable && (await this.#marks.set(ref, to, found, ctx))
     try {
-      await putServer(this.#tools.api, ref, { admin_state: to }, ctx)
+      const answer = await askServer(this.#tools.api, ref, to, ctx)
+      return { ref, wished: to, exactly: false, marked, ...answer }
     } catch (error) {
       const refused = isDrainableError(error) && !LOST.includes(error.code)
       if (marked && refused) await this.#marks.clear(ref, undefined, [], ctx)
       throw error
     }
-    return { ref, wished: to, exactly: false }
   }
 
   /**
@@ -208,19 +208,49 @@ export class Changer {
       return steps.map((step) =>
         'status' in step
           ? step
-          : { ref: step.ref, status: 'unknown', error: step.lost ?? about(step.ref, error) },
+          : {
+              ref: step.ref,
+              status: 'unknown',
+              error: step.lost ?? about(step.ref, step.refused ?? error),
+            },
       )
     }
     const reloaded = processesOf(before) !== processesOf(round)
-    const settled = steps.map((step) =>
-      'status' in step ? step : this.#settle(step, round, reloaded, ctx.clock.now()),
-    )
+    const settled: ChangeResult[] = []
+    for (const step of steps) {
+      if ('status' in step) settled.push(step)
+      else {
+        const result = this.#settle(step, round, reloaded, ctx.clock.now())
+        settled.push(await this.#finish(step, result, ctx))
+      }
+    }
     const stuck = steps.flatMap((step, i) =>
-      'status' in step || settled[i]?.status !== 'rejected' || step.wished !== 'ready'
+      'status' in step ||
+      settled[i]?.status !== 'rejected' ||
+      step.wished !== 'ready' ||
+      step.refused !== undefined
         ? []
         : [step],
     )
     return stuck.length === 0 ? settled : this.#again(stuck, settled, round, ctx)
+  }
+
+  /** What goes with a change: no mark of a hold that was refused, no weight kept from a server that is open. */
+  async #finish(sent: Sent, result: ChangeResult, ctx: CallContext): Promise<ChangeResult> {
+    const { ref, wished } = sent
+    try {
+      if (result.status === 'rejected' && sent.refused !== undefined && sent.marked === true) {
+        await this.#marks.clear(ref, undefined, [], ctx)
+      }
+      if (result.status === 'applied' && wished === 'ready') {
+        await this.#restorer.weightBack(ref, undefined, ctx)
+      }
+      return result
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      if (!isDrainableError(error)) throw error
+      return { ref, status: 'unknown', error: about(ref, error) }
+    }
   }
 
   /** An undo that did not show goes by way of maint, once, where that cuts nothing. */
@@ -272,16 +302,24 @@ export class Changer {
     }
     const seen = found === undefined ? 'gone' : `'${found.rows[0]?.status ?? ''}'`
     const doubt = found?.verdict.doubt === undefined ? '' : `: ${found.verdict.doubt}`
+    const { refused } = sent
+    const absent = found === undefined && refused?.code === 'NOT_FOUND'
+    const denied = refused?.code === 'NOT_FOUND' && !absent
     const error =
       sent.lost ??
+      (refused === undefined || denied ? undefined : about(ref, refused)) ??
       new DrainableError(
         'CONFLICT',
-        reloaded
-          ? `${formatRef(ref)}: HAProxy was reloaded while '${wished}' was set; it is ${seen} now`
-          : `${formatRef(ref)}: '${wished}' was answered with 200, but its status is ${seen}${doubt}`,
+        denied
+          ? `${formatRef(ref)}: '${wished}' was answered with "not found", but its status is ${seen}; the API may not have reached HAProxy`
+          : reloaded
+            ? `${formatRef(ref)}: HAProxy was reloaded while '${wished}' was set; it is ${seen} now`
+            : `${formatRef(ref)}: '${wished}' was answered with 200, but its status is ${seen}${doubt}`,
         { provider: PROVIDER, ref },
       )
-    const open = sent.lost !== undefined || reloaded || own === undefined || own === 'unknown'
+    if (absent && !reloaded) return { ref, status: 'rejected', error }
+    const open =
+      sent.lost !== undefined || denied || reloaded || own === undefined || own === 'unknown'
     return { ref, status: open ? 'unknown' : 'rejected', error }
   }
 }

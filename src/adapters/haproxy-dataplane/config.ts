@@ -174,11 +174,14 @@ export class Configuration {
     ctx: CallContext,
   ): Promise<{ readonly reloadId: string | undefined } | undefined> {
     this.forget(ref.pool)
+    let sent = false
     return this.#retried(ref, ctx, async () => {
       const line = await this.line(ref, ctx)
-      if (line === undefined) return undefined
+      // gone after a try of ours: its answer was lost, and its reload is still to come
+      if (line === undefined) return sent ? { reloadId: undefined } : undefined
       const { paths } = await this.#api.served(ctx)
       const path = paths.configServer(ref.pool, ref.member, line.version)
+      sent = true
       const reply = await this.#api.send({ method: 'DELETE', path, timeout: WRITE_TIMEOUT }, ctx)
       if (reply.status === 202 || reply.status === 204) return { reloadId: reply.reloadId }
       if (reply.status === 404) return undefined

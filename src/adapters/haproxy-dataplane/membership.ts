@@ -5,7 +5,7 @@ import { PROVIDER } from './api.js'
 import { saysNotFound } from './codec.js'
 import { identify, isObject } from './member.js'
 import { followReload } from './reload.js'
-import { readProcesses, readRound, type Found, type Round } from './round.js'
+import { readRound, type Found, type Round } from './round.js'
 import type { Tools } from './tools.js'
 
 type Add = Change & { readonly kind: 'add' }
@@ -46,8 +46,15 @@ export class Membership {
     }
     if (reply.status === 204) return { ref, status: 'applied' }
     if (saysNotFound(reply.status, reply.words)) {
-      await readProcesses(api, ctx)
-      return { ref, status: 'unchanged' }
+      // also said where the API can't reach HAProxy for a moment
+      const { found } = await this.#look(ref, ctx)
+      if (found === undefined) return { ref, status: 'unchanged' }
+      const error = new DrainableError(
+        'CONFLICT',
+        `${formatRef(ref)}: its removal was answered with '${reply.words}', but it is there; the API may not have reached HAProxy`,
+        { provider: PROVIDER, ref },
+      )
+      return { ref, status: 'unknown', error }
     }
     if (!/still has connections/.test(reply.words)) throw api.toError(`DELETE ${path}`, reply)
     const error = new DrainableError(

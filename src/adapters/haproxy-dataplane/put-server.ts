@@ -1,4 +1,5 @@
-import type { CallContext, MemberRef } from '../../provider/contract.js'
+import type { AdminState, CallContext, MemberRef } from '../../provider/contract.js'
+import { isDrainableError, type DrainableError } from '../../provider/error.js'
 import type { DataplaneApi } from './api.js'
 import { parseRuntimeServer, saysNotFound } from './codec.js'
 import { readProcesses } from './round.js'
@@ -20,4 +21,24 @@ export async function putServer(
   // the same words are said where HAProxy can't be reached: that is thrown here
   if (saysNotFound(reply.status, reply.words)) await readProcesses(api, ctx)
   throw api.toError(`PUT ${path}`, reply)
+}
+
+/**
+ * Asks for a state. A refusal is a value here, because the next look decides what it was: the API
+ * answers 404 also where it can't reach HAProxy for a moment, and 500 also where HAProxy did it and
+ * only the read-back failed.
+ */
+export async function askServer(
+  api: DataplaneApi,
+  ref: MemberRef,
+  to: AdminState,
+  ctx: CallContext,
+): Promise<{ readonly refused?: DrainableError }> {
+  try {
+    await putServer(api, ref, { admin_state: to }, ctx)
+    return {}
+  } catch (error) {
+    if (!isDrainableError(error, 'NOT_FOUND', 'REJECTED')) throw error
+    return { refused: error }
+  }
 }

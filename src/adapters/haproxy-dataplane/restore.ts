@@ -1,10 +1,10 @@
-import type { CallContext, Change, ChangeResult, MemberRef } from '../../provider/contract.js'
+import type { CallContext, Change, ChangeResult, Json, MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { PROVIDER } from './api.js'
 import type { DurableMarks } from './durable.js'
 import { configStamp, readNative, weightOf } from './member.js'
-import { putServer } from './put-server.js'
+import { askServer, putServer } from './put-server.js'
 import type { Found, Round } from './round.js'
 import { rejected, type Step } from './step.js'
 import type { Tools } from './tools.js'
@@ -33,9 +33,10 @@ export class Restorer {
     const { durable } = this.#tools.settings
     const siblings = siblingsOf(ref, round)
     if (own === to && own !== expect) {
-      if (!durable || to !== 'ready') return { ref, status: 'unchanged' }
-      const cleared = await this.#marks.clear(ref, change.native, siblings, ctx)
-      return { ref, status: cleared ? 'applied' : 'unchanged' }
+      if (to !== 'ready') return { ref, status: 'unchanged' }
+      const cleared = durable && (await this.#marks.clear(ref, change.native, siblings, ctx))
+      const weighed = await this.weightBack(ref, change.native, ctx)
+      return { ref, status: cleared || weighed ? 'applied' : 'unchanged' }
     }
     if (own !== expect) {
       const what = own === 'unknown' ? (doubt ?? 'a state that is not known') : `'${own}'`
@@ -45,15 +46,17 @@ export class Restorer {
         `${formatRef(ref)}: expected '${expect}', found ${what}; nothing was touched`,
       )
     }
-    const kept = await this.#keepBackupSessions(ref, found, round, ctx)
+    const kept = await this.#keepBackupSessions(change, found, round, ctx)
     if (kept !== undefined && 'status' in kept) return kept
     if (durable && own === 'maint' && to === 'drain') {
       await this.#marks.leaveMaintenance(ref, change.native, ctx)
     }
     if (durable && to === 'ready') await this.#marks.clear(ref, change.native, siblings, ctx)
-    await putServer(this.#tools.api, ref, { admin_state: to }, ctx)
-    if (to === 'ready') await this.#weightBack(ref, change, ctx)
-    return { ref, wished: to, exactly: true }
+    const answer = await askServer(this.#tools.api, ref, to, ctx)
+    if (to === 'ready' && answer.refused === undefined) {
+      await this.weightBack(ref, change.native, ctx)
+    }
+    return { ref, wished: to, exactly: true, ...answer }
   }
 
   /**
@@ -61,7 +64,7 @@ export class Restorer {
    * the backend's backup servers, unless its weight is 0 at that moment.
    */
   async #keepBackupSessions(
-    ref: MemberRef,
+    { ref, native }: Change & { readonly kind: 'restore' },
     found: Found,
     round: Round,
     ctx: CallContext,
@@ -80,26 +83,20 @@ export class Restorer {
         `${formatRef(ref)}: leaving maint may cut ${sessions} sessions on backup servers (on-marked-up shutdown-backup-sessions); try again when they have ended, or use durable drains or Data Plane API 3.4`,
       )
     }
-    this.#weights.set(refKey(ref), weightOf(found))
+    this.#weights.set(refKey(ref), readNative(native)?.weight ?? weightOf(found))
     await putServer(this.#tools.api, ref, { weight: 0 }, ctx)
     await putServer(this.#tools.api, ref, { admin_state: 'ready' }, ctx)
     return undefined
   }
 
-  async #weightBack(
-    ref: MemberRef,
-    change: Change & { readonly kind: 'restore' },
-    ctx: CallContext,
-  ): Promise<void> {
+  /** Gives back a weight that was set to 0 for the opening. Returns whether there was one. */
+  async weightBack(ref: MemberRef, native: Json | undefined, ctx: CallContext): Promise<boolean> {
     const ours = this.#weights.get(refKey(ref))
-    if (ours === undefined) return
-    await putServer(
-      this.#tools.api,
-      ref,
-      { weight: readNative(change.native)?.weight ?? ours },
-      ctx,
-    )
+    if (ours === undefined) return false
+    const weight = readNative(native)?.weight ?? ours
+    await putServer(this.#tools.api, ref, { weight }, ctx)
     this.#weights.delete(refKey(ref))
+    return true
   }
 
   /** Sets maint, where that cuts nothing: what the API misreads as ready already, it then sends. */

@@ -10,6 +10,10 @@ export interface Sent {
   readonly exactly: boolean
   /** The answer was lost: it may have been executed, or may still be. */
   readonly lost?: DrainableError
+  /** The answer was a refusal that may be none: see `askServer`. */
+  readonly refused?: DrainableError
+  /** A durable mark was written for it. */
+  readonly marked?: boolean
   readonly terminated?: number
 }
 

@@ -1,0 +1,124 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { startFake } from 'drainable/testing/haproxy-dataplane'
+import { describe, expect, test } from 'vitest'
+import { change, connect, look, present, rig } from '../../support/dataplane.js'
+
+const WEB1 = { pool: 'web', member: 'web1' }
+
+/** In front of a fake: executes a request and then answers it in its own way, the first time. */
+async function rewriting(target: string, match: RegExp, status: number, message: string) {
+  let left = 1
+  const server = createServer((request, response) => {
+    const pass = async (): Promise<void> => {
+      const chunks: Buffer[] = []
+      for await (const chunk of request) chunks.push(chunk as Buffer)
+      const { authorization = '', 'content-type': type } = request.headers
+      const method = request.method ?? 'GET'
+      const reply = await fetch(`${target}${request.url ?? ''}`, {
+        method,
+        headers: { authorization, ...(type === undefined ? {} : { 'content-type': type }) },
+        ...(chunks.length === 0 ? {} : { body: Buffer.concat(chunks) }),
+      })
+      const text = await reply.text()
+      const odd = match.test(`${method} ${request.url ?? ''}`) && left-- > 0
+      response.writeHead(odd ? status : reply.status, {
+        'content-type': 'application/json',
+        'configuration-version': reply.headers.get('configuration-version') ?? '',
+      })
+      response.end(odd ? JSON.stringify({ code: status, message }) : text)
+    }
+    void pass()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+describe.concurrent('a refusal that says less than it seems to', () => {
+  test.each([
+    [500, 'dial unix /run/lb/master.sock: connect: connection refused'],
+    [404, 'no data for web/web1: not found'],
+  ])('a hold that was executed before its %d is in place', async (status, message) => {
+    await using fake = await startFake()
+    await using front = await rewriting(fake.url, /^PUT/, status, message)
+    await using lb = connect(front)
+    const result = await change(lb, { kind: 'hold', ref: WEB1, to: 'drain' })
+    expect((await present(lb, WEB1)).own).toBe('drain')
+    expect(result.status).toBe('applied')
+  })
+
+  test('a 404 to a hold of a server that is there is not its absence', async () => {
+    await using r = await rig()
+    const message = 'no data for web/web1: not found'
+    r.fake.fail({ match: /^PUT/, how: 'status', status: 404, message, times: 1 })
+    const result = await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
+    expect(result.status).toBe('unknown')
+    expect((await present(r.lb, WEB1)).own).toBe('ready')
+  })
+
+  test('a 500 to a hold that was not executed stays a refusal', async () => {
+    await using r = await rig()
+    r.fake.fail({ match: /^PUT/, how: 'status', status: 500, message: 'no', times: 1 })
+    const result = await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
+    expect(result).toMatchObject({ status: 'rejected', error: { code: 'REJECTED' } })
+  })
+
+  test('a 404 to a removal of a server that is there is not its absence', async () => {
+    await using r = await rig()
+    const message = 'no data for web/web1: not found'
+    r.fake.fail({ match: /^DELETE/, how: 'status', status: 404, message, times: 1 })
+    const result = await change(r.lb, { kind: 'remove', ref: WEB1 })
+    expect((await look(r.lb, WEB1)).present).toBe(true)
+    expect(result).toMatchObject({ status: 'unknown' })
+  })
+})
+
+test('a removal from the configuration whose answer was lost is not made a second time at run time', async () => {
+  await using r = await rig({ reloadDelay: 10 }, { membership: 'configuration' })
+  r.fake.fail({ match: /^DELETE .*configuration/, how: 'lost', times: 1 })
+  const result = await change(r.lb, { kind: 'remove', ref: WEB1 })
+  const sent = r.fake.requests.filter(({ method }) => method === 'DELETE').map(({ path }) => path)
+  expect(sent).toHaveLength(1)
+  expect(result.status).toBe('applied')
+  expect((await look(r.lb, WEB1)).present).toBe(false)
+})
+
+test('a weight that was set aside comes back where the answer to the opening was lost', async () => {
+  const config = `backend web
+  server web1 127.0.0.1:8001 on-marked-up shutdown-backup-sessions weight 7
+  server spare 127.0.0.1:8002 backup
+`
+  await using r = await rig({ config, version: '3.4' })
+  await change(r.lb, { kind: 'hold', ref: WEB1, to: 'maint' })
+  await r.fake.occupy({ pool: 'web', member: 'spare' })
+  const { native } = await present(r.lb, WEB1)
+  const sent = r.fake.requests.length
+  const back = {
+    kind: 'restore',
+    ref: WEB1,
+    expect: 'maint',
+    to: 'ready',
+    native: native!,
+  } as const
+  const end = new AbortController()
+  const losing = (async () => {
+    while (!end.signal.aborted) {
+      if (r.fake.requests.slice(sent).some(({ body }) => body === '{"weight":0}')) {
+        r.fake.fail({ match: /^PUT/, how: 'lost', times: 1 })
+        return
+      }
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  })()
+  const result = await change(r.lb, back)
+  end.abort()
+  await losing
+  expect(result.status).toBe('applied')
+  expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', weight: 7, serves: true })
+})
