@@ -105,7 +105,7 @@ export function toError(what: string, reply: NitroReply, as?: ReplyClass): Drain
   const { code, retryable, advice } = ERRORS[kind]
   const number =
     reply.errorcode > 0 ? `errorcode ${reply.errorcode}` : `HTTP status ${reply.status}`
-  const said = reply.message === '' ? number : `'${reply.message}' (${number})`
+  const said = reply.message === '' ? number : `'${reply.message.slice(0, 200)}' (${number})`
   const hint = SPECIAL[reply.errorcode] ?? advice
   return new DrainableError(code, `${what}: ${said}${hint === undefined ? '' : `, ${hint}`}`, {
     provider: 'citrix-adc',

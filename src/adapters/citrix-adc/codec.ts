@@ -202,10 +202,13 @@ function incomplete(what: string): DrainableError {
   return new DrainableError('INVALID_OPTIONS', `${what} without a full name, nothing was sent`)
 }
 
-/** Text of the appliance for a message: one line, no control characters, not endless. */
+/**
+ * Text of the appliance for a message: one line, no control characters, not endless. It is cut to
+ * what is shown only after secrets were taken out, or half a secret could stay.
+ */
 function words(text: string): string {
   return text
     .replace(/\p{Cc}+/gu, ' ')
     .trim()
-    .slice(0, 200)
+    .slice(0, 10_000)
 }

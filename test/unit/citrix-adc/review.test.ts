@@ -132,6 +132,17 @@ describe('a session', () => {
   })
 })
 
+test('a secret that a page repeats is not shown in part where the page is cut', async () => {
+  const password = 'correct-horse-battery-staple'
+  const page = `${'x'.repeat(185)}${password} was wrong`
+  network.use(appliance({ login: () => HttpResponse.html(page, { status: 500 }) }))
+  await using adc = provider({ password })
+  const failure: unknown = await adc.observe([WEB1], ctx).catch((error: unknown) => error)
+  expect(String(failure)).toContain('xxx***')
+  expect(String(failure)).not.toContain('correct')
+  expect(String(failure).length).toBeLessThan(400)
+})
+
 describe('a reading', () => {
   test.each([
     ['an empty object', () => HttpResponse.json({})],
