@@ -226,7 +226,7 @@ export class Device {
         found.set(asText(item['fullPath']) ?? asText(item['name']) ?? `#${found.size}`, item)
       }
       const link = asText(list?.['nextLink'])
-      next = link === undefined ? undefined : /\?[^#]*/.exec(link)?.[0]
+      next = link === undefined ? undefined : withWords(/\?[^#]*/.exec(link)?.[0], query)
     }
     return [...found.values()]
   }
@@ -242,6 +242,17 @@ export class Device {
     }
     if (fell) this.#resets += 1
   }
+}
+
+/** The query of a next page; words of the first that it lost are put back. */
+function withWords(next: string | undefined, first: string): string | undefined {
+  if (next === undefined) return undefined
+  const given = new URLSearchParams(next)
+  const lost = first
+    .slice(1)
+    .split('&')
+    .filter((word) => !given.has(word.split('=')[0] ?? ''))
+  return [next, ...lost].join('&')
 }
 
 function toLife(seconds: number | undefined, lives: number): string {

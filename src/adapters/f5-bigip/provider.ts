@@ -103,9 +103,10 @@ export class F5BigipProvider implements DrainableProvider {
     const site = { devices, resolver: this.#resolver }
     const results = await applyAll(site, changes, ctx)
     this.#noteResults(changes, results)
-    if (results.some((result) => result.status === 'applied')) {
+    if (results.some(({ status }) => status === 'applied')) {
       for (const device of devices) await this.#aftermath.after(device, ctx)
     }
+    if (results.some(({ status }) => status === 'unknown')) this.#aftermath.missed()
     return results
   }
 

@@ -45,6 +45,13 @@ export class Aftermath {
     )
   }
 
+  /** A change may have been made, now or later: what it is in force on is not known before the next one. */
+  missed(): void {
+    const { configSync, save } = this.#settings
+    if (configSync === undefined && !save) return
+    this.fault = 'whether it was made is not known, so it was not pushed or saved'
+  }
+
   /** Pushes and saves what was just changed. */
   async after(device: Device, ctx: CallContext): Promise<void> {
     const { configSync, save } = this.#settings

@@ -123,3 +123,43 @@ test('Basic credentials that are not seen now and then are sent again', async ()
   it.fake.fail({ match: /members\/stats/, how: 'status', status: 401, body, times: 1 })
   await present(it.lb, WEB1)
 })
+
+test('a change that may have been made is not silently left on one unit', async () => {
+  await using it = await rig({ pair: true }, { configSync: { group: 'dg1' }, callTimeout: 300 })
+  it.fake.fail({ match: /^PATCH/, how: 'reset', execute: true, times: 1 })
+  it.fake.fail({ match: /^GET .*members\/~Common~10.0.0.1:80$/, how: 'reset', times: 1 })
+  const [result] = await it.lb.apply([hold(WEB1)], ctx())
+  expect(result).toMatchObject({ status: 'unknown' })
+  const { own, unverified } = await present(it.lb, WEB1)
+  expect(own).toBe('drain')
+  expect(unverified).toContain('not known')
+  const [back] = await it.lb.apply(
+    [{ kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' }],
+    ctx(),
+  )
+  expect(back).toMatchObject({ status: 'applied' })
+  expect((await present(it.lb, WEB1)).unverified).toBeUndefined()
+})
+
+test('the pages of a list are all asked for in the same words', async () => {
+  await using it = await rig({ pools: { a: ['10.0.0.1:80'], web: ['10.0.0.2:80'] } })
+  const page = (name: string, member: string, next: object) => ({
+    items: [
+      {
+        name,
+        partition: 'Common',
+        fullPath: `/Common/${name}`,
+        serviceDownAction: 'none',
+        membersReference: { link: `https://localhost/${member}`, isSubcollection: true },
+      },
+    ],
+    ...next,
+  })
+  const nextLink = 'https://localhost/mgmt/tm/ltm/pool?$top=1&$skip=1&ver=15.1.10'
+  const body = page('a', '10.0.0.1:80', { nextLink })
+  it.fake.fail({ match: /ltm\/pool\?expand/, how: 'status', status: 200, body, times: 1 })
+  await read(it.lb, { pool: '@nodes', member: '10.0.0.2' })
+  const pages = it.fake.requests.filter(({ path }) => path.startsWith('/mgmt/tm/ltm/pool?'))
+  expect(pages).toHaveLength(2)
+  for (const { path } of pages) expect(path).toContain('expandSubcollections=true')
+})
