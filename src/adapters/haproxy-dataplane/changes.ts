@@ -98,7 +98,11 @@ export class Changer {
       const known = about(ref, error)
       if (!LOST.includes(error.code)) return { ref, status: 'rejected', error: known }
       const wished = wishOf(change)
-      if (wished === undefined) return { ref, status: 'unknown', error: known }
+      // in the wished state before: what was lost is a mark or a weight, and no look at it shows that
+      const own = round.pools.get(ref.pool)?.get(ref.member)?.verdict.own
+      if (wished === undefined || isDone(wished, own)) {
+        return { ref, status: 'unknown', error: known }
+      }
       return { ref, ...wished, lost: known }
     }
   }
@@ -287,10 +291,7 @@ export class Changer {
     const { ref, wished } = sent
     const found = round.pools.get(ref.pool)?.get(ref.member)
     const own = found?.verdict.own
-    const done =
-      own !== undefined &&
-      own !== 'unknown' &&
-      (sent.exactly ? own === wished : atLeast(own, wished))
+    const done = isDone(sent, own)
     if (done && !reloaded) {
       if (wished === 'ready') this.#tools.memory.released(ref, now)
       const cut = sent.terminated
@@ -340,6 +341,15 @@ function wishOf(
   if (change.kind === 'hold') return { wished: change.to, exactly: false }
   if (change.kind === 'restore') return { wished: change.to, exactly: true }
   return undefined
+}
+
+/** Whether a state is the wished one. */
+function isDone(
+  { wished, exactly }: Pick<Sent, 'wished' | 'exactly'>,
+  own: AdminState | 'unknown' | undefined,
+): boolean {
+  if (own === undefined || own === 'unknown') return false
+  return exactly ? own === wished : atLeast(own, wished)
 }
 
 /** Cuts the list where a member comes a second time: its second change must see what the first did. */
