@@ -48,6 +48,8 @@ export interface ClusterConfig {
   readonly cluster: string
   /** Name of its endpoint set. */
   readonly service: string
+  /** What its statistics go by: `cluster.<stat>.`. */
+  readonly stat: string
   readonly activeChecks: boolean
   readonly ignoreHealthOnRemoval: boolean
   readonly closeOnSetChange: boolean
@@ -321,12 +323,14 @@ function toClusterConfig(cluster: JsonObject): ClusterConfig {
   const name = textOf(cluster['name'])
   const service = at(cluster, 'eds_cluster_config', 'service_name')
   const common = cluster['common_lb_config']
+  const alternative = textOf(cluster['alt_stat_name'])
   const threshold = at(common, 'healthy_panic_threshold')
   const checks = cluster['health_checks']
   const statuses = at(common, 'override_host_status', 'statuses')
   return {
     cluster: name,
     service: typeof service === 'string' && service !== '' ? service : name,
+    stat: statName(alternative === '' ? name : alternative),
     activeChecks: Array.isArray(checks) && checks.length > 0,
     ignoreHealthOnRemoval: cluster['ignore_health_on_host_removal'] === true,
     closeOnSetChange: at(common, 'close_connections_on_host_set_change') === true,
@@ -337,6 +341,11 @@ function toClusterConfig(cluster: JsonObject): ClusterConfig {
     connectTimeout: seconds(cluster['connect_timeout']) ?? 5_000,
     stickyWhileDraining: Array.isArray(statuses) && statuses.includes('DRAINING'),
   }
+}
+
+/** A cluster's name as its statistics have it: Envoy allows no colon there. */
+export function statName(cluster: string): string {
+  return cluster.replace(/:\/{0,2}/g, '_')
 }
 
 /** The moment the process read its configuration, as it prints it: it tells one start from another. */
