@@ -48,7 +48,9 @@ export class Restorer {
     }
     const kept = await this.#keepBackupSessions(change, found, round, ctx)
     if (kept !== undefined && 'status' in kept) return kept
-    if (durable && own === 'maint' && to === 'drain') {
+    // to ready too: weight and maintenance in one write could open it with its weight, and cut backups
+    const marked = found.rows.every((row) => row.weight === 0)
+    if (durable && own === 'maint' && (to === 'drain' || marked)) {
       await this.#marks.leaveMaintenance(ref, change.native, ctx)
     }
     if (durable && to === 'ready') await this.#marks.clear(ref, change.native, siblings, ctx)

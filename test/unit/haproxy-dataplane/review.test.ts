@@ -143,3 +143,32 @@ describe.concurrent(
     })
   },
 )
+
+test('a durable maintenance is left at weight 0, in a write of its own, before the weight comes back', async () => {
+  const config = `backend web
+  server web1 127.0.0.1:8001 on-marked-up shutdown-backup-sessions weight 7
+  server spare 127.0.0.1:8002 backup
+`
+  await using r = await rig({ config }, { durable: true })
+  const { native } = await present(r.lb, WEB1)
+  await change(r.lb, { kind: 'hold', ref: WEB1, to: 'maint' })
+  await r.fake.occupy({ pool: 'web', member: 'spare' })
+  const from = r.fake.requests.length
+  const back = {
+    kind: 'restore',
+    ref: WEB1,
+    expect: 'maint',
+    to: 'ready',
+    native: native!,
+  } as const
+  expect((await change(r.lb, back)).status).toBe('applied')
+  const lines = r.fake.requests
+    .slice(from)
+    .filter(({ method, path }) => method === 'PUT' && path.includes('/configuration/'))
+    .map(({ body }) => JSON.parse(body ?? '{}') as { weight: number; maintenance: string })
+  expect(lines.map(({ weight, maintenance }) => [weight, maintenance])).toEqual([
+    [0, 'disabled'],
+    [7, 'disabled'],
+  ])
+  expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', weight: 7 })
+})
