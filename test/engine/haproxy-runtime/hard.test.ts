@@ -106,6 +106,11 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
     const port = await freePort()
     const backend = await Backend.start(port, pool)
     await haproxy.cli(`set server ${pool}/s1 addr 127.0.0.1 port ${port}`)
+    // 3.x answers first and changes the address a moment later.
+    await until(
+      async () => (await haproxy.cli(`show servers state ${pool}`)).includes(` ${port} `),
+      'the address is changed',
+    )
     return backend
   }
 
