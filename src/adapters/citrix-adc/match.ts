@@ -22,6 +22,10 @@ export function wantedOf(members: readonly string[], counts = true): Wanted {
       names.has(`${entry.server}:${entry.port}`) ||
       (entry.subject.kind === 'member' &&
         (named(entry, entry.server) || named(entry, entry.address))),
+    missing: (found) =>
+      members.some((member) =>
+        found.every(({ entry }) => entry.member !== member && !isMember(entry, member)),
+      ),
     services: members,
     counts,
   }

@@ -40,9 +40,19 @@ export interface Found {
 export interface Wanted {
   /** Members that will be looked at: what costs a request each is asked for these alone. */
   readonly members: (entry: Entry) => boolean
+  /** Whether something is wanted that is not among these. */
+  readonly missing: (found: readonly Found[]) => boolean
   /** Names of services that are wanted, `all` for each of them. */
   readonly services: readonly string[] | 'all'
   readonly counts: boolean
+}
+
+/** A group and a virtual server of one name: of the two, the one with less left to serve is told. */
+function together(group: PoolState, services: PoolState): PoolState {
+  const { serving, total, whenNone } = group.serving <= services.serving ? group : services
+  const entries = [...group.entries, ...services.entries]
+  const sampledAt = Math.min(group.sampledAt, services.sampledAt)
+  return { ...group, entries, serving, total, whenNone, sampledAt }
 }
 
 /**
@@ -64,18 +74,24 @@ export class Reader {
     const group = (await this.#rows('config', 'servicegroup', name))[0]
     if (group !== undefined) {
       const state = await this.#group(name, group, wanted)
-      if (state.entries.some(({ entry }) => wanted.members(entry))) return state
+      if (!wanted.missing(state.entries)) return state
       const services = await this.#vserver(name, wanted)
-      return services?.entries.some(({ entry }) => wanted.members(entry)) === true
-        ? services
-        : state
+      if (services?.entries.some(({ entry }) => wanted.members(entry)) !== true) return state
+      return state.entries.some(({ entry }) => wanted.members(entry))
+        ? together(state, services)
+        : services
     }
     return this.#vserver(name, wanted)
   }
 
   /** Every group and every virtual server that has services. */
   async everything(): Promise<readonly PoolState[]> {
-    const wanted: Wanted = { members: () => true, services: 'all', counts: true }
+    const wanted: Wanted = {
+      members: () => true,
+      missing: () => true,
+      services: 'all',
+      counts: true,
+    }
     const pools: PoolState[] = []
     for (const row of await this.#rows('config', 'servicegroup')) {
       const name = toText(row['servicegroupname'])
@@ -83,9 +99,12 @@ export class Reader {
     }
     for (const row of await this.#rows('config', 'lbvserver')) {
       const name = toText(row['name'])
-      if (name === undefined || pools.some((pool) => pool.name === name)) continue
-      const pool = await this.#vserver(name, wanted)
-      if (pool !== undefined && pool.total > 0) pools.push(pool)
+      const pool = name === undefined ? undefined : await this.#vserver(name, wanted)
+      if (pool === undefined || pool.total === 0) continue
+      const at = pools.findIndex((group) => group.name === name)
+      const group = pools[at]
+      if (group === undefined) pools.push(pool)
+      else pools[at] = together(group, pool)
     }
     return pools
   }

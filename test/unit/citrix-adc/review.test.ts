@@ -51,12 +51,16 @@ function appliance(
     if (answer !== undefined) return answer(line)
     if (type === 'login') return HttpResponse.json({ ...OK, sessionid: '##AB' }, { status: 201 })
     if (type === 'hanode') return HttpResponse.json({ ...OK, hanode: [{ hacurstatus: 'NO' }] })
-    const rows = groups[name]
+    const rows = groups[name === '' ? 'sg' : name]
     if (request.method === 'GET' && type.startsWith('servicegroup')) {
       if (rows === undefined) {
         return HttpResponse.json({ errorcode: 258, message: 'No such resource' }, { status: 404 })
       }
-      const group = { servicegroupname: name, servicetype: 'HTTP', downstateflush: 'ENABLED' }
+      const group = {
+        servicegroupname: name || 'sg',
+        servicetype: 'HTTP',
+        downstateflush: 'ENABLED',
+      }
       const servicegroupmember = rows.map(({ ip }) => ({ ...STAT, primaryipaddress: ip }))
       return HttpResponse.json({
         ...OK,
@@ -167,6 +171,37 @@ describe('a reading', () => {
   test.each(['n/a', '1,024', null])('a surge queue of %j is not empty', (surgecount) => {
     const row = { svrestablishedconn: '0', curreusepool: '0', surgecount }
     expect(toCounts(row, 'HTTP')).toBeUndefined()
+  })
+
+  describe('of a group and a virtual server of one name', () => {
+    const service = { name: 'svc1', servicetype: 'HTTP', svrstate: 'UP', port: 80 }
+    const both = () =>
+      appliance({
+        'config/lbvserver': () => HttpResponse.json({ ...OK, lbvserver: [{ name: 'sg' }] }),
+        lbvserver_service_binding: () =>
+          HttpResponse.json({
+            ...OK,
+            lbvserver_service_binding: [{ servicename: 'svc1', curstate: 'UP' }],
+          }),
+        service: () => HttpResponse.json({ ...OK, service: [{ ...service, ...STAT }] }),
+      })
+    const SVC1 = { pool: 'sg', member: 'svc1' }
+
+    test('finds members of both', async () => {
+      network.use(both())
+      await using adc = provider()
+      const { readings, pools } = await adc.observe([WEB1, SVC1], ctx)
+      expect(readings.map(({ present }) => present)).toEqual([true, true])
+      expect(pools).toMatchObject([{ pool: 'sg', serving: 1, total: 1 }])
+    })
+
+    test('lists members of both', async () => {
+      network.use(both())
+      await using adc = provider()
+      const { readings, pools } = await adc.observe('all', ctx)
+      expect(readings.map(({ ref }) => ref)).toEqual([WEB1, SVC1])
+      expect(pools).toHaveLength(1)
+    })
   })
 
   test('says what it is worth where nobody can tell a cluster', async () => {
