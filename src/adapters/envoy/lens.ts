@@ -282,7 +282,10 @@ export class ClusterLens {
       const { why, at } = this.#taken(view, service, member, 0, cluster)
       if (why !== undefined) return why
       if (since === undefined) return `it shows the endpoint as ${row.eds}`
-      const left = Math.max(since, at ?? since) + window - this.#options.now()
+      // A row may have looked like this before: nothing is in force sooner than it was published.
+      const { store, now } = this.#options
+      const published = store.publishedAt(service, store.seqOf(service, member))
+      const left = window === 0 ? 0 : Math.max(since, at ?? since, published) + window - now()
       if (left > 0)
         return `inside the merge window of cluster ${cluster} for ${Math.ceil(left)} ms more`
       if (

@@ -77,6 +77,11 @@ export class EndpointStore {
     return { versions: new Set(later.map((item) => item.version)), at: later[0]?.at ?? 0 }
   }
 
+  /** When that publication was made, or the first one after it that is remembered. */
+  publishedAt(service: string, seq: number): number {
+    return this.#sets.get(service)?.history.find((item) => item.seq >= seq)?.at ?? 0
+  }
+
   #take(name: string, published: Published): void {
     const state = this.#sets.get(name)
     if (state?.published === published) return

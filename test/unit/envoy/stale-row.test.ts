@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { callbackEndpoints, envoy } from 'drainable/envoy'
+import { startFake } from 'drainable/testing/envoy'
+
+const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+const ctx = () => ({ signal: AbortSignal.timeout(10_000), clock })
+const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80', '10.0.0.4:80']
+const set = {
+  cluster_name: 'web',
+  endpoints: [
+    {
+      lb_endpoints: names.map((name) => ({
+        endpoint: { address: { socket_address: { address: name.slice(0, -3), port_value: 80 } } },
+      })),
+    },
+  ],
+}
+
+test('a row from before the change does not stand for the end of its merge window', async () => {
+  const ref = { pool: 'web', member: names[0]! }
+  await using fake = await startFake({
+    pools: { web: names },
+    version: '1.39.3',
+    mergeWindow: 300,
+  })
+  // The proxy still shows the drain before last: the control plane is slow.
+  fake.setBehind(ref, 'drain')
+  let current: unknown = set
+  const sink = callbackEndpoints({
+    load: () => Promise.resolve(current),
+    publish: (next) => {
+      current = next
+      return Promise.resolve()
+    },
+  })
+  await using lb = envoy({ endpoints: sink, admin: [fake.url] })
+  await lb.observe([ref], ctx())
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  await lb.apply([{ kind: 'hold', ref, to: 'drain' }], ctx())
+  const inForce = async () => (await lb.observe([ref], ctx())).readings[0]?.scopes[0]?.inForce
+  expect(await inForce()).toBe(false)
+  await expect.poll(inForce, { timeout: 2_000 }).toBe(true)
+})
