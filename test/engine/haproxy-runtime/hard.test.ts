@@ -399,6 +399,10 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
     await drained.close()
     const dead = await freePort()
     await haproxy.cli(`set server health/s1 addr 127.0.0.1 port ${dead}`)
+    await until(
+      async () => (await haproxy.cli('show servers state health')).includes(` ${dead} `),
+      'the address is changed',
+    )
     const opening = ready(lb, ref, { waitHealthy: '20s' })
     await until(async () => (await mask('health', 's1')) === 8, 'out of maint, into drain')
     expect(await request(haproxy.port('health'), '/')).toMatchObject({ status: 200, server: 's2' })

@@ -306,5 +306,10 @@ backend tcp
 async function ownPort(haproxy: Haproxy, pool: string, name: string): Promise<number> {
   const port = await freePort()
   await haproxy.cli(`set server ${pool}/${name} addr 127.0.0.1 port ${port}`)
+  // 3.x answers first and changes the address a moment later.
+  await until(
+    async () => (await haproxy.cli(`show servers state ${pool}`)).includes(` ${port} `),
+    'the address is changed',
+  )
   return port
 }
