@@ -34,6 +34,21 @@ async function record(scenario: Scenario, program: string): Promise<Timeline> {
   return { recordedFrom, title: scenario.title, frames: cluster.frames }
 }
 
+/**
+ * The same, once more where the control plane stood still: its controllers now and then miss a change
+ * until their next resync, which says nothing about the recording.
+ */
+async function recordPatiently(scenario: Scenario, program: string): Promise<Timeline> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await record(scenario, program)
+    } catch (error) {
+      if (attempt === 3) throw error
+      console.log(`${scenario.name}: ${String(error)}, recorded again`)
+    }
+  }
+}
+
 /** The conditions of each address, in the order they were seen: what must be the same in every recording. */
 function story({ frames }: Timeline): string[] {
   const states = frames.map(({ slices }) => {
@@ -59,7 +74,7 @@ if (kube === undefined) {
 }
 mkdirSync(folder, { recursive: true })
 for (const scenario of scenarios) {
-  const timeline = await record(scenario, kube.path)
+  const timeline = await recordPatiently(scenario, kube.path)
   const path = new URL(`${scenario.name}.json`, folder)
   const length = `${timeline.frames.length} frames, ${story(timeline).length} states of the slices`
   if (!check) {
