@@ -61,6 +61,11 @@ export class Device {
     return `${this.#role} ${this.#life}${resets}`
   }
 
+  /** How many lives of it were seen: a reboot or a change of role begins another. */
+  get lives(): number {
+    return this.#lives
+  }
+
   /** Role and groups, as the unit says now. */
   async readRole(ctx: CallContext): Promise<RoleReading> {
     const meaning = await this.session.ask(

@@ -47,27 +47,36 @@ export async function readUnit(
   wanted: Wanted,
   ctx: CallContext,
 ): Promise<UnitView> {
-  const askedAt = ctx.clock.now()
   try {
-    const role = await device.readRole(ctx)
-    const active = device.isActive(role)
-    const none = { device, role, active, pools: new Map(), nodes: new Map(), askedAt }
-    if (!active && !device.everActive) return none
-    const lists = await readLists(device, wanted, ctx)
-    const pools = new Map<string, PoolView>()
-    for (const [pool, { attributes, members }] of lists) {
-      const askedAt = ctx.clock.now()
-      const stats =
-        members.length === 0 ? new Map<string, MemberStats>() : await device.readStats(pool, ctx)
-      pools.set(pool, { attributes, members, stats, askedAt })
+    for (let attempt = 1; ; attempt += 1) {
+      const { lives } = device
+      const view = await readOnce(device, wanted, ctx)
+      // What was read across a reboot is of two lives: states of the old one, counts of the new.
+      if (lives === 0 || device.lives === lives || attempt === 3) return view
     }
-    const nodes = await readNodes(device, wanted, pools, ctx)
-    await device.confirmRole(role, ctx)
-    return { device, role, active, pools, nodes, askedAt }
   } catch (error) {
     if (ctx.signal.aborted || !isDrainableError(error)) throw error
     return { device, error }
   }
+}
+
+async function readOnce(device: Device, wanted: Wanted, ctx: CallContext): Promise<UnitView> {
+  const askedAt = ctx.clock.now()
+  const role = await device.readRole(ctx)
+  const active = device.isActive(role)
+  const none = { device, role, active, pools: new Map(), nodes: new Map(), askedAt }
+  if (!active && !device.everActive) return none
+  const lists = await readLists(device, wanted, ctx)
+  const pools = new Map<string, PoolView>()
+  for (const [pool, { attributes, members }] of lists) {
+    const askedAt = ctx.clock.now()
+    const stats =
+      members.length === 0 ? new Map<string, MemberStats>() : await device.readStats(pool, ctx)
+    pools.set(pool, { attributes, members, stats, askedAt })
+  }
+  const nodes = await readNodes(device, wanted, pools, ctx)
+  await device.confirmRole(role, ctx)
+  return { device, role, active, pools, nodes, askedAt }
 }
 
 type Lists = Map<
