@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { startFake as startEnvoy } from 'drainable/testing/envoy'
 import { startFake, type HaproxyFake } from 'drainable/testing/haproxy-runtime'
+import { freePort } from '../support/haproxy.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -117,6 +119,38 @@ describe('the programs users would write', () => {
     expect(status).toBe(0)
     expect(stderr).not.toMatch(/left|[A-Z_]{6,}:/)
     expect(states(fake)).toContain('set server web/web1 state drain')
+  })
+
+  test('07: thirty Envoys, one controller', async () => {
+    const port = await freePort()
+    const eds = { grpc: `http://127.0.0.1:${port}` }
+    const fakes = await Promise.all(
+      Array.from({ length: 30 }, (_, i) =>
+        startEnvoy({ pools: { web: [] }, node: `envoy-${i}`, eds }),
+      ),
+    )
+    try {
+      // The fakes speak plain gRPC; mutual TLS is tried with a real Envoy.
+      const tls = "tls: { cert: '/t/c.pem', key: '/t/k.pem', clientCa: '/t/ca.pem' },"
+      const places = {
+        'port: 18000': `port: ${port}`,
+        "host: '0.0.0.0'": "host: '127.0.0.1'",
+        [tls]: '',
+      }
+      const lbEndpoints = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map((address) => ({
+        endpoint: { address: { socket_address: { address, port_value: 8080 } } },
+      }))
+      const set = [{ cluster_name: 'web', endpoints: [{ lb_endpoints: lbEndpoints }] }]
+      const globals = `
+        globalThis.proxies = async () => ${JSON.stringify(fakes.map((fake) => fake.url))}
+        globalThis.loadSet = () => (${JSON.stringify(set)})`
+      const { status, stdout, stderr } = await runProgram('07-envoy-fleet.ts', places, globals)
+      expect(stderr).toBe('')
+      expect(stdout.trim()).toBe('removed')
+      expect(status).toBe(0)
+    } finally {
+      await Promise.all(fakes.map((fake) => fake.close()))
+    }
   })
 
   test('08: green in, blue out, a whole backend away', async () => {

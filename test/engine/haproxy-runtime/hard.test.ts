@@ -59,6 +59,7 @@ ${web('removed')}
 ${web('cuts', 'on-marked-down shutdown-sessions')}
 ${web('backup', 'check inter 100 on-marked-up shutdown-backup-sessions', `  server b1 127.0.0.1:${port('s2')} backup`)}
 ${web('persist', '', '  option persist')}
+${web('forced', '', '  force-persist if TRUE')}
 ${web('overruled')}
 ${web('reapplied')}
 ${web('maint')}
@@ -301,14 +302,14 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
     },
   )
 
-  it.concurrent(
-    'option persist overrides the closed door: idle is lost, and said so',
-    async ({ expect }) => {
+  it.concurrent.for(['persist', 'forced'])(
+    'option persist and force-persist override the closed door: idle is lost, and said so (%s)',
+    async (pool, { expect }) => {
       await using lb = open()
-      const drained = startDrain(lb, { pool: 'persist', member: 's1' }, { timeout: '10s' })
+      const drained = startDrain(lb, { pool, member: 's1' }, { timeout: '10s' })
       expect(member(await drained.done)).toMatchObject({ outcome: 'idle', sealed: true })
       const proved = drained.report().members[0]?.proof?.quietSince
-      expect(await request(haproxy.port('persist'), '/', { cookie: 's1' })).toMatchObject({
+      expect(await request(haproxy.port(pool), '/', { cookie: 's1' })).toMatchObject({
         server: 's1',
       })
       // The last event was `end`; the handle goes on looking until it is closed.
