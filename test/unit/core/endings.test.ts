@@ -181,6 +181,8 @@ describe('never a silent end', () => {
     if (x?.present !== true) throw new Error('x is there')
     const hits = await clock.runUntil(select(lb, { address: x.address!, port: x.port! }, { clock }))
     expect(hits.map((reading) => reading.ref)).toContainEqual({ pool: 'a', member: 'x' })
+    const mapped = { address: `::FFFF:${x.address!}`, port: x.port! }
+    expect(await clock.runUntil(select(lb, mapped, { clock }))).toEqual(hits)
   })
 
   test('a refusal as a value ends the drain as refused, with the code of the refusal', async () => {
