@@ -1,7 +1,7 @@
 /** The folder of engines and the list of what is in it. Git ignores the folder; `npm run engines` fills it. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export type EngineKind = 'haproxy' | 'envoy' | 'kube'
@@ -19,7 +19,12 @@ export interface Engine {
 
 export type Manifest = Readonly<Record<EngineKind, readonly Engine[]>>
 
-export const enginesDirectory = fileURLToPath(new URL('../../.engines/', import.meta.url))
+/** `DRAINABLE_ENGINES` names another folder. */
+const namedDirectory = process.env['DRAINABLE_ENGINES'] ?? ''
+export const enginesDirectory =
+  namedDirectory === ''
+    ? fileURLToPath(new URL('../../.engines/', import.meta.url))
+    : resolve(namedDirectory)
 export const manifestPath = join(enginesDirectory, 'manifest.json')
 
 /** Written last into an engine's own folder: without it the folder is a failed attempt. */
@@ -109,10 +114,10 @@ export function writeManifest(): Manifest {
 }
 
 /** What is installed now, oldest version first. Nothing is installed and nothing is downloaded. */
-export function readEngines(kind: EngineKind, path = manifestPath): readonly Engine[] {
+export function readEngines(kind: EngineKind): readonly Engine[] {
   const named = enginesFromEnvironment(kind)
   if (named !== undefined) return named
-  if (!existsSync(path)) return []
-  const manifest = JSON.parse(readFileSync(path, 'utf8')) as Partial<Manifest>
+  if (!existsSync(manifestPath)) return []
+  const manifest = JSON.parse(readFileSync(manifestPath, 'utf8')) as Partial<Manifest>
   return (manifest[kind] ?? []).filter((e) => existsSync(e.path))
 }

@@ -26,10 +26,10 @@ export function pairs(
     '3.0': ['3.0'],
     '3.2': ['3.2', '3.4'],
   }
-  return engines('haproxy').flatMap((engine) => {
+  return engines('haproxy', ...series).flatMap((engine) => {
     const [first = '3.4', ...more] = apis[engine.series] ?? []
-    if (series.length === 0) return [first, ...more].map((api) => ({ api, engine }))
-    return series.includes(engine.series) ? [{ api: first, engine }] : []
+    const chosen = series.length === 0 ? [first, ...more] : [first]
+    return chosen.map((api) => ({ api, engine }))
   })
 }
 

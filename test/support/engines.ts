@@ -1,49 +1,49 @@
 /** The real load balancers a test can run: what `npm run engines` installed, or the environment names. */
-import { test } from 'vitest'
+import { expect, test } from 'vitest'
+import { catalog, usualEngines } from '../../scripts/engines/catalog.ts'
 import { readEngines } from '../../scripts/engines/manifest.ts'
-import type { Engine, EngineKind } from '../../scripts/engines/manifest.ts'
+import type { Engine } from '../../scripts/engines/manifest.ts'
+import { isCi, saySkipped } from './skipped.ts'
 
-export type { Engine, EngineKind }
-
-const said = new Set<EngineKind>()
+export type { Engine }
 
 /**
- * Every installed version of an engine, oldest first, for `describe.each(engines('haproxy'))` at the head of a file.
+ * Every installed version of an engine, oldest first, for `describe.each(engines('haproxy'))` at the head of a file; with
+ * series only those: `engines('haproxy', '2.6', '3.2')`. The last series of HAProxy stands for all that are newer, too.
  *
- * With none installed this is an error under `CI`. Elsewhere it is said once on standard error, the list is empty, and a
- * skipped test stands for those that were not run.
+ * What `npm run engines` would install and is missing is said on standard error. A test stands for each, so that a file
+ * has one whatever is installed: it fails under `CI` and is skipped elsewhere.
  */
-export function engines(kind: EngineKind): readonly Engine[] {
-  const found = findEngines(kind)
-  if (found.length > 0) return found
-  const missing = sayMissing(kind)
-  if (!said.has(kind)) {
-    said.add(kind)
-    process.stderr.write(`SKIPPED: ${missing}\n`)
+export function engines(
+  kind: 'haproxy' | 'envoy',
+  ...series: readonly string[]
+): readonly Engine[] {
+  const names = series.length === 0 ? usualEngines : series.map((item) => `${kind}-${item}`)
+  const wanted = catalog.filter((entry) => entry.kind === kind && names.includes(entry.name))
+  if (series.length > 0 && wanted.length < series.length) {
+    throw new Error(`not all of ${names.join(', ')} are in scripts/engines/catalog.ts`)
   }
-  if (process.env['VITEST'] !== undefined) test.skip(missing) // scripts ask too
-  return []
+  const installed = readEngines(kind)
+  reportMissing(
+    wanted
+      .filter((entry) => !installed.some(({ version }) => entry.accepts(version)))
+      .map((entry) => entry.name),
+  )
+  if (series.length === 0) return installed
+  return installed.filter(({ version }) => wanted.some((entry) => entry.accepts(version)))
 }
 
-/** What is installed; with nothing, an error under `CI`. */
-export function findEngines(kind: EngineKind, manifest?: string): readonly Engine[] {
-  const found = readEngines(kind, manifest)
-  if (found.length === 0 && isCi() && kind !== 'kube') throw new Error(sayMissing(kind))
-  return found
-}
-
-/** One version of an engine, by its series (`3.0`), the same way. */
-export function engineOf(kind: EngineKind, series: string): Engine | undefined {
-  const found = findEngines(kind).find((item) => item.series === series)
-  if (found === undefined && isCi()) throw new Error(`no ${kind} ${series} to test with`)
-  return found
-}
-
-function sayMissing(kind: EngineKind): string {
-  return `no ${kind} to test with: run "npm run engines${kind === 'kube' ? ' -- kube' : ''}"`
-}
-
-function isCi(): boolean {
-  const value = process.env['CI']
-  return value !== undefined && value !== '' && value !== 'false'
+function reportMissing(names: readonly string[]): void {
+  if (names.length === 0) return
+  const words = `no ${names.join(', no ')} to test with: run "npm run engines"`
+  // Benchmarks and scripts ask too, and have no tests.
+  const inTest = process.env['VITEST'] !== undefined
+  if (isCi() && !inTest) throw new Error(words)
+  if (!isCi()) saySkipped(words)
+  if (!inTest) return
+  for (const name of names) {
+    test.skipIf(!isCi())(`${name} is installed`, () => {
+      expect.fail(words)
+    })
+  }
 }

@@ -10,6 +10,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { enginesDirectory } from '../../../scripts/engines/manifest.ts'
 
 const run = promisify(execFile)
 
@@ -27,7 +28,7 @@ export interface Clients {
   readonly collections: string
 }
 
-const HOME = fileURLToPath(new URL('../../../.engines/py-f5', import.meta.url))
+const HOME = join(enginesDirectory, 'py-f5')
 const UNPACK = `
 import sys, zipfile
 wheel = zipfile.ZipFile(sys.argv[1])

@@ -8,6 +8,7 @@ import { drain, ready } from 'drainable'
 import { type CitrixFake, startFake } from 'drainable/testing/citrix-adc'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Clients, installClients } from '../../clients/citrix-adc/install.js'
+import { installOrSkip } from '../../support/skipped.js'
 
 const WEB1 = { pool: 'sg web', member: '10.0.0.1:80' }
 const SCRIPTS = fileURLToPath(new URL('../../clients/citrix-adc/', import.meta.url))
@@ -22,25 +23,8 @@ interface Ended {
 let folder = ''
 let clients: Clients | undefined
 
-/** Without a network outside CI the clients are missed out loud; in CI that is a failure. */
-async function install(): Promise<Clients | undefined> {
-  try {
-    return await installClients()
-  } catch (error) {
-    if (
-      process.env['CI'] !== undefined &&
-      process.env['CI'] !== '' &&
-      process.env['CI'] !== 'false'
-    ) {
-      throw error
-    }
-    process.stderr.write(`SKIPPED: no NITRO clients to test with: ${String(error)}\n`)
-    return undefined
-  }
-}
-
 beforeAll(async () => {
-  clients = await install()
+  clients = await installOrSkip('NITRO clients', installClients)
   folder = await mkdtemp(join(tmpdir(), 'drainable-nitro-'))
 }, 600_000)
 

@@ -8,6 +8,7 @@ import { f5Bigip } from 'drainable/f5-bigip'
 import { startFake, type BigipFake, type BigipVersion } from 'drainable/testing/f5-bigip'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { installClients, type Clients } from '../../clients/f5-bigip/install.js'
+import { installOrSkip } from '../../support/skipped.js'
 
 const SCRIPTS = fileURLToPath(new URL('../../clients/f5-bigip/', import.meta.url))
 const NAMES = ['10.0.0.1:80', '10.0.0.2%1:80', '2001:db8::1.80'] as const
@@ -15,20 +16,8 @@ const NAMES = ['10.0.0.1:80', '10.0.0.2%1:80', '2001:db8::1.80'] as const
 let clients: Clients | undefined
 let folder = ''
 
-/** Without a network outside CI the clients are missed out loud; in CI that is a failure. */
-async function install(): Promise<Clients | undefined> {
-  const ci = process.env['CI']
-  try {
-    return await installClients()
-  } catch (error) {
-    if (ci !== undefined && ci !== '' && ci !== 'false') throw error
-    process.stderr.write(`SKIPPED: no BIG-IP clients to test with: ${String(error)}\n`)
-    return undefined
-  }
-}
-
 beforeAll(async () => {
-  clients = await install()
+  clients = await installOrSkip('BIG-IP clients', installClients)
   folder = await mkdtemp(join(tmpdir(), 'drainable-bigip-'))
 }, 600_000)
 
@@ -76,8 +65,8 @@ const STEPS = {
 }
 
 describe.each(['13.1', '15.1', '17.1'] as const)('BIG-IP %s, driven by others', (version) => {
-  test.each(['bigrest_client.py', 'f5sdk_client.py'])('%s', async (script) => {
-    if (clients === undefined) return
+  test.for(['bigrest_client.py', 'f5sdk_client.py'])('%s', async (script, { skip }) => {
+    if (clients === undefined) return skip()
     await using fake = await start(version)
     const ca = await caOf(fake)
     await fake.occupy({ pool: 'web', member: NAMES[0] }, 3)
@@ -117,8 +106,8 @@ describe.each(['13.1', '15.1', '17.1'] as const)('BIG-IP %s, driven by others', 
 
   // half a minute of Ansible starting up: once is enough, as its requests are the same
   if (version !== '15.1') return
-  test('f5networks.f5_modules', async () => {
-    if (clients === undefined) return
+  test('f5networks.f5_modules', async ({ skip }) => {
+    if (clients === undefined) return skip()
     await using fake = await start(version)
     const ca = await caOf(fake)
     const url = new URL(fake.url)
@@ -147,8 +136,10 @@ describe.each(['13.1', '15.1', '17.1'] as const)('BIG-IP %s, driven by others', 
   })
 })
 
-test('somebody enables in mid-drain, with a client of their own: the drain is overruled', async () => {
-  if (clients === undefined) return
+test('somebody enables in mid-drain, with a client of their own: the drain is overruled', async ({
+  skip,
+}) => {
+  if (clients === undefined) return skip()
   await using fake = await start('15.1')
   const ca = await caOf(fake)
   const { url, username, password } = fake

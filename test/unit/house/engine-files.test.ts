@@ -1,0 +1,124 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+const ALL = { haproxy: ['2.6.12', '3.0.11', '3.2.26'], envoy: ['1.39.3', '1.40.0'] }
+const FIRST = ['haproxy-2.6', 'haproxy-3.0', 'haproxy-3.2']
+const SECOND = ['envoy-1.40', 'envoy-1.39']
+
+interface Subset {
+  readonly what: string
+  readonly haproxy?: readonly string[]
+  readonly envoy?: readonly string[]
+  readonly missing: readonly string[]
+}
+
+/** What a person may have installed. */
+const SUBSETS: readonly Subset[] = [
+  { what: 'nothing', missing: [...FIRST, ...SECOND] },
+  {
+    what: 'the HAProxy of the demo',
+    haproxy: ['3.0.11'],
+    missing: ['haproxy-2.6', 'haproxy-3.2', ...SECOND],
+  },
+  {
+    what: 'the oldest of each',
+    haproxy: ['2.6.12'],
+    envoy: ['1.39.3'],
+    missing: ['haproxy-3.0', 'haproxy-3.2', 'envoy-1.40'],
+  },
+  {
+    what: 'versions that are not in the catalog',
+    haproxy: ['2.8.16'],
+    envoy: ['1.38.0'],
+    missing: [...FIRST, ...SECOND],
+  },
+  {
+    what: 'every HAProxy, the last newer, and no Envoy',
+    haproxy: ['2.6.12', '3.0.11', '3.4.1'],
+    missing: SECOND,
+  },
+  { what: 'every Envoy and no HAProxy', envoy: ALL.envoy, missing: FIRST },
+  { what: 'everything', ...ALL, missing: [] },
+]
+
+interface Collected {
+  readonly status: number | null
+  readonly stderr: string
+  readonly files: readonly {
+    readonly name: string
+    readonly message: string
+    readonly assertionResults: readonly { readonly title: string; readonly status: string }[]
+  }[]
+}
+
+/** Loads every file of engine tests beside an engines folder that lists these versions; no engine is started. */
+async function collect({ haproxy, envoy }: Partial<Subset>, ci = ''): Promise<Collected> {
+  const folder = await mkdtemp(join(tmpdir(), 'drainable-engines-'))
+  try {
+    const list = (versions: readonly string[] = []): unknown[] =>
+      versions.map((version) => {
+        const series = version.split('.', 2).join('.')
+        return { version, series, path: process.execPath, from: 'script' }
+      })
+    const manifest = { haproxy: list(haproxy), envoy: list(envoy), kube: [] }
+    await writeFile(join(folder, 'manifest.json'), JSON.stringify(manifest))
+    const output = join(folder, 'results.json')
+    const args = ['run', '--project', 'engine', '--no-isolate', '--no-cache', '--no-color']
+    // Of the tests themselves only those are run that stand for a missing engine.
+    const only = ['-t', 'is installed$', '--reporter=json', `--outputFile=${output}`]
+    const child = spawn(
+      process.execPath,
+      [`${root}node_modules/vitest/vitest.mjs`, ...args, ...only],
+      {
+        cwd: root,
+        env: { PATH: process.env['PATH'], HOME: folder, CI: ci, DRAINABLE_ENGINES: folder },
+        stdio: ['ignore', 'ignore', 'pipe'],
+      },
+    )
+    let stderr = ''
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk))
+    const [status] = (await once(child, 'close')) as [number | null]
+    const { testResults } = JSON.parse(await readFile(output, 'utf8')) as {
+      testResults: Collected['files']
+    }
+    return { status, stderr, files: testResults }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** The tests that stand for a missing engine, with what became of them. */
+function standIns({ files }: Collected): readonly string[] {
+  const all = files.flatMap(({ assertionResults }) => assertionResults)
+  const found = all.filter(({ title }) => title.endsWith(' is installed'))
+  return [...new Set(found.map(({ title, status }) => `${title.split(' ')[0]}: ${status}`))].sort()
+}
+
+describe('files of engine tests', { timeout: 60_000 }, () => {
+  test.each(SUBSETS)('load with $what, and say what is missing', async ({ missing, ...subset }) => {
+    const found = await collect(subset)
+    const written = await readdir(`${root}test/engine`, { recursive: true })
+    expect(found.files.length).toBe(written.filter((name) => name.endsWith('.test.ts')).length)
+    expect(found.files.map(({ message }) => message).filter((message) => message !== '')).toEqual(
+      [],
+    )
+    expect(found.files.filter((file) => file.assertionResults.length === 0)).toEqual([])
+    expect(standIns(found)).toEqual(missing.map((name) => `${name}: skipped`).sort())
+    const said = found.stderr.split('\n').filter((line) => line.startsWith('SKIPPED: '))
+    for (const name of missing) expect(said.join('\n')).toContain(`no ${name}`)
+    if (missing.length === 0) expect(said).toEqual([])
+    expect(found.status).toBe(0)
+  })
+
+  test('fail under CI where an engine is missing', async () => {
+    const found = await collect({ haproxy: ['3.0.11', '3.2.26'], envoy: ALL.envoy }, 'true')
+    expect(standIns(found)).toEqual(['haproxy-2.6: failed'])
+    expect(found.status).toBe(1)
+  })
+})
