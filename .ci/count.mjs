@@ -1,38 +1,51 @@
 // Adds up the results of every vitest run and prints the closing line. Status 1 when anything failed, or nothing ran.
 //
 //   node .ci/count.mjs <folder with the lists of results> <parts that failed>
+//
+// A test that ran with other engines in another run is one test: passed if it passed anywhere and failed nowhere.
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
 const [folder, failedParts] = [process.argv[2], Number(process.argv[3])]
-let passed = 0
-let failed = 0
-const skipped = []
+const outcomes = new Map()
 const seconds = new Map()
-for (const name of readdirSync(folder).filter((file) => file.endsWith('.json'))) {
-  const result = JSON.parse(readFileSync(join(folder, name), 'utf8'))
-  passed += result.numPassedTests
-  failed += result.numFailedTests
-  for (const file of result.testResults) {
-    const path = file.name.replace(`${process.cwd()}/`, '')
+const skipped = []
+const lists = readdirSync(folder).filter((file) => file.endsWith('.json'))
+for (const list of lists.sort()) {
+  const left = []
+  for (const file of JSON.parse(readFileSync(join(folder, list), 'utf8')).testResults) {
+    // From the folder of the repository or of its clone.
+    const path = file.name.slice(file.name.lastIndexOf('/test/') + 1)
     const kind = path
       .split('/')
       .slice(0, /^test\/engine/.test(path) ? 3 : 2)
       .join('/')
     seconds.set(kind, (seconds.get(kind) ?? 0) + (file.endTime - file.startTime) / 1000)
     // A file that could not even be loaded has no tests to count.
-    if (file.status === 'failed' && file.assertionResults.length === 0) failed += 1
-    const left = file.assertionResults.filter(
-      (test) => test.status !== 'passed' && test.status !== 'failed',
-    )
-    if (left.length > 0) skipped.push(`${String(left.length).padStart(6)}  ${path}`)
+    if (file.status === 'failed' && file.assertionResults.length === 0) outcomes.set(path, 'failed')
+    const times = new Map()
+    let skips = 0
+    for (const { fullName, status } of file.assertionResults) {
+      // Two tests of one file may have the same name.
+      const time = (times.get(fullName) ?? 0) + 1
+      times.set(fullName, time)
+      if (status !== 'passed' && status !== 'failed') skips += 1
+      else {
+        const test = `${path} ${fullName} ${time}`
+        if (outcomes.get(test) !== 'failed') outcomes.set(test, status)
+      }
+    }
+    if (skips > 0) left.push(`${String(skips).padStart(6)}  ${path}`)
   }
+  if (left.length > 0) skipped.push(`${list.replace(/^\d+-|\.json$/g, '')}\n${left.join('\n')}`)
 }
-console.log('\nseconds per kind of test, files that ran side by side added up')
+console.log('\nseconds per kind of test, all runs and files that ran side by side added up')
 for (const [kind, sum] of [...seconds].sort())
   console.log(`${sum.toFixed(0).padStart(6)} s  ${kind}`)
-if (skipped.length > 0) console.log(`\nskipped, by file:\n${skipped.join('\n')}`)
+if (skipped.length > 0) console.log(`\nskipped, by run and file:\n${skipped.join('\n')}`)
+const count = (status) => [...outcomes.values()].filter((outcome) => outcome === status).length
+const passed = count('passed')
 // Lint, types, build and the like are no tests; one that failed counts as one failure.
-failed = Math.max(failed, failedParts)
+const failed = Math.max(count('failed'), failedParts)
 console.log(`\n${passed} passed, ${failed} failed`)
 process.exitCode = failed > 0 || passed === 0 ? 1 : 0
