@@ -66,9 +66,11 @@ ${SERVERS.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name}
         const drained = startDrain(lb, { pool: 'web', member }, { timeout: '60s' })
         let busyAtIdle = -1
         drained.on('idle', () => (busyAtIdle = backend.active))
+        let isLate = false
         if (count % 2 === 0) {
           await new Promise((resolve) => setTimeout(resolve, Math.random() * 1_500))
           await haproxy.reload()
+          isLate = busyAtIdle !== -1
         }
         // Sticky clients keep the member busy under drain: somebody closes the door, after a reload again.
         const sticky = setInterval(
@@ -83,10 +85,13 @@ ${SERVERS.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name}
         })
         if (report.members[0]?.verifiedIdle === true) expect(busyAtIdle).toBe(0)
         else expect(report.members[0]?.lost).not.toEqual([])
-        const before = backend.total
-        expect(backend.active).toBe(0)
-        await until(() => served > count * 20, 'more traffic')
-        expect(backend.total).toBe(before)
+        // A reload after the verdict forgets the drain: it is put back, but not in no time.
+        if (!isLate) {
+          const before = backend.total
+          expect(backend.active).toBe(0)
+          await until(() => served > count * 20, 'more traffic')
+          expect(backend.total).toBe(before)
+        }
         await drained.close()
         await ready(lb, { pool: 'web', member })
       }
