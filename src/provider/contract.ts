@@ -30,6 +30,17 @@ export interface CallContext {
   readonly signal: AbortSignal
   /** Where {@link LoadScope.sampledAt} comes from. */
   readonly clock: Clock
+  /**
+   * Takes the result of one change of {@link DrainableProvider.apply} as soon as that change has
+   * ended, while others of the call are still under way. `index` is the place of the change in the
+   * call. A deadline or an abort in the middle of the call then leaves unknown only what was not
+   * handed up.
+   *
+   * Called at most once for each index, only with the final result of that change, and never after
+   * the call has ended. A provider that calls it does so for every change; one that never does works
+   * all the same. The array that `apply` returns stays the whole answer.
+   */
+  readonly result?: (index: number, result: ChangeResult) => void
 }
 
 /** What raising a member to maint does to its established work. */
@@ -233,8 +244,9 @@ export type ChangeResult =
  *
  * The contract is level-triggered and works on sets: `observe` reads what is, `apply` asks for what
  * should be, and the core compares. A throw, a time-out or an abort of `apply` means that the
- * outcome of every change in the call is unknown. Prove an implementation of your own with
- * `providerContract` of `drainable/testing`.
+ * outcome of every change in the call is unknown whose result was not handed up
+ * ({@link CallContext.result}). Prove an implementation of your own with `providerContract` of
+ * `drainable/testing`.
  */
 export interface DrainableProvider extends AsyncDisposable {
   readonly specVersion: 1

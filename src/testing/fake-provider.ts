@@ -75,6 +75,11 @@ export interface FakeFailureOptions {
   readonly error?: DrainableError
   /** `hang-after`: how long after the call the changes are done all the same, in milliseconds. Default 0. */
   readonly late?: number
+  /**
+   * How many of its changes an `apply` has done, and handed up by {@link CallContext.result}, before
+   * it throws or hangs. Default 0.
+   */
+  readonly handedUp?: number
 }
 
 /** An in-memory balancer and the provider for it, with all its strings in the hands of the test. */
@@ -199,13 +204,21 @@ class InMemoryProvider implements FakeProvider {
 
   apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     const call: FakeCall = { verb: 'apply', at: ctx.clock.now(), changes }
-    return this.#call(ctx, call, (failure) => {
-      if (failure?.how === 'reject') {
-        return changes.map((change) => refused(change, failure.error))
+    const results: ChangeResult[] = []
+    const goOn = (end: number, failure?: PlannedFailure): readonly ChangeResult[] => {
+      for (const change of changes.slice(results.length, end)) {
+        const result = this.#change(change, failure)
+        results.push(result)
+        if (!isLost(failure)) ctx.result?.(results.length - 1, result)
       }
-      const results = changes.map((change) => this.#balancer.apply(change))
-      return failure?.how === 'unknown' ? changes.map(({ ref }) => unknown(ref, failure)) : results
-    })
+      return results
+    }
+    return this.#call(
+      ctx,
+      call,
+      (failure) => goOn(changes.length, failure),
+      (failure) => goOn(failure.handedUp ?? 0),
+    )
   }
 
   close(): Promise<void> {
@@ -279,6 +292,12 @@ class InMemoryProvider implements FakeProvider {
     return this.#balancer.load(ref)
   }
 
+  #change(change: Change, failure: PlannedFailure | undefined): ChangeResult {
+    if (failure?.how === 'reject') return refused(change, failure.error)
+    const result = this.#balancer.apply(change)
+    return failure?.how === 'unknown' ? unknown(change.ref, failure) : result
+  }
+
   #snapshot(refs: readonly MemberRef[] | 'all', at: number): Snapshot {
     const asked = refs === 'all' ? this.#balancer.refs() : refs
     const readings: Reading[] = asked.map((ref) => this.#balancer.read(ref, at))
@@ -286,11 +305,16 @@ class InMemoryProvider implements FakeProvider {
     return { readings, pools: [...pools].flatMap((pool) => this.#balancer.readPool(pool) ?? []) }
   }
 
-  /** Everything that a call has in common: the log, the abort, the latency and the failure planned for it. */
+  /**
+   * Everything that a call has in common: the log, the abort, the latency and the failure planned for it.
+   *
+   * @param begin - what is done before a failure that is in the middle of the call
+   */
   async #call<T>(
     ctx: CallContext,
     call: FakeCall,
     work: (failure: PlannedFailure | undefined) => T,
+    begin: (failure: PlannedFailure) => unknown = () => undefined,
   ): Promise<T> {
     ctx.signal.throwIfAborted()
     this.#closing.signal.throwIfAborted()
@@ -298,17 +322,21 @@ class InMemoryProvider implements FakeProvider {
     const clock = this.#clock ?? ctx.clock
     const signal = AbortSignal.any([ctx.signal, this.#closing.signal])
     const failure = this.#takeFailure(call.verb)
-    if (failure?.how === 'hang-after') {
-      // Not cleared by an abort: a frozen balancer executes later what its client gave up.
-      clock.setTimeout(() => void work(undefined), failure.late ?? 0)
+    if (failure?.how === 'hang' || failure?.how === 'hang-after') {
+      begin(failure)
+      if (failure.how === 'hang-after') {
+        // Not cleared by an abort: a frozen balancer executes later what its client gave up.
+        clock.setTimeout(() => void work(failure), failure.late ?? 0)
+      }
+      await untilAborted(signal)
     }
-    if (failure?.how === 'hang' || failure?.how === 'hang-after') await untilAborted(signal)
     if (this.#latency > 0) await pause(clock, this.#latency, signal)
     if (!this.#connected) {
       throw new DrainableError('UNREACHABLE', `The balancer ${this.instance} is disconnected`, {
         provider: this.name,
       })
     }
+    if (isLost(failure)) begin(failure)
     if (failure?.how === 'throw') throw lost(failure)
     const result = work(failure)
     if (failure?.how === 'throw-after') throw lost(failure)
@@ -320,6 +348,11 @@ class InMemoryProvider implements FakeProvider {
     if (found && --found.left <= 0) this.#failures.splice(this.#failures.indexOf(found), 1)
     return found
   }
+}
+
+/** Whether the answer to a call does not come, whatever was done of it. */
+function isLost(failure: PlannedFailure | undefined): failure is PlannedFailure {
+  return failure !== undefined && failure.how !== 'reject' && failure.how !== 'unknown'
 }
 
 function untilAborted(signal: AbortSignal): Promise<never> {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type {
   AdminState,
+  CallContext,
   Capabilities,
   Change,
   ChangeResult,
@@ -82,8 +83,8 @@ export class Bench {
     return ms * this.#scale
   }
 
-  ctx(signal = new AbortController().signal) {
-    return { signal, clock }
+  ctx(signal = new AbortController().signal, result?: CallContext['result']): CallContext {
+    return { signal, clock, ...(result !== undefined && { result }) }
   }
 
   /** Keeps the product's own floor between two looks. */
@@ -111,8 +112,11 @@ export class Bench {
     return found
   }
 
-  async apply(changes: readonly Change[]): Promise<readonly ChangeResult[]> {
-    const call = this.harness.provider.apply(changes, this.ctx())
+  async apply(
+    changes: readonly Change[],
+    result?: CallContext['result'],
+  ): Promise<readonly ChangeResult[]> {
+    const call = this.harness.provider.apply(changes, this.ctx(undefined, result))
     const results = await this.within(call, 'apply')
     assert.equal(results.length, changes.length, 'one result per change')
     for (const [i, { ref }] of changes.entries()) {

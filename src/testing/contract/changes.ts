@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import type { Change, ChangeResult, MemberRef } from '../../provider/contract.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { assertRejected, byName, readingOf, succeeded, work } from './bench.js'
+import { assertRejected, byName, outcome, readingOf, succeeded, work } from './bench.js'
 import type { Bench } from './bench.js'
 
 const LEVELS = ['drain', 'maint'] as const
 const OTHER = '198.51.100.77:7#another-member'
+const GAVE_UP = { gaveUp: 'in the middle' }
 
 /** What `apply` owes, for every change that the product can do and every one that it can't. */
 export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
@@ -172,6 +173,55 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     const results = await bench.apply(refs.map((ref) => ({ kind: 'hold', ref, to: bench.level })))
     assert.ok(results.every(succeeded), 'every change is done')
     for (const ref of members) await bench.untilOwn(ref, bench.level)
+  },
+
+  'hands up each result once, as it stands in the answer, or none at all': async (bench) => {
+    const { a, b, level } = bench
+    const nobody = { pool: bench.pool, member: 'drainable-nobody' }
+    const { identity } = await bench.present(b)
+    const handed: (readonly [index: number, result: ChangeResult])[] = []
+    const results = await bench.apply(
+      [
+        { kind: 'hold', ref: a, to: level, identity: OTHER },
+        { kind: 'hold', ref: nobody, to: level },
+        { kind: 'hold', ref: b, to: level, identity },
+        { kind: 'hold', ref: a, to: level },
+        { kind: 'hold', ref: b, to: level },
+      ],
+      (index, result) => handed.push([index, result]),
+    )
+    const at = handed.length
+    for (const [index, result] of handed) {
+      assert.deepEqual(result, results[index], `result ${index} is the one that is answered`)
+    }
+    const indexes = new Set(handed.map(([index]) => index))
+    assert.equal(indexes.size, at, 'no result is handed up twice')
+    assert.ok(at === 0 || at === results.length, `${at} of ${results.length} were handed up`)
+    await bench.untilOwn(b, level)
+    await bench.stays('nothing is handed up after the call', () =>
+      Promise.resolve(handed.length === at),
+    )
+  },
+
+  'has done what it hands up, also where the call is then given up': async (bench) => {
+    const { members } = bench.harness
+    const controller = new AbortController()
+    const handed = new Map<number, ChangeResult>()
+    const call = bench.harness.provider.apply(
+      members.map((ref) => ({ kind: 'hold', ref, to: bench.level })),
+      bench.ctx(controller.signal, (index, result) => {
+        handed.set(index, result)
+        controller.abort(GAVE_UP)
+      }),
+    )
+    const end = await bench.within(outcome(call), 'an apply that is given up in the middle')
+    if ('error' in end) assert.equal(end.error, GAVE_UP, 'the reason of the signal, as it is')
+    for (const [index, result] of handed) {
+      const ref = members[index]
+      assert.ok(ref, `a result of a change ${index} that was not asked for`)
+      assert.ok(succeeded(result), `${formatRef(ref)} is held`)
+      await bench.untilOwn(ref, bench.level)
+    }
   },
 
   'answers calls that are made side by side': async (bench) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { isDrainableError } from 'drainable/provider'
-import type { MemberRef, Reading } from 'drainable/provider'
+import type { ChangeResult, MemberRef, Reading } from 'drainable/provider'
 import { fakeClock, fakeProvider } from 'drainable/testing'
 import type { FakeProvider } from 'drainable/testing'
 
@@ -128,6 +128,63 @@ describe('fakeProvider', () => {
     await clock.advance(400)
     expect(lb.state(web1)).toBe('drain')
     expect(clock.pending).toBe(0)
+  })
+
+  describe('hands up results', () => {
+    const holds = [web1, web2].map((ref) => ({ kind: 'hold', ref, to: 'drain' }) as const)
+
+    function handing(options: Parameters<typeof setup>[0] = {}) {
+      const it = setup(options)
+      const handed: [index: number, status: string][] = []
+      const result = (index: number, { status }: ChangeResult) => handed.push([index, status])
+      return { ...it, handed, ctx: { ...it.ctx, result } }
+    }
+
+    test.each([
+      [undefined, 'applied'],
+      ['reject', 'rejected'],
+      ['unknown', 'unknown'],
+    ] as const)('of each change as it is answered (%s)', async (how, status) => {
+      const { lb, ctx, handed } = handing()
+      if (how !== undefined) lb.failNext(how)
+      const results = await lb.apply(holds, ctx)
+      expect(results.map((result) => result.status)).toEqual([status, status])
+      expect(handed).toEqual([
+        [0, status],
+        [1, status],
+      ])
+    })
+
+    test('of none where the answer is lost, unless it is told to', async () => {
+      const { lb, ctx, handed } = handing()
+      lb.failNext('throw-after')
+      await expect(lb.apply(holds, ctx)).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
+      expect(handed).toEqual([])
+      expect([lb.state(web1), lb.state(web2)]).toEqual(['drain', 'drain'])
+    })
+
+    test('of the first changes of a call that throws in the middle', async () => {
+      const { lb, ctx, handed } = handing()
+      lb.failNext('throw', { handedUp: 1 })
+      await expect(lb.apply(holds, ctx)).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
+      expect(handed).toEqual([[0, 'applied']])
+      expect([lb.state(web1), lb.state(web2)]).toEqual(['drain', 'ready'])
+    })
+
+    test('of the first changes of a call that hangs in the middle, and does the rest late', async () => {
+      const { lb, ctx, clock, handed } = handing()
+      const controller = new AbortController()
+      lb.failNext('hang-after', { handedUp: 1, late: 500 })
+      const ended = expect(lb.apply(holds, { ...ctx, signal: controller.signal })).rejects.toBe(
+        'enough',
+      )
+      expect([lb.state(web1), lb.state(web2)]).toEqual(['drain', 'ready'])
+      controller.abort('enough')
+      await ended
+      await clock.advance(500)
+      expect([lb.state(web1), lb.state(web2)]).toEqual(['drain', 'drain'])
+      expect(handed).toEqual([[0, 'applied']])
+    })
   })
 
   test('takes its latency from the fake clock, and leaves no timer at an abort', async () => {

@@ -54,6 +54,20 @@ function answered(
     broken(fake, { apply: async (c, ctx) => change(await fake.apply(c, ctx), ctx) })
 }
 
+type Hand = NonNullable<CallContext['result']>
+
+/** Hands up the results of a right provider in a way of its own. */
+function handsUp(how: (result: ChangeResult, index: number, hand: Hand) => void) {
+  return (fake: FakeProvider) =>
+    broken(fake, {
+      apply: async (changes, { signal, clock, result: hand }) => {
+        const results = await fake.apply(changes, { signal, clock })
+        if (hand !== undefined) results.forEach((result, i) => how(result, i, hand))
+        return results
+      },
+    })
+}
+
 const { signal: never } = new AbortController()
 
 const BREAKS: Readonly<
@@ -198,6 +212,42 @@ const BREAKS: Readonly<
     answered((results) => results.map(({ ref }) => ({ ref, status: 'applied' }))),
     /cuts work where it can/,
     { capabilities: { terminate: false } },
+  ],
+  'hands up a result that it does not answer': [
+    handsUp((result, index, hand) => {
+      const { ref } = result
+      const error = new DrainableError('CONFLICT', 'another result than the one answered', { ref })
+      hand(index, index === 0 ? { ref, status: 'unknown', error } : result)
+    }),
+    /hands up each result once/,
+  ],
+  'hands up a result twice': [
+    handsUp((result, index, hand) => {
+      hand(index, result)
+      hand(index, result)
+    }),
+    /hands up each result once/,
+  ],
+  'hands up refusals only': [
+    handsUp((result, index, hand) => {
+      if (result.status === 'rejected') hand(index, result)
+    }),
+    /hands up each result once/,
+  ],
+  'hands up results after the call': [
+    handsUp((result, index, hand) => setTimeout(() => hand(index, result), 20)),
+    /hands up each result once/,
+  ],
+  'hands up what it has not done': [
+    (fake) =>
+      broken(fake, {
+        apply: async (changes, ctx) => {
+          const results = changes.map(({ ref }) => ({ ref, status: 'applied' }) as const)
+          results.forEach((result, i) => ctx.result?.(i, result))
+          return results
+        },
+      }),
+    /has done what it hands up/,
   ],
   'answers in another order': [answered((results) => [...results].reverse()), /in order/],
   'answers once for two': [answered((results) => results.slice(0, 1)), /in order/],
@@ -369,6 +419,18 @@ test('every case disposes of its harness, also when it fails', async () => {
   })
   for (const c of cases) await expect(c.run()).rejects.toThrow('no')
   expect(open).toBe(0)
+})
+
+test('a provider that hands up nothing passes, and so does one that hands up everything', async () => {
+  const silent = (fake: FakeProvider) =>
+    broken(fake, {
+      apply: (changes, { signal, clock }) => fake.apply(changes, { signal, clock }),
+    })
+  for (const wrap of [silent, (fake: FakeProvider) => fake]) {
+    const cases = providerContract(() => openFake({}, wrap)).filter((c) => /hands up/.test(c.name))
+    expect(cases).toHaveLength(2)
+    for (const c of cases) await c.run()
+  }
 })
 
 test('a harness without occupy is told so, where the provider counts', async () => {
