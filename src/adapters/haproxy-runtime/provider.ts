@@ -111,17 +111,21 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     await this.#followers.read(process.scope, all, this.#point.channel(process), ctx.signal)
     const shop = this.#workshop(facts, process, open)
     const results: ChangeResult[] = []
+    const end = (result: ChangeResult): void => {
+      results.push(result)
+      ctx.result?.(results.length - 1, result)
+    }
     let lost: DrainableError | undefined
     for (const change of changes) {
       const { ref } = change
       const error = refused.get(change)
-      if (error !== undefined) results.push({ ref, status: 'rejected', error })
-      else if (lost !== undefined) results.push({ ref, status: 'unknown', error: lost })
+      if (error !== undefined) end({ ref, status: 'rejected', error })
+      else if (lost !== undefined) end({ ref, status: 'unknown', error: lost })
       else {
         const found = states.get(ref.pool)?.get(ref.member)
         const result = await this.#one(shop, change, found, ctx)
         if (result.status === 'unknown') lost = result.error
-        results.push(result)
+        end(result)
       }
     }
     return results

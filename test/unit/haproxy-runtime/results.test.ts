@@ -1,0 +1,34 @@
+import type { ChangeResult } from 'drainable/provider'
+import { expect, test } from 'vitest'
+import { context, rig, WEB1, WEB2 } from './rig.js'
+
+const holds = [WEB1, WEB2].map((ref) => ({ kind: 'hold', ref, to: 'drain' }) as const)
+
+test('a batch that is given up in the middle has handed up what was done', async () => {
+  await using it = await rig()
+  it.fake.fail({ match: /set server web\/web2/, how: 'silent' })
+  const controller = new AbortController()
+  const handed: [number, ChangeResult][] = []
+  const call = it.lb.apply(
+    holds,
+    context(controller.signal, (index, result) => {
+      handed.push([index, result])
+      controller.abort('enough')
+    }),
+  )
+  await expect(call).rejects.toBe('enough')
+  expect(handed).toEqual([[0, { ref: WEB1, status: 'applied' }]])
+  expect(it.fake.adminMask(WEB1)).toBe(8)
+})
+
+test('a batch whose second answer is lost has handed up both results', async () => {
+  await using it = await rig()
+  it.fake.fail({ match: /set server web\/web2/, how: 'reset' })
+  const handed: ChangeResult[] = []
+  const results = await it.lb.apply(
+    holds,
+    context(undefined, (index, result) => (handed[index] = result)),
+  )
+  expect(results.map(({ status }) => status)).toEqual(['applied', 'unknown'])
+  expect(handed).toEqual(results)
+})
