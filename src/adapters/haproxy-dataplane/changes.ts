@@ -9,6 +9,7 @@ import { DrainableError, isDrainableError, type ErrorCode } from '../../provider
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { PROVIDER } from './api.js'
 import { DurableMarks } from './durable.js'
+import { Ended, type HandUp } from './ended.js'
 import { identify } from './member.js'
 import { Membership } from './membership.js'
 import { untilAbort } from './gate.js'
@@ -26,6 +27,12 @@ const LOST: readonly ErrorCode[] = [
   'CALL_TIMEOUT',
   'MALFORMED_REPLY',
 ]
+
+/** An undo that was answered with 200 and did not show. */
+interface Stuck {
+  readonly step: Sent
+  readonly result: ChangeResult
+}
 
 /**
  * Makes changes. An answer of 200 proves nothing here: the API sends a command only where the state
@@ -56,28 +63,45 @@ export class Changer {
   async #apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     ctx.signal.throwIfAborted()
     const results: ChangeResult[] = []
-    for (const group of groups(changes)) results.push(...(await this.#group(group, ctx)))
+    for (const group of groups(changes)) {
+      const from = results.length
+      const ended = await this.#group(group, ctx, (i, result) => {
+        // the call has ended with its signal, this may still be on its way out
+        if (!ctx.signal.aborted) ctx.result?.(from + i, result)
+      })
+      results.push(...ended)
+    }
     return results
   }
 
   /** Changes of different members: one look, the changes, one look. */
-  async #group(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
+  async #group(
+    changes: readonly Change[],
+    ctx: CallContext,
+    handUp: HandUp,
+  ): Promise<readonly ChangeResult[]> {
+    const ended = new Ended(handUp)
     const round = await this.#look(changes, ctx)
-    if (round === undefined) return changes.map((change) => noSuchName(change.ref))
+    if (round === undefined) {
+      changes.forEach(({ ref }, i) => ended.add(i, noSuchName(ref)))
+      return ended.results
+    }
     this.#tools.memory.note(round.infos, ctx.clock.now())
-    const steps: Step[] = []
+    const sent = new Map<number, Sent>()
     let broken: DrainableError | undefined
-    for (const change of changes) {
+    for (const [i, change] of changes.entries()) {
       if (broken !== undefined) {
-        steps.push({ ref: change.ref, status: 'unknown', error: broken })
+        ended.add(i, { ref: change.ref, status: 'unknown', error: broken })
         continue
       }
       const step = await this.#attempt(change, round, ctx)
-      steps.push(step)
+      if ('status' in step) ended.add(i, step)
+      else sent.set(i, step)
       if ('lost' in step) broken = step.lost
       else if ('status' in step && step.status === 'unknown') broken = step.error
     }
-    return this.#verify(steps, round, ctx)
+    await this.#verify(sent, ended, round, ctx)
+    return ended.results
   }
 
   async #look(changes: readonly Change[], ctx: CallContext): Promise<Round | undefined> {
@@ -197,46 +221,38 @@ export class Changer {
 
   /** The second look: both witnesses must show what was asked for, in the process that was asked. */
   async #verify(
-    steps: readonly Step[],
+    sent: ReadonlyMap<number, Sent>,
+    ended: Ended,
     before: Round,
     ctx: CallContext,
-  ): Promise<readonly ChangeResult[]> {
-    if (steps.every((step) => 'status' in step)) return steps
-    const pools = new Set(steps.filter((step) => !('status' in step)).map(({ ref }) => ref.pool))
+  ): Promise<void> {
+    if (sent.size === 0) return
     let round: Round
     try {
-      round = await this.#tools.gate.run(ctx, true, () => readRound(this.#tools.api, pools, ctx))
+      round = await this.#lookAt([...sent.values()], ctx)
     } catch (error) {
       ctx.signal.throwIfAborted()
       if (!isDrainableError(error)) throw error
-      return steps.map((step) =>
-        'status' in step
-          ? step
-          : {
-              ref: step.ref,
-              status: 'unknown',
-              error: step.lost ?? about(step.ref, step.refused ?? error),
-            },
-      )
+      for (const [i, { ref, lost, refused }] of sent) {
+        ended.add(i, { ref, status: 'unknown', error: lost ?? about(ref, refused ?? error) })
+      }
+      return
     }
     const reloaded = processesOf(before) !== processesOf(round)
-    const settled: ChangeResult[] = []
-    for (const step of steps) {
-      if ('status' in step) settled.push(step)
-      else {
-        const result = this.#settle(step, round, reloaded, ctx.clock.now())
-        settled.push(await this.#finish(step, result, ctx))
-      }
+    const stuck = new Map<number, Stuck>()
+    for (const [i, step] of sent) {
+      const settled = this.#settle(step, round, reloaded, ctx.clock.now())
+      const result = await this.#finish(step, settled, ctx)
+      const undone = step.wished === 'ready' && step.refused === undefined
+      if (undone && result.status === 'rejected') stuck.set(i, { step, result })
+      else ended.add(i, result)
     }
-    const stuck = steps.flatMap((step, i) =>
-      'status' in step ||
-      settled[i]?.status !== 'rejected' ||
-      step.wished !== 'ready' ||
-      step.refused !== undefined
-        ? []
-        : [step],
-    )
-    return stuck.length === 0 ? settled : this.#again(stuck, settled, round, ctx)
+    if (stuck.size > 0) await this.#again(stuck, ended, round, ctx)
+  }
+
+  #lookAt(sent: readonly Sent[], ctx: CallContext): Promise<Round> {
+    const pools = new Set(sent.map(({ ref }) => ref.pool))
+    return this.#tools.gate.run(ctx, true, () => readRound(this.#tools.api, pools, ctx))
   }
 
   /** What goes with a change: no mark of a hold that was refused, no weight kept from a server that is open. */
@@ -259,32 +275,29 @@ export class Changer {
 
   /** An undo that did not show goes by way of maint, once, where that cuts nothing. */
   async #again(
-    stuck: readonly Sent[],
-    settled: readonly ChangeResult[],
+    stuck: ReadonlyMap<number, Stuck>,
+    ended: Ended,
     round: Round,
     ctx: CallContext,
-  ): Promise<readonly ChangeResult[]> {
-    const tried = new Map<string, Sent>()
-    for (const sent of stuck) {
+  ): Promise<void> {
+    const tried = new Map<number, Sent>()
+    for (const [i, { step, result }] of stuck) {
       try {
-        await this.#restorer.byWayOfMaint(sent.ref, round, ctx)
-        await putServer(this.#tools.api, sent.ref, { admin_state: 'ready' }, ctx)
-        tried.set(refKey(sent.ref), sent)
+        await this.#restorer.byWayOfMaint(step.ref, round, ctx)
+        await putServer(this.#tools.api, step.ref, { admin_state: 'ready' }, ctx)
+        tried.set(i, step)
       } catch (error) {
         ctx.signal.throwIfAborted()
         if (!isDrainableError(error)) throw error
+        ended.add(i, result)
       }
     }
-    if (tried.size === 0) return settled
-    const pools = new Set(stuck.map(({ ref }) => ref.pool))
-    const after = await this.#tools.gate.run(ctx, true, () =>
-      readRound(this.#tools.api, pools, ctx),
-    )
+    if (tried.size === 0) return
+    const after = await this.#lookAt([...tried.values()], ctx)
     const reloaded = processesOf(round) !== processesOf(after)
-    return settled.map((result) => {
-      const sent = tried.get(refKey(result.ref))
-      return sent === undefined ? result : this.#settle(sent, after, reloaded, ctx.clock.now())
-    })
+    for (const [i, step] of tried) {
+      ended.add(i, this.#settle(step, after, reloaded, ctx.clock.now()))
+    }
   }
 
   #settle(sent: Sent, round: Round, reloaded: boolean, now: number): ChangeResult {
