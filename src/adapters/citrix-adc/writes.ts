@@ -55,12 +55,19 @@ export class Writer {
     } catch (error) {
       if (ctx.signal.aborted || isNetworkError(error) || !isDrainableError(error)) throw error
       // Nothing was sent yet: that is a refusal, not an unknown outcome.
-      return changes.map((change) => {
-        return { ref: change.ref, status: 'rejected', error: withRef(error, change) }
+      return changes.map((change, i) => {
+        const { ref } = change
+        const result = { ref, status: 'rejected', error: withRef(error, change) } as const
+        ctx.result?.(i, result)
+        return result
       })
     }
     const results: ChangeResult[] = []
-    for (const change of changes) results.push(await this.#one(change, look, charge, ctx))
+    for (const [i, change] of changes.entries()) {
+      const result = await this.#one(change, look, charge, ctx)
+      results.push(result)
+      ctx.result?.(i, result)
+    }
     if (results.some(({ status }) => status === 'applied') && this.#options.save) {
       await this.#sender.save(charge, ctx)
     }

@@ -1,0 +1,47 @@
+import type { ChangeResult } from 'drainable/provider'
+import { expect, test } from 'vitest'
+import { context, rig, WEB1, WEB2 } from './rig.js'
+
+const holds = [WEB1, WEB2].map((ref) => ({ kind: 'hold', ref, to: 'drain' }) as const)
+
+test('a batch that is given up in the middle has handed up what was done', async () => {
+  await using at = await rig()
+  const controller = new AbortController()
+  const handed: [number, ChangeResult][] = []
+  const call = at.adc.apply(
+    holds,
+    context(controller.signal, (index, result) => {
+      handed.push([index, result])
+      controller.abort('enough')
+    }),
+  )
+  await expect(call).rejects.toBe('enough')
+  expect(handed).toEqual([[0, { ref: WEB1, status: 'applied' }]])
+  expect([WEB1, WEB2].map((ref) => at.fake.look(ref).enabled)).toEqual([false, true])
+})
+
+test('a batch in which an answer is lost has handed up every result', async () => {
+  await using at = await rig()
+  const handed: ChangeResult[] = []
+  const results = await at.adc.apply(
+    holds,
+    context(undefined, (index, result) => {
+      handed[index] = result
+      if (index === 0) at.fake.fail({ match: /action=disable/, how: 'reset' })
+    }),
+  )
+  expect(results.map(({ status }) => status)).toEqual(['applied', 'unknown'])
+  expect(handed).toEqual(results)
+})
+
+test('a batch that can not be looked at is refused, each change handed up', async () => {
+  await using at = await rig()
+  at.fake.fail({ match: /GET .*servicegroup/, how: 'status', status: 403, errorcode: 2138 })
+  const handed: ChangeResult[] = []
+  const results = await at.adc.apply(
+    holds,
+    context(undefined, (index, result) => (handed[index] = result)),
+  )
+  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  expect(handed).toEqual(results)
+})
