@@ -32,6 +32,8 @@ export interface ApplyContext {
   readonly look: () => Promise<readonly ProxyView[]>
   /** Reads the sets again. */
   readonly reload: () => Promise<void>
+  /** Takes the results of a set as soon as it is done. */
+  readonly handUp: (index: number, result: ChangeResult) => void
   readonly signal: AbortSignal
 }
 
@@ -53,7 +55,10 @@ export async function applyChanges(
   for (const service of new Set(changes.map((change) => change.service))) {
     const mine = changes.flatMap((wanted, i) => (wanted.service === service ? [{ wanted, i }] : []))
     const found = await applyToSet(service, mine, views, context)
-    for (const [i, result] of found) results[i] = result
+    for (const [i, result] of found) {
+      results[i] = result
+      context.handUp(i, result)
+    }
   }
   return results.map((result, i) => result ?? rejectedAs(changes[i], 'no result'))
 }

@@ -150,6 +150,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
         onPanic: this.#onPanic,
         look,
         reload,
+        handUp: (index, result) => ctx.result?.(index, result),
         signal,
       })
     })
