@@ -39,6 +39,14 @@ type Plan =
   | { readonly change: Change; readonly result: ChangeResult }
   | { readonly change: Change; readonly writes: readonly Write[] }
 
+/** A change whose writes are under way. */
+interface Open {
+  readonly index: number
+  readonly change: Change
+  readonly writes: readonly Write[]
+  readonly outcomes: Map<Write, Written>
+}
+
 /** A member or node on one unit, ready to be written. */
 interface Place {
   readonly device: Device
@@ -59,13 +67,25 @@ export async function applyAll(
   ctx: CallContext,
 ): Promise<readonly ChangeResult[]> {
   const lists = new Lists(site, changes)
-  const plans: Plan[] = []
-  for (const change of changes) {
-    plans.push(await settle(change, ctx, () => plan(site, lists, change, ctx)))
+  const results: ChangeResult[] = []
+  const end = (index: number, result: ChangeResult): void => {
+    results[index] = result
+    ctx.result?.(index, result)
   }
-  const writes = plans.flatMap((p) => ('writes' in p ? p.writes : []))
-  const outcomes = await writeAll(writes, ctx)
-  return plans.map((p) => ('result' in p ? p.result : toResult(p.change, p.writes, outcomes)))
+  const open: Open[] = []
+  for (const [index, change] of changes.entries()) {
+    const made = await settle(change, ctx, () => plan(site, lists, change, ctx))
+    if ('result' in made) end(index, made.result)
+    else open.push({ index, change, writes: made.writes, outcomes: new Map() })
+  }
+  const owners = new Map(open.flatMap((one) => one.writes.map((write) => [write, one] as const)))
+  for await (const [write, written] of writeAll([...owners.keys()], ctx)) {
+    const one = owners.get(write)
+    if (one === undefined) continue
+    one.outcomes.set(write, written)
+    if (one.outcomes.size === one.writes.length) end(one.index, toResult(one))
+  }
+  return results
 }
 
 /** A refusal or a failure of one change stays with it; an abort ends the call. */
@@ -267,12 +287,8 @@ function refuse(change: Change, code: 'NOT_FOUND' | 'CONFLICT', message: string)
 }
 
 /** All writes done is done; else the worst of them tells. */
-function toResult(
-  { ref }: Change,
-  writes: readonly Write[],
-  outcomes: ReadonlyMap<Write, Written>,
-): ChangeResult {
-  const all = writes.flatMap((write) => outcomes.get(write) ?? [])
+function toResult({ change: { ref }, outcomes }: Open): ChangeResult {
+  const all = [...outcomes.values()]
   const failed =
     all.find((outcome) => outcome.status === 'unknown') ??
     all.find((outcome) => outcome.status === 'rejected')

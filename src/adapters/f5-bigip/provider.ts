@@ -98,16 +98,26 @@ export class F5BigipProvider implements DrainableProvider {
       await this.#aftermath.before(first, ctx)
     } catch (error) {
       if (!isDrainableError(error) || error.retryable) throw error
-      return changes.map(({ ref }) => ({ ref, status: 'rejected' as const, error }))
+      const results = changes.map(({ ref }) => ({ ref, status: 'rejected' as const, error }))
+      results.forEach((result, i) => ctx.result?.(i, result))
+      return results
     }
     const site = { devices, resolver: this.#resolver }
-    const results = await applyAll(site, changes, ctx)
-    this.#noteResults(changes, results)
-    if (results.some(({ status }) => status === 'applied')) {
-      for (const device of devices) await this.#aftermath.after(device, ctx)
+    const sent = (): number => devices.reduce((sum, { session }) => sum + session.changes, 0)
+    const before = sent()
+    try {
+      const results = await applyAll(site, changes, ctx)
+      this.#noteResults(changes, results)
+      if (results.some(({ status }) => status === 'applied')) {
+        for (const device of devices) await this.#aftermath.after(device, ctx)
+      }
+      if (results.some(({ status }) => status === 'unknown')) this.#aftermath.missed()
+      return results
+    } catch (error) {
+      // Given up in the middle: what was done until then was not pushed or saved
+      if (sent() > before) this.#aftermath.missed()
+      throw error
     }
-    if (results.some(({ status }) => status === 'unknown')) this.#aftermath.missed()
-    return results
   }
 
   async close(): Promise<void> {

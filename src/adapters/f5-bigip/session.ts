@@ -17,6 +17,8 @@ const LOGIN_BACKOFF = [30_000, 300_000]
 /** How long the password is sent with each request once the device had no token left. */
 const BASIC_FOR = 300_000
 const LOGOUT_TIMEOUT = 2_000
+/** Open connections are no configuration. */
+const CONNECTIONS = '/mgmt/tm/sys/connection'
 
 export interface Ask {
   readonly method: HttpCall['method']
@@ -50,6 +52,8 @@ interface Token {
 export class Session {
   /** Host and port, for messages and as the name of the scope. */
   readonly host: string
+  /** How many changes of the configuration were sent. */
+  changes = 0
   readonly #settings: Settings
   readonly #http: HttpClient
   readonly #turn = new Turn()
@@ -156,6 +160,7 @@ export class Session {
     if (ask.method !== 'GET' && ask.transaction === undefined) {
       await this.#turn.pace(ctx.clock, ctx.signal)
     }
+    if (ask.method !== 'GET' && !ask.path.startsWith(CONNECTIONS)) this.changes += 1
     let repeated = false
     let renewed = false
     for (;;) {

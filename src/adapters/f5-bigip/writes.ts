@@ -28,12 +28,11 @@ export type Written =
   | { readonly status: 'applied' }
   | { readonly status: 'rejected' | 'unknown'; readonly error: DrainableError }
 
-/** Sends writes, several of one unit as one transaction; each has an outcome of its own. */
-export async function writeAll(
+/** Sends writes, several of one unit as one transaction; tells the outcome of each as it comes. */
+export async function* writeAll(
   writes: readonly Write[],
   ctx: CallContext,
-): Promise<ReadonlyMap<Write, Written>> {
-  const outcomes = new Map<Write, Written>()
+): AsyncGenerator<readonly [Write, Written]> {
   for (const device of new Set(writes.map((write) => write.device))) {
     const own = writes.filter((write) => write.device === device)
     for (let i = 0; i < own.length; i += TRANSACTION_SIZE) {
@@ -44,12 +43,11 @@ export async function writeAll(
           : { how: 'refused' }
       const shown = together.how === 'refused' ? undefined : await shownInLists(device, some, ctx)
       for (const write of some) {
-        if (shown?.has(write) === true) outcomes.set(write, { status: 'applied' })
-        else outcomes.set(write, await finish(write, together, ctx))
+        if (shown?.has(write) === true) yield [write, { status: 'applied' }]
+        else yield [write, await finish(write, together, ctx)]
       }
     }
   }
-  return outcomes
 }
 
 /**
