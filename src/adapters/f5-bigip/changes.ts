@@ -1,63 +1,46 @@
-import type { AdminState, CallContext, Change, ChangeResult } from '../../provider/contract.js'
+import type { CallContext, Change, ChangeResult } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { toWords, type MemberRow } from './codec-members.js'
-import {
-  isPossible,
-  lastPart,
-  memberPath,
-  membersPath,
-  nodePath,
-  partitionOf,
-  splitMember,
-  toFullPath,
-} from './codec-names.js'
-import { deleteConnections } from './connections.js'
-import type { Device } from './device.js'
+import { toAdmin, toWords } from './codec-members.js'
+import { terminate } from './connections.js'
+import { add, remove } from './membership.js'
+import { findPlaces, Lists, type Place, type Site } from './places.js'
+import { putBack } from './put-back.js'
 import { isAtLeast, lowest } from './reading.js'
-import { PROVIDER, uncertain } from './session.js'
-import {
-  identityOf,
-  membersOfNode,
-  toTarget,
-  type Found,
-  type MemberTarget,
-  type Resolver,
-  type Target,
-} from './target.js'
-import { readMembers, statsOf } from './view.js'
+import { PROVIDER } from './session.js'
+import { toTarget } from './target.js'
 import { writeAll, type Write, type Written } from './writes.js'
-
-/** The active units, and the words that names are read by. */
-export interface Site {
-  readonly devices: readonly Device[]
-  readonly resolver: Resolver
-}
 
 /** What one change comes to: a result at once, or writes whose outcomes make it. */
 type Plan =
-  | { readonly change: Change; readonly result: ChangeResult }
-  | { readonly change: Change; readonly writes: readonly Write[] }
+  | {
+      readonly change: Change
+      readonly result: ChangeResult
+      /** What to tell whoever asks why. */
+      readonly note?: string
+    }
+  | {
+      readonly change: Change
+      readonly writes: readonly Write[]
+      readonly places: readonly Place[]
+    }
 
 /** A change whose writes are under way. */
 interface Open {
   readonly index: number
   readonly change: Change
   readonly writes: readonly Write[]
+  readonly places: readonly Place[]
   readonly outcomes: Map<Write, Written>
 }
 
-/** A member or node on one unit, ready to be written. */
-interface Place {
-  readonly device: Device
-  /** None for a node. */
-  readonly pool: string | undefined
-  readonly identity: string
-  readonly own: AdminState | 'unknown'
-  /** Everything that has to be written: one object, or a template and what it made. */
-  readonly parts: readonly { readonly path: string; readonly own: AdminState | 'unknown' }[]
-  /** Addresses and ports that connections can be cut by. */
-  readonly endpoints: readonly { readonly pool: string; readonly row: MemberRow }[]
+/** What became of all changes. */
+export interface Applied {
+  readonly results: readonly ChangeResult[]
+  /** Whether the configuration of a unit was changed, be it put back again. */
+  readonly touched: boolean
+  /** What to tell whoever asks why, by the place of the change. */
+  readonly notes: ReadonlyMap<number, string>
 }
 
 /** Carries out changes, in order where order matters, and says of each what became of it. */
@@ -65,27 +48,36 @@ export async function applyAll(
   site: Site,
   changes: readonly Change[],
   ctx: CallContext,
-): Promise<readonly ChangeResult[]> {
+): Promise<Applied> {
   const lists = new Lists(site, changes)
   const results: ChangeResult[] = []
+  const notes = new Map<number, string>()
+  let touched = false
   const end = (index: number, result: ChangeResult): void => {
+    if (result.status === 'applied') touched = true
     results[index] = result
     ctx.result?.(index, result)
   }
   const open: Open[] = []
   for (const [index, change] of changes.entries()) {
     const made = await settle(change, ctx, () => plan(site, lists, change, ctx))
-    if ('result' in made) end(index, made.result)
-    else open.push({ index, change, writes: made.writes, outcomes: new Map() })
+    if ('result' in made) {
+      if (made.note !== undefined) notes.set(index, made.note)
+      end(index, made.result)
+    } else open.push({ index, ...made, outcomes: new Map() })
   }
   const owners = new Map(open.flatMap((one) => one.writes.map((write) => [write, one] as const)))
   for await (const [write, written] of writeAll([...owners.keys()], ctx)) {
     const one = owners.get(write)
     if (one === undefined) continue
     one.outcomes.set(write, written)
-    if (one.outcomes.size === one.writes.length) end(one.index, toResult(one))
+    if (one.outcomes.size < one.writes.length) continue
+    const result = await toResult(one, ctx)
+    // Put back: the device counts that as two changes
+    if (result.status === 'rejected' && isPartial(one)) touched = true
+    end(one.index, result)
   }
-  return results
+  return { results, touched, notes }
 }
 
 /** A refusal or a failure of one change stays with it; an abort ends the call. */
@@ -108,11 +100,13 @@ async function plan(site: Site, lists: Lists, change: Change, ctx: CallContext):
   if (first === undefined) {
     return refuse(change, 'NOT_FOUND', `${formatRef(change.ref)} is not there`)
   }
-  if (change.identity !== undefined && change.identity !== first.identity) {
+  const { identity = first.identity } = change
+  const another = places.find((place) => place.identity !== identity)
+  if (another !== undefined) {
     return refuse(
       change,
       'CONFLICT',
-      `${formatRef(change.ref)} is another one now: ${first.identity}, expected ${change.identity}`,
+      `${formatRef(change.ref)} is another one now at ${another.device.host}: ${another.identity}, expected ${identity}`,
     )
   }
   switch (change.kind) {
@@ -121,7 +115,7 @@ async function plan(site: Site, lists: Lists, change: Change, ctx: CallContext):
     case 'restore':
       return restore(change, places)
     case 'terminate':
-      return { change, result: await terminate(change, places, ctx) }
+      return { change, ...(await terminate(change, places, ctx)) }
     case 'remove':
       return { change, result: await remove(change, target, places, lists, ctx) }
     default:
@@ -145,7 +139,7 @@ function hold(change: Extract<Change, { kind: 'hold' }>, places: readonly Place[
       .map((part) => ({ device, path: part.path, words: toWords(to), pool })),
   )
   if (writes.length === 0) return { change, result: { ref, status: 'unchanged' } }
-  return { change, writes }
+  return { change, writes, places }
 }
 
 function restore(change: Extract<Change, { kind: 'restore' }>, places: readonly Place[]): Plan {
@@ -168,116 +162,7 @@ function restore(change: Extract<Change, { kind: 'restore' }>, places: readonly 
       .filter((part) => (half ? part.own === expect : part.own !== to))
       .map((part) => ({ device, path: part.path, words: toWords(to, native), pool })),
   )
-  return { change, writes }
-}
-
-/** Cuts by address and port; the number is what the last statistics showed, an upper bound. */
-async function terminate(
-  change: Extract<Change, { kind: 'terminate' }>,
-  places: readonly Place[],
-  ctx: CallContext,
-): Promise<ChangeResult> {
-  let open = 0
-  for (const { device, endpoints } of places) {
-    for (const { pool, row } of endpoints) {
-      open += statsOf(await device.readStats(pool, ctx), row)?.active ?? 0
-    }
-    const seen = new Set<string>()
-    for (const { row } of endpoints) {
-      const key = `${row.address ?? ''} ${row.port}`
-      if (seen.has(key)) continue
-      seen.add(key)
-      await deleteConnections(device, row.address, row.port, ctx)
-    }
-  }
-  return { ref: change.ref, status: 'applied', terminated: open, atMost: true }
-}
-
-async function remove(
-  change: Change,
-  target: Target,
-  places: readonly Place[],
-  lists: Lists,
-  ctx: CallContext,
-): Promise<ChangeResult> {
-  if (target.kind === 'node') return unsupported(change, 'a node is removed with its last member')
-  for (const { device, parts } of places) {
-    const [part] = parts
-    if (part === undefined) continue
-    const meaning = await device.session.ask({ method: 'DELETE', path: part.path }, ctx)
-    if (meaning.kind !== 'ok' && meaning.kind !== 'absent') {
-      throw uncertain(device.session.toError(meaning, `DELETE ${part.path}`), meaning.kind)
-    }
-    if (meaning.kind === 'absent') {
-      await device.confirmReady(ctx)
-      if ((await device.session.get(part.path, ctx)) !== undefined) {
-        throw new DrainableError(
-          'CONFLICT',
-          `${formatRef(change.ref)} is there, although ${device.host} answered its removal with "${device.session.clean(meaning.message)}"`,
-          { provider: PROVIDER },
-        )
-      }
-    }
-  }
-  lists.drop(target.pool)
-  return { ref: change.ref, status: 'applied' }
-}
-
-async function add(
-  site: Site,
-  target: Target,
-  change: Extract<Change, { kind: 'add' }>,
-  ctx: CallContext,
-): Promise<ChangeResult> {
-  const { ref, address, port, weight } = change
-  if (target.kind === 'node') return unsupported(change, 'a node is made with its first member')
-  const named = toFullPath(ref.member, partitionOf(target.pool))
-  const parts = splitMember(named)
-  const separator = address.includes(':') ? '.' : ':'
-  const full =
-    parts?.port === port
-      ? named
-      : toFullPath(`${address}${separator}${port}`, partitionOf(target.pool))
-  if (!isPossible(full) || !isPossible(target.pool)) {
-    return {
-      ref,
-      status: 'rejected',
-      error: new DrainableError(
-        'INVALID_OPTIONS',
-        `${formatRef(ref)} is no name a member can have`,
-        {
-          provider: PROVIDER,
-          ref,
-        },
-      ),
-    }
-  }
-  const body = {
-    name: lastPart(full),
-    partition: partitionOf(full),
-    address,
-    ...(weight === undefined ? {} : { ratio: weight }),
-  }
-  for (const device of site.devices) {
-    const path = membersPath(target.pool)
-    const meaning = await device.session.ask({ method: 'POST', path, body }, ctx)
-    if (meaning.kind !== 'ok') {
-      throw uncertain(device.session.toError(meaning, `POST ${path}`), meaning.kind)
-    }
-  }
-  return { ref, status: 'applied' }
-}
-
-function unsupported(change: Change, instead: string): ChangeResult {
-  return {
-    ref: change.ref,
-    status: 'rejected',
-    error: new DrainableError(
-      'UNSUPPORTED',
-      `${formatRef(change.ref)}: ${change.kind} is not done for nodes, ${instead}`,
-      { provider: PROVIDER, ref: change.ref },
-    ),
-  }
+  return { change, writes, places }
 }
 
 function refuse(change: Change, code: 'NOT_FOUND' | 'CONFLICT', message: string): Plan {
@@ -286,113 +171,42 @@ function refuse(change: Change, code: 'NOT_FOUND' | 'CONFLICT', message: string)
   return { change, result: { ref, status: 'rejected', error } }
 }
 
-/** All writes done is done; else the worst of them tells. */
-function toResult({ change: { ref }, outcomes }: Open): ChangeResult {
-  const all = [...outcomes.values()]
-  const failed =
-    all.find((outcome) => outcome.status === 'unknown') ??
-    all.find((outcome) => outcome.status === 'rejected')
-  if (failed === undefined || failed.status === 'applied') return { ref, status: 'applied' }
-  return { ref, status: failed.status, error: failed.error }
+function failureOf({ outcomes }: Open): Exclude<Written, { status: 'applied' }> | undefined {
+  const failed = [...outcomes.values()].flatMap((one) => (one.status === 'applied' ? [] : [one]))
+  return failed.find(({ status }) => status === 'unknown') ?? failed[0]
 }
 
-async function findPlaces(
-  site: Site,
-  lists: Lists,
-  target: Target,
-  ctx: CallContext,
-): Promise<readonly Place[]> {
-  const places: Place[] = []
-  for (const device of site.devices) {
-    const place =
-      target.kind === 'node'
-        ? await findNode(device, target.node, ctx)
-        : await findMember(site, lists, device, target, ctx)
-    if (place !== undefined) places.push(place)
-  }
-  return places
+/** Whether some of its writes were done, and others refused. */
+function isPartial(one: Open): boolean {
+  const done = [...one.outcomes.values()].some(({ status }) => status === 'applied')
+  return done && failureOf(one)?.status === 'rejected'
 }
 
-async function findMember(
-  site: Site,
-  lists: Lists,
-  device: Device,
-  target: MemberTarget,
-  ctx: CallContext,
-): Promise<Place | undefined> {
-  const { pool } = target
-  const members = await lists.members(device, pool, ctx)
-  const found: Found | undefined = members && site.resolver.find(members, target)
-  if (found === undefined) return undefined
-  const rows = [found.row, ...found.ephemerals]
-  return {
-    device,
-    pool,
-    identity: identityOf(found.row),
-    own: lowest(rows.map((row) => row.own)),
-    parts: rows.map((row) => ({ path: memberPath(pool, row.fullPath), own: row.own })),
-    endpoints: (found.row.template ? found.ephemerals : [found.row]).map((row) => ({ pool, row })),
-  }
-}
-
-async function findNode(
-  device: Device,
-  name: string,
-  ctx: CallContext,
-): Promise<Place | undefined> {
-  if (!isPossible(name)) return undefined
-  let node = await device.readNode(name, ctx)
-  if (node === undefined) {
-    await device.confirmReady(ctx)
-    node = await device.readNode(name, ctx)
-  }
-  if (node === undefined) return undefined
-  const endpoints = (await device.listPools(ctx)).flatMap(({ pool, members }) =>
-    membersOfNode(members, name)
-      .filter((row) => !row.template)
-      .map((row) => ({ pool: pool.fullPath, row })),
-  )
-  return {
-    device,
-    pool: undefined,
-    identity: `${node.fullPath} at ${node.address ?? ''}`,
-    own: node.own,
-    parts: [{ path: nodePath(name), own: node.own }],
-    endpoints,
-  }
-}
-
-/** Member lists of one call: each pool of each unit is read once. */
-class Lists {
-  readonly #site: Site
-  readonly #targets: readonly Target[]
-  readonly #read = new Map<string, readonly MemberRow[] | undefined>()
-
-  constructor(site: Site, changes: readonly Change[]) {
-    this.#site = site
-    this.#targets = changes.map((change) => toTarget(change.ref, site.resolver.partition))
-  }
-
-  async members(
-    device: Device,
-    pool: string,
-    ctx: CallContext,
-  ): Promise<readonly MemberRow[] | undefined> {
-    const key = `${device.host} ${pool}`
-    if (this.#read.has(key)) return this.#read.get(key)
-    if (!isPossible(pool)) return undefined
-    const wanted = this.#targets.flatMap((target) =>
-      target.kind === 'member' && target.pool === pool ? target : [],
+/**
+ * All writes done is done; else the worst of them tells. What was done of a change that is refused
+ * in part is put back: a refusal says that nothing was changed.
+ */
+async function toResult(one: Open, ctx: CallContext): Promise<ChangeResult> {
+  const { ref } = one.change
+  const failed = failureOf(one)
+  if (failed === undefined) return { ref, status: 'applied' }
+  if (!isPartial(one)) return { ref, ...failed }
+  const left: string[] = []
+  for (const place of one.places) {
+    const done = one.writes.find(
+      (write) => write.device === place.device && one.outcomes.get(write)?.status === 'applied',
     )
-    const complete = (members: readonly MemberRow[]): boolean =>
-      wanted.every((target) => this.#site.resolver.find(members, target) !== undefined)
-    const members = await readMembers(device, pool, complete, ctx)
-    this.#read.set(key, members)
-    return members
+    if (done === undefined) continue
+    const { session, state } = done.words
+    const why = await putBack(place, toAdmin(session, state), ctx)
+    if (why !== undefined) left.push(`${place.device.host} (${why})`)
   }
-
-  /** The pool was changed: it is read anew. */
-  drop(pool: string): void {
-    for (const device of this.#site.devices) this.#read.delete(`${device.host} ${pool}`)
-  }
+  if (left.length === 0) return { ref, ...failed }
+  const { code, message, retryable } = failed.error
+  const error = new DrainableError(
+    code,
+    `${message}; what was done before could not be put back at ${left.join(', ')}`,
+    { provider: PROVIDER, ref, retryable, cause: failed.error },
+  )
+  return { ref, status: 'unknown', error }
 }

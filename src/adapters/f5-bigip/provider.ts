@@ -10,7 +10,7 @@ import type {
   Snapshot,
 } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
-import { applyAll } from './changes.js'
+import { applyAll, type Applied } from './changes.js'
 import { parseVersion } from './codec-device.js'
 import type { MemberRow } from './codec-members.js'
 import { isPossible } from './codec-names.js'
@@ -106,9 +106,10 @@ export class F5BigipProvider implements DrainableProvider {
     const sent = (): number => devices.reduce((sum, { session }) => sum + session.changes, 0)
     const before = sent()
     try {
-      const results = await applyAll(site, changes, ctx)
-      this.#noteResults(changes, results)
-      if (results.some(({ status }) => status === 'applied')) {
+      const applied = await applyAll(site, changes, ctx)
+      const { results } = applied
+      this.#noteResults(changes, applied)
+      if (applied.touched) {
         for (const device of devices) await this.#aftermath.after(device, ctx)
       }
       if (results.some(({ status }) => status === 'unknown')) this.#aftermath.missed()
@@ -237,15 +238,15 @@ export class F5BigipProvider implements DrainableProvider {
     await this.#hints.look(first.device, held, ctx)
   }
 
-  #noteResults(changes: readonly Change[], results: readonly ChangeResult[]): void {
+  #noteResults(changes: readonly Change[], { results, notes }: Applied): void {
     changes.forEach((change, i) => {
       if (results[i]?.status !== 'applied') return
       if (change.kind === 'restore') this.#hints.forget(change.ref)
       if (change.kind === 'terminate') {
-        this.#hints.note(
-          change.ref,
-          'connections were cut by address and port: those that came through other pools too',
-        )
+        const cut =
+          'connections were cut by address and port: those that came through other pools too'
+        const note = notes.get(i)
+        this.#hints.note(change.ref, note === undefined ? cut : `${cut}; ${note}`)
       }
     })
   }

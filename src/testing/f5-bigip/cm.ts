@@ -88,13 +88,15 @@ function failoverStatus(call: Call): object {
   const details = 'https://localhost/mgmt/tm/cm/failoverStatus/0/details'
   const text = role === 'active' ? 'active' : role === 'standby' ? 'standby' : 'offline'
   const path = 'tm/cm/failover-status'
+  const own = call.lab.units.every((unit) => unit.role === 'active')
+  const group = `traffic-group-${own ? call.lab.units.indexOf(call.unit) + 1 : 1}`
   return row(link(call, path), 'cm:failover-status:failover-status', path, {
     ...entries({ color: role === 'active' ? 'green' : 'gray' }),
     [details]: {
       nestedStats: {
         entries: {
           [`${details}/0`]: {
-            nestedStats: { entries: entries({ details: `${text} for /Common/traffic-group-1` }) },
+            nestedStats: { entries: entries({ details: `${text} for /Common/${group}` }) },
           },
         },
       },

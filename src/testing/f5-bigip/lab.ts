@@ -27,7 +27,10 @@ export function toLab(options: BigipFakeOptions): Lab {
   const statsLag = options.statsLag ?? 0
   const skew = options.clockSkew ?? 0
   const units = [new Unit('bigip1.example.com', 'active', statsLag, skew)]
-  if (pair !== undefined) units.push(new Unit('bigip2.example.com', 'standby', statsLag, skew))
+  if (pair !== undefined) {
+    const role = pair.bothActive === true ? 'active' : 'standby'
+    units.push(new Unit('bigip2.example.com', role, statsLag, skew))
+  }
   const pools = options.pools ?? { web: ['10.0.0.1:80', '10.0.0.2:80'] }
   for (const unit of units) {
     fill(unit.config, pools, options.poolProps ?? {})

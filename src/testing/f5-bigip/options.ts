@@ -41,8 +41,17 @@ export interface BigipFakeOptions {
   readonly checkDelay?: number
   /** Milliseconds before every answer. Default 0. */
   readonly latency?: number
-  /** Two units that fail over to each other, in the device group `dg1` unless named. Default: one unit. */
-  readonly pair?: boolean | { readonly group?: string; readonly autoSync?: boolean }
+  /**
+   * Two units that fail over to each other, in the device group `dg1` unless named. With `bothActive`
+   * each passes the traffic of a traffic group of its own. Default: one unit.
+   */
+  readonly pair?:
+    | boolean
+    | {
+        readonly group?: string
+        readonly autoSync?: boolean
+        readonly bothActive?: boolean
+      }
   /** Whether disabling an FQDN template reaches its ephemeral members. Default `true`. */
   readonly fqdnInherits?: boolean
   /** Whether `DELETE /mgmt/tm/sys/connection` works. Default `true`. */
@@ -87,6 +96,8 @@ export interface BigipFakeFailure {
    */
   readonly how: 'status' | 'refuse' | 'silent' | 'reset' | 'garbage'
   readonly times?: number
+  /** How many of the requests meant go well before. Default 0. */
+  readonly skip?: number
   readonly status?: number
   /** Sent as JSON, or as HTML where it is a text. */
   readonly body?: unknown

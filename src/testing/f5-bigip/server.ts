@@ -29,7 +29,7 @@ export class Listener {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   readonly #abort = new AbortController()
-  #failures: { readonly what: BigipFakeFailure; left: number }[] = []
+  #failures: { readonly what: BigipFakeFailure; skip: number; left: number }[] = []
   #port = 0
   #busy = 0
   /** The most requests that were in the works at one time. */
@@ -71,7 +71,7 @@ export class Listener {
   }
 
   fail(what: BigipFakeFailure): void {
-    this.#failures.push({ what, left: what.times ?? Infinity })
+    this.#failures.push({ what, skip: what.skip ?? 0, left: what.times ?? Infinity })
     if (what.how === 'refuse' && what.match === undefined && what.times === undefined)
       this.#hangUp()
   }
@@ -154,7 +154,8 @@ export class Listener {
 
   #take(line: string): BigipFakeFailure | undefined {
     const hit = this.#failures.find(
-      (failure) => failure.left > 0 && (failure.what.match?.test(line) ?? true),
+      (failure) =>
+        failure.left > 0 && (failure.what.match?.test(line) ?? true) && failure.skip-- <= 0,
     )
     if (hit === undefined) return undefined
     hit.left -= 1

@@ -1,0 +1,247 @@
+import { describe, expect, test } from 'vitest'
+import { ctx, lines, present, read, rig, until, WEB1, WEB2 } from './rig.js'
+
+const PAIR = { pair: { bothActive: true } } as const
+const no = {
+  code: 400,
+  message: '01070734:3: Configuration error: no',
+  errorStack: [],
+  apiError: 3,
+}
+const refuse = (match: RegExp, more: object = {}) =>
+  ({ match, how: 'status', status: 400, body: no, ...more }) as const
+
+const SITE = { name: 'site:80', fqdn: 'www.example.com' }
+const MADE = { name: '_auto_192.0.2.7:80', fqdn: 'www.example.com', ephemeral: true }
+const OTHER = { name: '_auto_192.0.2.8:80', fqdn: 'www.example.com', ephemeral: true }
+const site = { pool: 'web', member: SITE.name }
+const made = { pool: '/Common/web', member: `/Common/${MADE.name}` }
+const other = { pool: '/Common/web', member: `/Common/${OTHER.name}` }
+
+describe('a change that the second active unit refuses', () => {
+  test('a hold is put back on the first, and refused', async () => {
+    await using it = await rig(PAIR)
+    const [one, two] = it.fake.units
+    it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))
+    const [result] = await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
+    expect(result).toMatchObject({ status: 'rejected', error: { code: 'REJECTED' } })
+    expect([one, two].map((unit) => it.fake.state(WEB1, unit))).toEqual(['ready', 'ready'])
+  })
+
+  test('an escalation is put back to the drain that was there', async () => {
+    await using it = await rig(PAIR)
+    const [one, two] = it.fake.units
+    await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
+    it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))
+    const [result] = await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'maint' }], ctx())
+    expect(result).toMatchObject({ status: 'rejected' })
+    expect([one, two].map((unit) => it.fake.state(WEB1, unit))).toEqual(['drain', 'drain'])
+  })
+
+  test('a restore is put back to the drain that was expected', async () => {
+    await using it = await rig(PAIR)
+    const [one, two] = it.fake.units
+    await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
+    it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))
+    const [result] = await it.lb.apply(
+      [{ kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' }],
+      ctx(),
+    )
+    expect(result).toMatchObject({ status: 'rejected' })
+    expect([one, two].map((unit) => it.fake.state(WEB1, unit))).toEqual(['drain', 'drain'])
+  })
+
+  test('a restore is not put back to maint, which may cut: nobody knows', async () => {
+    await using it = await rig(PAIR)
+    const [one, two] = it.fake.units
+    await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'maint' }], ctx())
+    it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))
+    const [result] = await it.lb.apply(
+      [{ kind: 'restore', ref: WEB1, expect: 'maint', to: 'ready' }],
+      ctx(),
+    )
+    expect(result).toMatchObject({ status: 'unknown', error: { code: 'REJECTED' } })
+    expect([one, two].map((unit) => it.fake.state(WEB1, unit))).toEqual(['ready', 'maint'])
+  })
+
+  test('where the first can not be put back, nobody knows', async () => {
+    await using it = await rig(PAIR)
+    const [one, two] = it.fake.units
+    it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))
+    it.fake.fail(refuse(/^PATCH .*members/, { unit: one, skip: 1 }))
+    const [result] = await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
+    expect(result).toMatchObject({ status: 'unknown' })
+    expect(result).toHaveProperty('error.message', expect.stringContaining('could not be put back'))
+    expect(it.fake.state(WEB1, one)).toBe('drain')
+  })
+
+  test('where the first says that nothing is there, nobody knows', async () => {
+    await using it = await rig(PAIR)
+    const [one, two] = it.fake.units
+    it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))
+    const missing = {
+      code: 404,
+      message: '01020036:3: The requested Pool (/Common/web) was not found.',
+    }
+    const list = { match: /^GET .*members\?/, unit: one!, skip: 1 }
+    it.fake.fail({ ...list, how: 'status', status: 404, body: missing })
+    const [result] = await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
+    expect(result).toMatchObject({ status: 'unknown', error: { code: 'REJECTED' } })
+  })
+
+  test('what somebody else made of it meanwhile is left alone', async () => {
+    await using it = await rig({ ...PAIR, latency: 30 })
+    const [one, two] = it.fake.units
+    it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))
+    const results = it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
+    await until('the second unit is asked', () =>
+      it.fake.requests.some(({ method, unit }) => method === 'PATCH' && unit === two),
+    )
+    it.fake.setBehind(WEB1, 'maint')
+    expect(await results).toMatchObject([{ status: 'rejected' }])
+    expect(it.fake.state(WEB1, one)).toBe('maint')
+  })
+
+  test('other members of the batch are held, those of a transaction too', async () => {
+    const names = [1, 2, 3, 4].map((n) => `10.0.0.${n}:80`)
+    await using it = await rig({ ...PAIR, pools: { web: names } })
+    const [one, two] = it.fake.units
+    it.fake.fail(refuse(/^PATCH .*transaction/, { unit: two, times: 1 }))
+    it.fake.fail(refuse(/^PATCH .*10\.0\.0\.3/, { unit: two, skip: 1 }))
+    const refs = names.map((name) => ({ pool: '/Common/web', member: `/Common/${name}` }))
+    const results = await it.lb.apply(
+      refs.map((ref) => ({ kind: 'hold', ref, to: 'drain' })),
+      ctx(),
+    )
+    const wished = ['applied', 'applied', 'rejected', 'applied']
+    expect(results.map(({ status }) => status)).toEqual(wished)
+    for (const unit of [one, two]) {
+      const states = refs.map((ref) => it.fake.state(ref, unit))
+      expect(states).toEqual(['drain', 'drain', 'ready', 'drain'])
+    }
+  })
+
+  test('a node is put back too', async () => {
+    await using it = await rig(PAIR)
+    const [one, two] = it.fake.units
+    it.fake.fail(refuse(/^PATCH .*node/, { unit: two }))
+    const node = { pool: '@nodes', member: '10.0.0.1' }
+    const [result] = await it.lb.apply([{ kind: 'hold', ref: node, to: 'drain' }], ctx())
+    expect(result).toMatchObject({ status: 'rejected' })
+    const sent = it.fake.requests.filter((r) => r.method === 'PATCH' && r.unit === one)
+    expect(sent.map(({ body }) => body)).toEqual([
+      { session: 'user-disabled', state: 'user-up' },
+      { session: 'user-enabled', state: 'user-up' },
+    ])
+    expect((await present(it.lb, node)).own).toBe('ready')
+  })
+
+  test('a put-back is pushed and saved as every change is', async () => {
+    await using it = await rig(
+      { pair: { bothActive: true } },
+      { configSync: { group: 'dg1' }, save: true },
+    )
+    const [, two] = it.fake.units
+    it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))
+    await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
+    expect(lines(it.fake)).toContain('POST /mgmt/tm/cm')
+    const [second] = await it.lb.apply([{ kind: 'hold', ref: WEB2, to: 'drain' }], ctx())
+    expect(second).not.toMatchObject({ error: { code: 'CONFLICT' } })
+  })
+})
+
+describe('a removal that the second active unit refuses', () => {
+  test('is not called refused: the member has left the first', async () => {
+    await using it = await rig(PAIR)
+    const [, two] = it.fake.units
+    it.fake.fail(refuse(/^DELETE .*members/, { unit: two }))
+    const [result] = await it.lb.apply([{ kind: 'remove', ref: WEB1 }], ctx())
+    expect(result).toMatchObject({ status: 'unknown', error: { code: 'REJECTED' } })
+    expect(result).toHaveProperty('error.message', expect.stringContaining('removed at'))
+    expect((await read(it.lb, WEB1)).present).toBe(true)
+    const [again] = await it.lb.apply([{ kind: 'remove', ref: WEB1 }], ctx())
+    expect(again).toMatchObject({ status: 'rejected', error: { code: 'REJECTED' } })
+  })
+})
+
+describe('an addition on two active units', () => {
+  const ref = { pool: 'web', member: '10.0.0.9:80' }
+  const add = { kind: 'add', ref, address: '10.0.0.9', port: 80 } as const
+
+  test('that the second refuses is not called refused', async () => {
+    await using it = await rig(PAIR)
+    const [one, two] = it.fake.units
+    it.fake.fail(refuse(/^POST .*members/, { unit: two }))
+    const [result] = await it.lb.apply([add], ctx())
+    expect(result).toMatchObject({ status: 'unknown', error: { code: 'REJECTED' } })
+    expect(it.fake.state(ref, one)).toBe('ready')
+  })
+
+  test('that sync each other is done: the second has it already', async () => {
+    await using it = await rig({ pair: { bothActive: true, autoSync: true } })
+    const [result] = await it.lb.apply([add], ctx())
+    expect(result).toMatchObject({ status: 'applied' })
+    for (const unit of it.fake.units) expect(it.fake.state(ref, unit)).toBe('ready')
+  })
+})
+
+describe('a cut that the second active unit refuses', () => {
+  test('is done with what was cut, and says what was not', async () => {
+    await using it = await rig(PAIR)
+    const [one, two] = it.fake.units
+    it.fake.setLoad(WEB1, { curConns: 3 }, one)
+    it.fake.setLoad(WEB1, { curConns: 4 }, two)
+    await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
+    it.fake.fail(refuse(/^DELETE .*connection/, { unit: two }))
+    const [result] = await it.lb.apply([{ kind: 'terminate', ref: WEB1 }], ctx())
+    expect(result).toEqual({ ref: WEB1, status: 'applied', terminated: 3, atMost: true })
+    expect((await present(it.lb, WEB1)).hints?.join()).toContain('were not cut')
+  })
+
+  test('that refuses it first is a refusal', async () => {
+    await using it = await rig(PAIR)
+    const [one] = it.fake.units
+    it.fake.fail(refuse(/^DELETE .*connection/, { unit: one }))
+    const [result] = await it.lb.apply([{ kind: 'terminate', ref: WEB1 }], ctx())
+    expect(result).toMatchObject({ status: 'rejected', error: { code: 'REJECTED' } })
+  })
+})
+
+describe('an FQDN template whose copies refuse', () => {
+  const strict = { ...MADE, strict: true }
+
+  test('a hold that reaches them by the template all the same is done', async () => {
+    await using it = await rig({ pools: { web: [SITE, strict] }, fqdnInherits: true })
+    const [result] = await it.lb.apply([{ kind: 'hold', ref: site, to: 'drain' }], ctx())
+    expect(result).toMatchObject({ status: 'applied' })
+    expect(it.fake.state(made)).toBe('drain')
+  })
+
+  test('a hold that does not reach them is put back', async () => {
+    await using it = await rig({ pools: { web: [SITE, strict] }, fqdnInherits: false })
+    const [result] = await it.lb.apply([{ kind: 'hold', ref: site, to: 'drain' }], ctx())
+    expect(result).toMatchObject({ status: 'rejected' })
+    expect(it.fake.state(site)).toBe('ready')
+    expect((await present(it.lb, site)).serves).toBe(true)
+  })
+
+  test('a copy that somebody had drained before stays drained', async () => {
+    await using it = await rig({ ...PAIR, pools: { web: [SITE, MADE, OTHER] }, fqdnInherits: true })
+    const [one, two] = it.fake.units
+    it.fake.setBehind(other, 'drain')
+    it.fake.fail(refuse(/^PATCH /, { unit: two }))
+    const [result] = await it.lb.apply([{ kind: 'hold', ref: site, to: 'drain' }], ctx())
+    expect(result).toMatchObject({ status: 'rejected' })
+    const states = [site, made, other].map((ref) => it.fake.state(ref, one))
+    expect(states).toEqual(['ready', 'ready', 'drain'])
+  })
+
+  test('a cut by an address that is in doubt cuts nothing at all', async () => {
+    const strange = { ...OTHER, address: 'any6' }
+    await using it = await rig({ pools: { web: [SITE, MADE, strange] } })
+    await it.fake.occupy(made)
+    const [result] = await it.lb.apply([{ kind: 'terminate', ref: site }], ctx())
+    expect(result).toMatchObject({ status: 'rejected', error: { code: 'UNSUPPORTED' } })
+    expect(it.fake.load(made).curConns).toBe(1)
+  })
+})
