@@ -1,15 +1,13 @@
 import { pause, systemClock } from '../../provider/clock.js'
-import type { Change, ChangeResult } from '../../provider/contract.js'
+import type { ChangeResult } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
-import { formatRef } from '../../provider/member-ref.js'
-import { formatSocket } from './address.js'
-import { AssignmentProblem, isEndpointNative, type Assignment } from './assignment.js'
+import type { Assignment } from './assignment.js'
 import type { ProxyView } from './fleet.js'
-import { rowsOf, type ClusterLens } from './lens.js'
-import type { Wanted } from './provider.js'
-import { NotPublished, Superseded, type EndpointSink } from './sink.js'
-import { toAdminState, toEdsStatus, type EdsStatus } from './status.js'
-import type { EndpointStore } from './store.js'
+import { rowsOf } from './lens.js'
+import { noteMarks, unmark, type Marks } from './marks.js'
+import { planChange, rejected, type PlanContext, type WantedChange } from './plan.js'
+import { NotPublished, Superseded, type EndpointSink, type Published } from './sink.js'
+import type { EdsStatus } from './status.js'
 
 /** How long a publication waits for the proxies' answer before it counts as given. */
 const ANSWER = 500
@@ -18,16 +16,8 @@ const EMPTY = 5_000
 /** How often a change is planned anew because the set was changed in between. */
 const ATTEMPTS = 5
 
-/** One change with the member it means. */
-export interface WantedChange extends Wanted {
-  readonly change: Change
-}
-
-export interface ApplyContext {
-  readonly store: EndpointStore
+export interface ApplyContext extends PlanContext {
   readonly sink: EndpointSink
-  readonly lens: ClusterLens
-  readonly onPanic: 'refuse' | 'allow'
   /** Asks every proxy. */
   readonly look: () => Promise<readonly ProxyView[]>
   /** Reads the sets again. */
@@ -36,10 +26,6 @@ export interface ApplyContext {
   readonly handUp: (index: number, result: ChangeResult) => void
   readonly signal: AbortSignal
 }
-
-/** What becomes of one change before anything is published. */
-type Plan =
-  { readonly result: ChangeResult } | { readonly next: Assignment; readonly leaves?: string }
 
 /**
  * All changes of one call: each set is published once however many of its members change.
@@ -70,6 +56,7 @@ async function applyToSet(
   views: readonly ProxyView[],
   context: ApplyContext,
 ): Promise<ReadonlyMap<number, ChangeResult>> {
+  const marks: Marks = new Map()
   for (let attempt = 1; ; attempt++) {
     const results = new Map<number, ChangeResult>()
     const before = context.store.set(service)
@@ -86,27 +73,54 @@ async function applyToSet(
       pending.push({ wanted, i })
       if (plan.leaves !== undefined) leaving.add(plan.leaves)
     }
-    if (before === undefined || next === undefined || pending.length === 0) return results
+    const ended = (made: (wanted: WantedChange) => ChangeResult): void => {
+      for (const { wanted, i } of pending) results.set(i, made(wanted))
+    }
     try {
-      const error = await publish(before, next, leaving, views, context)
-      for (const { wanted, i } of pending) {
-        results.set(
-          i,
-          error === undefined
+      if (before !== undefined && next !== undefined && pending.length > 0) {
+        const refusal = await publish(before, next, leaving, marks, views, context)
+        ended((wanted) =>
+          refusal === undefined
             ? { ref: wanted.ref, status: 'applied' }
-            : rejected(wanted, error.code, error.message, error),
+            : rejected(wanted, refusal.code, refusal.message, refusal),
         )
       }
-      return results
     } catch (error) {
       if (!(error instanceof Superseded)) throw error
-      if (attempt === ATTEMPTS) {
-        const message = `endpoint set '${service}' is changed by somebody else again and again, nothing was published`
-        for (const { wanted, i } of pending) results.set(i, rejected(wanted, 'CONFLICT', message))
-        return results
+      if (attempt < ATTEMPTS) {
+        await context.reload()
+        continue
       }
-      await context.reload()
+      const message = `endpoint set '${service}' is changed by somebody else again and again, nothing was published`
+      ended((wanted) => rejected(wanted, 'CONFLICT', message))
     }
+    await unmarkRefused(service, mine, results, marks, context)
+    return results
+  }
+}
+
+/** A removal that is refused after all leaves no mark behind; where it does, it is not known. */
+async function unmarkRefused(
+  service: string,
+  mine: readonly { readonly wanted: WantedChange; readonly i: number }[],
+  results: Map<number, ChangeResult>,
+  marks: Marks,
+  context: ApplyContext,
+): Promise<void> {
+  const refused = mine.filter(
+    ({ wanted, i }) => marks.has(wanted.member) && results.get(i)?.status === 'rejected',
+  )
+  if (refused.length === 0) return
+  const left = await unmark(service, marks, context)
+  if (left === undefined) return
+  for (const { wanted, i } of refused) {
+    const result = results.get(i)
+    if (result === undefined || !('error' in result)) continue
+    const { code, message, retryable } = result.error
+    const words = `${message}; it was marked UNHEALTHY before, which could not be undone: ${left}`
+    const data = { ref: wanted.ref, provider: 'envoy', retryable, cause: result.error }
+    const error = new DrainableError(code, words, data)
+    results.set(i, { ref: wanted.ref, status: 'unknown', error })
   }
 }
 
@@ -114,171 +128,33 @@ function needsLook(changes: readonly WantedChange[]): boolean {
   return changes.some(({ change }) => change.kind === 'hold' || change.kind === 'remove')
 }
 
-function planChange(
-  wanted: WantedChange,
-  set: Assignment | undefined,
-  views: readonly ProxyView[],
-  context: ApplyContext,
-): Plan {
-  const { change, service, member } = wanted
-  if (set === undefined) {
-    const names = context.store.names().join(', ')
-    return reject(
-      wanted,
-      'NOT_FOUND',
-      `cluster ${wanted.ref.pool} has no endpoint set here, there is ${names === '' ? 'none' : names}`,
-    )
-  }
-  if (change.kind === 'add') return planAdd(wanted, change, set)
-  const endpoint = set.endpoints.find((found) => found.member === member)
-  if (endpoint === undefined) {
-    return reject(wanted, 'NOT_FOUND', `endpoint set '${service}' has no endpoint ${member}`)
-  }
-  const identity = endpoint.hostname === undefined ? member : `${member} ${endpoint.hostname}`
-  if (change.identity !== undefined && change.identity !== identity) {
-    return reject(
-      wanted,
-      'CONFLICT',
-      `${formatRef(wanted.ref)} is another endpoint now ('${identity}', not '${change.identity}'), nothing was touched`,
-    )
-  }
-  const own = toAdminState(endpoint.status)
-  switch (change.kind) {
-    case 'hold': {
-      if (change.to === 'maint') {
-        return reject(
-          wanted,
-          'UNSUPPORTED',
-          "Envoy has no maintenance state that keeps work: hold 'drain' (DRAINING), or remove the endpoint once it is idle",
-        )
-      }
-      if (own === 'unknown') {
-        return reject(
-          wanted,
-          'CONFLICT',
-          `${formatRef(wanted.ref)} has a health status that this version does not know, it is not written over`,
-        )
-      }
-      if (own === 'drain') return unchanged(wanted)
-      const next = set.withStatus(new Map<string, EdsStatus>([[member, 'DRAINING']]))
-      return panicPlan(wanted, next, views, context) ?? { next }
-    }
-    case 'restore': {
-      if (change.to === 'maint' || change.expect === 'maint') {
-        return reject(
-          wanted,
-          'UNSUPPORTED',
-          'Envoy has no maintenance state to restore: restore drain or ready',
-        )
-      }
-      if (own === change.to) return unchanged(wanted)
-      if (own !== change.expect) {
-        return reject(
-          wanted,
-          'CONFLICT',
-          `${formatRef(wanted.ref)} is ${own}, not ${change.expect}: somebody else changed it, it is left alone`,
-        )
-      }
-      const status = change.to === 'drain' ? 'DRAINING' : statusBefore(change.native)
-      return { next: set.withStatus(new Map([[member, status]])) }
-    }
-    case 'terminate':
-      return reject(
-        wanted,
-        'UNSUPPORTED',
-        "Envoy cannot cut the work of one endpoint: wait longer, or stop the server itself, or use onTimeout 'proceed'",
-      )
-    case 'remove': {
-      if (set.endpoints.length === 1) {
-        return reject(
-          wanted,
-          'REJECTED',
-          `${formatRef(wanted.ref)} is the last endpoint of '${service}': an empty set takes the cluster down, add another endpoint first`,
-        )
-      }
-      return { next: set.without(new Set([member])), leaves: member }
-    }
-    default:
-      return change satisfies never
-  }
-}
-
-function planAdd(
-  wanted: WantedChange,
-  change: Extract<Change, { kind: 'add' }>,
-  set: Assignment,
-): Plan {
-  const { address, port, weight } = change
-  const native = isEndpointNative(change.native) ? change.native : undefined
-  const name =
-    address.startsWith('/') || address.startsWith('@') ? address : formatSocket(address, port)
-  if (native === undefined && wanted.member !== name) {
-    return reject(
-      wanted,
-      'INVALID_OPTIONS',
-      `${formatRef(wanted.ref)}: an Envoy endpoint is named by its address, expected the member '${name}'`,
-    )
-  }
-  if (set.endpoints.some((found) => found.member === wanted.member)) return unchanged(wanted)
-  if (weight !== undefined && !(Number.isInteger(weight) && weight >= 1 && weight < 2 ** 32)) {
-    return reject(
-      wanted,
-      'INVALID_OPTIONS',
-      `${formatRef(wanted.ref)}: weight ${weight}, Envoy takes whole numbers from 1 on and rejects the whole set otherwise`,
-    )
-  }
-  try {
-    const next = set.withEndpoint({ address, port, weight, native })
-    if (next.endpoints.some((found) => found.member === wanted.member)) return { next }
-    return reject(wanted, 'INVALID_OPTIONS', `${formatRef(wanted.ref)}: native is another endpoint`)
-  } catch (problem) {
-    if (!(problem instanceof AssignmentProblem)) throw problem
-    return reject(wanted, 'INVALID_OPTIONS', `${formatRef(wanted.ref)}: ${problem.toString()}`)
-  }
-}
-
-function panicPlan(
-  wanted: WantedChange,
-  next: Assignment,
-  views: readonly ProxyView[],
-  context: ApplyContext,
-): Plan | undefined {
-  if (context.onPanic === 'allow') return undefined
-  const verdict = context.lens.panic(next, views, wanted.member)
-  if (verdict === undefined) return undefined
-  const { cluster, healthy, total, threshold } = verdict
-  return reject(
-    wanted,
-    'REJECTED',
-    `${formatRef(wanted.ref)} is not drained: ${healthy} of ${total} endpoints of cluster ${cluster} would be healthy, and below its healthy_panic_threshold of ${threshold} % Envoy sends traffic to all of them, drained ones too; get another endpoint ready first, or set common_lb_config.healthy_panic_threshold to 0 (Envoy then answers 503), or pass onPanic: 'allow'`,
-  )
-}
-
 /** Publishes, and takes back what every proxy refused. Returns why nothing changed; throws where that is not known. */
 async function publish(
   before: Assignment,
   next: Assignment,
   leaving: ReadonlySet<string>,
+  marks: Marks,
   views: readonly ProxyView[],
   context: ApplyContext,
 ): Promise<DrainableError | undefined> {
   const { store, signal } = context
+  let published: Published
   try {
     let standing = before
     if (leaving.size > 0) {
-      const prepared = await prepareRemoval(before, leaving, views, context)
+      const prepared = await prepareRemoval(before, leaving, marks, views, context)
       if (isDrainableError(prepared)) return prepared
       standing = prepared
     }
-    const published = await store.publish(next, standing, signal)
-    const refused = await answer(next.cluster, published.seq, context)
-    if (refused === undefined) return undefined
-    await store.publish(before, published.set, signal)
-    return new DrainableError('REJECTED', refused, { provider: 'envoy' })
+    published = await store.publish(next, standing, signal)
   } catch (error) {
     if (error instanceof NotPublished) return error.error
     throw error
   }
+  const refused = await answer(next.cluster, published.seq, context)
+  if (refused === undefined) return undefined
+  await store.publish(before, published.set, signal)
+  return new DrainableError('REJECTED', refused, { provider: 'envoy' })
 }
 
 /**
@@ -291,6 +167,7 @@ async function publish(
 async function prepareRemoval(
   before: Assignment,
   leaving: ReadonlySet<string>,
+  marks: Marks,
   views: readonly ProxyView[],
   context: ApplyContext,
 ): Promise<DrainableError | Assignment> {
@@ -317,6 +194,7 @@ async function prepareRemoval(
   )
   if (panics) return before
   const { seq, set } = await context.store.publish(unhealthy, before, context.signal)
+  noteMarks(marks, before, leaving)
   await seenUnhealthy(service, leaving, seq, context)
   return set
 }
@@ -391,38 +269,6 @@ async function answer(
     }
     await pause(systemClock, 5, signal)
   }
-}
-
-/** The status an endpoint had before we drained it, by its ticket; healthy where nobody knows. */
-function statusBefore(native: Change extends never ? never : unknown): EdsStatus {
-  const value =
-    typeof native === 'object' && native !== null && 'status' in native ? native.status : undefined
-  const status = typeof value === 'string' ? toEdsStatus(value) : undefined
-  return status === undefined || status === 'DRAINING' ? 'HEALTHY' : status
-}
-
-function reject(wanted: WantedChange, code: DrainableError['code'], message: string): Plan {
-  return { result: rejected(wanted, code, message) }
-}
-
-function unchanged({ ref }: WantedChange): Plan {
-  return { result: { ref, status: 'unchanged' } }
-}
-
-function rejected(
-  { ref }: WantedChange,
-  code: DrainableError['code'],
-  message: string,
-  cause?: unknown,
-): ChangeResult {
-  const known = isDrainableError(cause) ? cause : undefined
-  const error = new DrainableError(code, message, {
-    ref,
-    provider: 'envoy',
-    ...(known === undefined ? {} : { retryable: known.retryable }),
-    cause,
-  })
-  return { ref, status: 'rejected', error }
 }
 
 function rejectedAs(wanted: WantedChange | undefined, message: string): ChangeResult {
