@@ -49,7 +49,7 @@ const BY_CODE: ReadonlyMap<number, ReplyClass> = new Map(
  */
 export function classify(reply: NitroReply): ReplyClass {
   const known = BY_CODE.get(reply.errorcode)
-  if ((reply.severity === 'WARNING' && reply.status < 400) || reply.status === 209) {
+  if (isWarning(reply)) {
     return known === 'wrong-node' || known === 'applied-here' ? known : 'ok'
   }
   if (known !== undefined) return known
@@ -59,6 +59,11 @@ export function classify(reply: NitroReply): ReplyClass {
     return reply.status === 503 ? 'busy' : 'refused'
   }
   return BY_STATUS[reply.status] ?? 'unreadable'
+}
+
+/** Whether it was carried out, with something to say about it. */
+export function isWarning({ severity, status }: NitroReply): boolean {
+  return (severity === 'WARNING' && status < 400) || status === 209
 }
 
 /** A reply without an errorcode: proxies, a server starting up. */

@@ -1,9 +1,9 @@
 import type { CallContext, Change } from '../../provider/contract.js'
 import { pause } from '../../provider/clock.js'
-import { type DrainableError, isDrainableError } from '../../provider/error.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { type Command, pathOf } from './codec.js'
-import { classify } from './codec-errors.js'
+import { classify, isWarning } from './codec-errors.js'
 import { isInCharge } from './identity.js'
 import type { InCharge, Pair } from './pair.js'
 import { type Refusal, reject, withRef } from './refusals.js'
@@ -15,7 +15,14 @@ const FIRST_WAIT = 250
 
 /** How one write ended. */
 export type Written =
-  'done' | Refusal | { readonly status: 'unknown'; readonly error: DrainableError }
+  | 'done'
+  | Refusal
+  | {
+      readonly status: 'unknown'
+      readonly error: DrainableError
+      /** A node that is not in charge took it: what that node shows says nothing. */
+      readonly astray?: true
+    }
 
 /** Sends changes: to the node in charge, each one once, and tells what the reply is worth. */
 export class Sender {
@@ -32,9 +39,15 @@ export class Sender {
     return [this.#unsaved, this.#unheard].filter((hint) => hint !== undefined)
   }
 
+  /**
+   * Sends one change.
+   *
+   * @param undo - what takes it back from a node that took it without being in charge; none where that could cut
+   */
   async send(
     change: Change,
     command: Command,
+    undo: Command | undefined,
     charge: InCharge,
     ctx: CallContext,
   ): Promise<Written> {
@@ -67,9 +80,12 @@ export class Sender {
         case 'open':
         case 'unreadable':
           return { status: 'unknown', error: session.error(what, reply) }
-        case 'wrong-node':
+        case 'wrong-node': {
           this.#pair.forget()
-          return { status: 'rejected', error: withRef(session.error(what, reply), change) }
+          const error = withRef(session.error(what, reply), change)
+          if (!isWarning(reply)) return { status: 'rejected', error }
+          return this.#takeBack(error, undo, charge, ctx)
+        }
         case 'busy':
           // A proxy says 503 also after it has passed the change on.
           if (!reply.readable) return { status: 'unknown', error: session.error(what, reply) }
@@ -85,6 +101,30 @@ export class Sender {
           kind satisfies never
       }
       await pause(ctx.clock, FIRST_WAIT * 2 ** (attempt - 1), ctx.signal)
+    }
+  }
+
+  /** A secondary says with a warning that it took a change; the primary knows nothing of it. */
+  async #takeBack(
+    error: DrainableError,
+    undo: Command | undefined,
+    { session }: InCharge,
+    ctx: CallContext,
+  ): Promise<Written> {
+    const left = (why: string): Written => {
+      const { code, message, ref, retryable } = error
+      const words = `${message}; this node took it, and it could not be put back there: ${why}`
+      const data = { provider: 'citrix-adc', retryable, cause: error, ...(ref && { ref }) }
+      return { status: 'unknown', astray: true, error: new DrainableError(code, words, data) }
+    }
+    if (undo === undefined) return left('a disable may cut')
+    try {
+      const reply = await session.post(undo, ctx)
+      const taken = classify(reply) === 'ok' || isWarning(reply)
+      return taken ? { status: 'rejected', error } : left(session.error('enable', reply).message)
+    } catch (failure) {
+      if (ctx.signal.aborted || !isDrainableError(failure)) throw failure
+      return left(failure.message)
     }
   }
 

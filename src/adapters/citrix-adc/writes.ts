@@ -5,6 +5,7 @@ import { isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { type Command, disable, enable } from './codec.js'
 import type { SvrPhase } from './codec-rows.js'
+import { isInCharge } from './identity.js'
 import type { Memory } from './memory.js'
 import { Look, type Standpoint } from './look.js'
 import type { ParsedOptions } from './options.js'
@@ -226,8 +227,11 @@ export class Writer {
     const { ref } = change
     const before = this.#memory.of(entry.subject)
     look.writing(entry.subject)
-    const written = await this.#sender.send(change, command, charge, ctx)
-    if (written !== 'done' && written.status === 'rejected') return { ref, ...written }
+    const undo = entry.phase === 'in' ? enable(entry.subject) : undefined
+    const written = await this.#sender.send(change, command, undo, charge, ctx)
+    if (written !== 'done' && (written.status === 'rejected' || written.astray === true)) {
+      return { ref, status: written.status, error: written.error }
+    }
     deed()
     try {
       await look.again(ref)
@@ -240,15 +244,31 @@ export class Writer {
       if ((await this.#waitOut(ref, look, SHOWS_WITHIN, ctx)) !== undefined) {
         return { ref, status: 'applied' }
       }
+      const left = look.of(ref)?.entry
+      const why = `${formatRef(ref)}: the appliance said Done to a disable without grace and left it '${left?.svrstate ?? 'gone'}'`
+      if (left?.phase !== entry.phase) {
+        return { ref, status: 'unknown', error: reject('CONFLICT', why, change).error }
+      }
       // In TROFS some build may take a second disable for nothing: then nothing was cut or closed.
       this.#memory.put(entry.subject, before)
-      const why = `${formatRef(ref)}: the appliance said Done to a disable without grace and left it '${look.of(ref)?.entry.svrstate ?? 'gone'}'`
       return { ref, ...reject('REJECTED', why, change, false) }
     }
     const found = look.of(ref)
-    return found !== undefined && shows(found.entry.phase)
+    const shown = found !== undefined && shows(found.entry.phase)
+    return shown && (await this.#stillInCharge(charge, ctx))
       ? { ref, status: 'applied' }
       : { ref, ...written }
+  }
+
+  /** What a node shows that has become the secondary meanwhile may be its own alone. */
+  async #stillInCharge({ standings }: InCharge, ctx: CallContext): Promise<boolean> {
+    try {
+      if (isInCharge(await standings.role(ctx))) return true
+      this.#pair.forget()
+    } catch (error) {
+      if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    }
+    return false
   }
 }
 

@@ -491,6 +491,15 @@ describe('changes', () => {
     expect(JSON.stringify(readings)).toContain('did not hear of a change')
   })
 
+  test('a disable without grace that only drains is neither done nor refused', async () => {
+    network.use(draining(() => HttpResponse.json(OK), 'GOING OUT OF SERVICE'))
+    await using adc = provider()
+    const [result] = await adc.apply([{ kind: 'hold', ref: WEB1, to: 'maint' }], ctx)
+    expect(result).toMatchObject({ status: 'unknown', error: { code: 'CONFLICT' } })
+    expect(result).toHaveProperty('error.message', expect.stringContaining('GOING OUT OF SERVICE'))
+    expect(disables()).toHaveLength(1)
+  })
+
   test('a busy appliance is asked four times in all', async () => {
     network.use(
       draining(
