@@ -2,69 +2,18 @@ import { pause } from '../../provider/clock.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { z } from 'zod'
-import { AnotherProcess, type Channel } from './channel.js'
-import {
-  addServer,
-  delServer,
-  refusal,
-  setHealthDown,
-  setState,
-  setWeight,
-  shutdownSession,
-  shutdownSessions,
-  waitRemovable,
-} from './codec-commands.js'
+import { type Channel, WorkerGone } from './channel.js'
+import { refusal, setState, shutdownSession, shutdownSessions } from './codec-commands.js'
 import { identityOf, isSameServer, ownState, type ServerState } from './codec-state.js'
-import { type ProcessView, wouldServe } from './process-view.js'
-
-/** What a change needs of the provider. */
-export interface Workshop {
-  /**
-   * One changing command line on a connection of its own, read to the close.
-   *
-   * @throws `AnotherProcess` where another process executed it than the one that was read
-   */
-  readonly send: (line: string, signal: AbortSignal) => Promise<string>
-  readonly view: ProcessView
-  readonly channel: Channel
-  /** Old processes that can be spoken to, for what must be cut there too. */
-  readonly others: readonly Channel[]
-  /** Servers that track this one and go along with it. */
-  readonly followers: (ref: MemberRef) => readonly MemberRef[]
-  /** How many servers of a follower's backend must stay. */
-  readonly keepFollowers: number
-  /** Whether `wait srv-removable` exists. */
-  readonly canWait: boolean
-}
-
-type Of<K extends Change['kind']> = Extract<Change, { kind: K }>
+import { add, remove } from './membership.js'
+import { wouldServe } from './process-view.js'
+import { restore } from './restore.js'
+import { conflict, rejected, tell, type Of, type Workshop } from './workshop.js'
 
 const ORDER = { ready: 0, drain: 1, maint: 2 } as const
-/** A server that is being removed: how long its last connections are waited for within one call. */
-const REMOVE_PATIENCE = 3_000
 /** How long a cut may take to show in the counts, and between two looks. */
 const CUT_PATIENCE = 1_000
 const CUT_LOOK = 20
-/** A process that is being replaced refuses; the next connection finds the new one. */
-const REPLACED_PATIENCE = 500
-const REPLACED_LOOK = 20
-
-function rejected(ref: MemberRef, error: DrainableError): ChangeResult {
-  return { ref, status: 'rejected', error }
-}
-
-function conflict(ref: MemberRef, words: string, retryable = false): ChangeResult {
-  return rejected(
-    ref,
-    new DrainableError('CONFLICT', `${formatRef(ref)} ${words}`, {
-      ref,
-      retryable,
-      provider: 'haproxy-runtime',
-    }),
-  )
-}
-
 /**
  * One change, judged against what is there now.
  *
@@ -105,29 +54,6 @@ export async function applyChange(
       return remove(shop, change, found, ctx)
     default:
       throw change satisfies never
-  }
-}
-
-/**
- * Sends a change that can be repeated, until the process that was read has executed it: while a
- * reload hands the socket over, its predecessor takes connections too, and obeys or refuses.
- */
-async function tell(
-  shop: Workshop,
-  ref: MemberRef,
-  line: string,
-  ctx: CallContext,
-): Promise<string> {
-  const until = ctx.clock.now() + REPLACED_PATIENCE
-  for (;;) {
-    try {
-      const reply = await shop.send(line, ctx.signal)
-      shop.view.touch(ref)
-      if (!reply.startsWith('Proxy is disabled') || ctx.clock.now() >= until) return reply
-    } catch (error) {
-      if (!(error instanceof AnotherProcess) || ctx.clock.now() >= until) throw error
-    }
-    await pause(ctx.clock, REPLACED_LOOK, ctx.signal)
   }
 }
 
@@ -176,85 +102,6 @@ async function leavesTooFew(
   return undefined
 }
 
-async function restore(
-  shop: Workshop,
-  change: Of<'restore'>,
-  found: ServerState,
-  ctx: CallContext,
-): Promise<ChangeResult> {
-  const { ref, expect, to } = change
-  const own = ownState(found.admin)
-  if (own === to) return { ref, status: 'unchanged' }
-  if (own !== expect) {
-    return conflict(
-      ref,
-      `is '${own}', expected '${expect}': somebody else changed it, nothing was touched`,
-    )
-  }
-  const line = own === 'maint' ? await leaveMaint(shop, ref, to, found, ctx) : setState(ref, to)
-  const reply = await tell(shop, ref, line, ctx)
-  if (reply !== '') return rejected(ref, refusal(ref, 'set server', reply))
-  if (own === 'maint' && to === 'drain') await distrustHealth(shop, ref, found, ctx)
-  return { ref, status: 'applied' }
-}
-
-/**
- * The line that takes a server out of maintenance. `on-marked-up shutdown-backup-sessions` cuts the
- * sessions on backup servers at that moment, unless the server comes up at weight 0. The option
- * can't be read, so where the backend has a backup that serves, that way is taken.
- */
-async function leaveMaint(
-  shop: Workshop,
-  ref: MemberRef,
-  to: 'ready' | 'drain' | 'maint',
-  found: ServerState,
-  ctx: CallContext,
-): Promise<string> {
-  const sight = await shop.view.read(
-    new Map([[ref.pool, new Set([ref.member])]]),
-    shop.channel,
-    ctx.clock,
-    ctx.signal,
-  )
-  const backups = sight.pools.get(ref.pool)?.backups ?? 0
-  if (backups === 0 || found.weight === 0) return setState(ref, to)
-  // Absolute weights are refused under a static balance algorithm; shares of the configured one are not.
-  const weight = found.weight === found.initialWeight ? '100%' : found.weight
-  const steps = [setWeight(ref, '0%'), setState(ref, 'ready')]
-  if (to === 'drain') steps.push(setState(ref, 'drain'))
-  return [...steps, setWeight(ref, weight)].join(';')
-}
-
-/**
- * With `fall 1` nothing in HAProxy's counters tells whether a check has passed since maintenance.
- * Under drain the server is therefore marked down, and comes up by its own passed checks.
- */
-async function distrustHealth(
-  shop: Workshop,
-  ref: MemberRef,
-  found: ServerState,
-  ctx: CallContext,
-): Promise<void> {
-  if (!found.checked) return
-  const sight = await shop.view.read(
-    new Map([[ref.pool, new Set([ref.member])]]),
-    shop.channel,
-    ctx.clock,
-    ctx.signal,
-  )
-  const seen = [...sight.members.values()][0]
-  if (seen?.own !== 'drain' || seen.row.check?.fall !== 1) return
-  if (await backupsWork(shop, ref, ctx)) return // coming up would cut them, see leaveMaint()
-  await tell(shop, ref, setHealthDown(ref), ctx)
-}
-
-/** Whether a backup server of that backend holds work. */
-async function backupsWork(shop: Workshop, ref: MemberRef, ctx: CallContext): Promise<boolean> {
-  const whole = new Map([[ref.pool, 'all' as const]])
-  const sight = await shop.view.read(whole, shop.channel, ctx.clock, ctx.signal)
-  return [...sight.members.values()].some(({ row }) => row.backupServers > 0 && row.active > 0)
-}
-
 async function terminate(
   shop: Workshop,
   change: Of<'terminate'>,
@@ -283,6 +130,15 @@ async function terminate(
 
 /** An old process refuses `shutdown sessions server` (its proxies are disabled), single streams can be cut. */
 async function cutOld(channel: Channel, ref: MemberRef, ctx: CallContext): Promise<number> {
+  try {
+    return await cutStreams(channel, ref, ctx)
+  } catch (error) {
+    if (error instanceof WorkerGone) return 0
+    throw error
+  }
+}
+
+async function cutStreams(channel: Channel, ref: MemberRef, ctx: CallContext): Promise<number> {
   const [reply = ''] = await channel.run(['show sess'], ctx.signal)
   const pointers = reply
     .split('\n')
@@ -295,65 +151,4 @@ async function cutOld(channel: Channel, ref: MemberRef, ctx: CallContext): Promi
   if (pointers.length === 0) return 0
   const replies = await channel.run(pointers.map(shutdownSession), ctx.signal)
   return replies.filter((text) => text === '').length
-}
-
-async function remove(
-  shop: Workshop,
-  change: Of<'remove'>,
-  found: ServerState,
-  ctx: CallContext,
-): Promise<ChangeResult> {
-  const { ref } = change
-  // Only from maintenance, and the way there closes its pooled connections. A member that is in
-  // maintenance already is never opened to flush them: HAProxy purges them by itself.
-  if (ownState(found.admin) !== 'maint') {
-    const raise = setState(ref, 'maint')
-    const reply = await tell(shop, ref, raise, ctx)
-    if (reply !== '') return rejected(ref, refusal(ref, raise, reply))
-  }
-  const until = ctx.clock.now() + REMOVE_PATIENCE
-  const command = delServer(ref)
-  for (;;) {
-    if (shop.canWait) await shop.send(waitRemovable(ref, 300), ctx.signal)
-    const reply = await tell(shop, ref, command, ctx)
-    if (reply.startsWith('Server deleted')) return { ref, status: 'applied' }
-    const error = refusal(ref, command, reply)
-    if (!/still has connections/.test(reply) || ctx.clock.now() >= until)
-      return rejected(ref, error)
-    await pause(ctx.clock, 100, ctx.signal)
-  }
-}
-
-const addSchema = z.looseObject({ keywords: z.string().exactOptional() })
-
-async function add(
-  shop: Workshop,
-  change: Of<'add'>,
-  found: ServerState | undefined,
-  ctx: CallContext,
-): Promise<ChangeResult> {
-  const { ref, address, port, weight, native } = change
-  const host = address.includes(':') ? `[${address}]` : address
-  if (found !== undefined) {
-    if (identityOf(found) === `${host}:${port}`) return { ref, status: 'unchanged' }
-    return conflict(ref, `is there already, as ${identityOf(found)}`)
-  }
-  const options = addSchema.safeParse(native ?? {})
-  const keywords = options.success ? options.data.keywords : undefined
-  const command = addServer(ref, {
-    address,
-    port,
-    ...(weight === undefined ? {} : { weight }),
-    ...(keywords === undefined ? {} : { keywords }),
-  })
-  const reply = await shop.send(command, ctx.signal)
-  if (!reply.startsWith('New server registered')) return rejected(ref, refusal(ref, command, reply))
-  // A new server is in maintenance, and its checks are off.
-  const checked = keywords?.split(' ').includes('check') === true
-  const opening = [
-    ...(checked ? [`enable health ${ref.pool}/${ref.member}`] : []),
-    setState(ref, 'ready'),
-  ].join(';')
-  const opened = await tell(shop, ref, opening, ctx)
-  return opened === '' ? { ref, status: 'applied' } : rejected(ref, refusal(ref, opening, opened))
 }

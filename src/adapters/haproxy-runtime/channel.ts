@@ -88,7 +88,7 @@ export class StatsChannel {
     const end = text.indexOf('\n\n')
     const info = parseInfo(end === -1 ? text : text.slice(0, end))
     if (incarnationOf(info) !== incarnation) throw new AnotherProcess(info)
-    return text.slice(end + 2).replace(/\n+$/, '')
+    return text.slice(end + 2).replace(/^\n+|\n+$/g, '') // silent successes before it are empty lines
   }
 
   async #run(

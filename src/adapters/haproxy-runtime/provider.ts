@@ -9,7 +9,7 @@ import type {
   Snapshot,
 } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
-import { applyChange, type Workshop } from './changes.js'
+import { applyChange } from './changes.js'
 import { AnotherProcess } from './channel.js'
 import { isName } from './codec-commands.js'
 import { parseVersion } from './codec-info.js'
@@ -22,6 +22,7 @@ import type { Process } from './process.js'
 import type { Wanted } from './process-view.js'
 import { keyOf, Readings, toPools } from './readings.js'
 import { ScopeMemory } from './scope-memory.js'
+import type { Workshop } from './workshop.js'
 
 /** How long a request in turn-around after a refused connect is in no counter (1,000 ms and a bit), ms. */
 const BLIND = 1_100

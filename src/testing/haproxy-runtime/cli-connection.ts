@@ -17,6 +17,8 @@ const TOO_BIG =
 export interface LineHooks {
   /** Called before a line runs; what is to go wrong with it. */
   readonly onLine: (line: string) => 'refuse' | 'silent' | 'reset' | 'garbage' | undefined
+  /** Called before a command of it runs; what to answer in place of running it. */
+  readonly onCommand: (command: string) => string | undefined
   /** Resolves when the process is not frozen. */
   readonly thawed: () => Promise<void>
   /** As by `stats timeout`. */
@@ -123,8 +125,11 @@ export class CliConnection {
     const before = this.#mode
     const commands = splitCommands(line)
     for (const [i, command] of commands.entries()) {
+      const text = this.#hooks.onCommand(command.trim())
       const reply =
-        this.#modeCommand(command) ?? (await runCommand(this.#worker, this.#state, command))
+        text === undefined
+          ? (this.#modeCommand(command) ?? (await runCommand(this.#worker, this.#state, command)))
+          : { text }
       if (fault === 'reset') continue
       const prompted = before !== 'once' || this.#mode !== 'once'
       this.#write(this.#framed(reply, i === commands.length - 1, prompted))

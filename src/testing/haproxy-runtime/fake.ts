@@ -26,16 +26,19 @@ export interface FakeLine {
 
 /** What is to go wrong, and with what. */
 export interface FakeFault {
-  /** Only with lines like this. Default: with any. */
+  /** Only with lines like this; with `answer`, only with commands like this. Default: with any. */
   readonly match?: RegExp
   /**
    * - `refuse`: closed at once, nothing done, nothing answered
    * - `silent`: nothing done, nothing answered, never closed
    * - `reset`: everything done, then closed without an answer: the outcome is unknown to the client
    * - `garbage`: nothing done, an answer that is none
+   * - `answer`: one command of a line on the stats socket is not done, and answered by `text`
    */
-  readonly how: 'refuse' | 'silent' | 'reset' | 'garbage'
-  /** How many lines. Default 1. */
+  readonly how: 'refuse' | 'silent' | 'reset' | 'garbage' | 'answer'
+  /** Of `answer`: HAProxy's words. Default `Permission denied`. */
+  readonly text?: string
+  /** How many lines, or commands. Default 1. */
   readonly times?: number
 }
 
@@ -267,12 +270,24 @@ class Fake implements HaproxyFake {
       },
       onLine: (line) => {
         this.#lines.push({ line, socket, pid })
-        const found = this.#faults.find(({ fault }) => fault.match?.test(line) ?? true)
-        if (!found) return undefined
-        if (--found.left <= 0) this.#faults.splice(this.#faults.indexOf(found), 1)
-        return found.fault.how
+        const fault = this.#takeFault(line, false)
+        return fault?.how === 'answer' ? undefined : fault?.how
+      },
+      onCommand: (command) => {
+        const fault = this.#takeFault(command, true)
+        return fault === undefined ? undefined : `${fault.text ?? 'Permission denied'}\n`
       },
     }
+  }
+
+  /** The fault of a line, or of one command in it. */
+  #takeFault(text: string, ofCommand: boolean): FakeFault | undefined {
+    const found = this.#faults.find(
+      ({ fault: { how, match } }) =>
+        (how === 'answer') === ofCommand && (match?.test(text) ?? true),
+    )
+    if (found && --found.left <= 0) this.#faults.splice(this.#faults.indexOf(found), 1)
+    return found?.fault
   }
 
   /** Lets servers know of their pooled connections, and workers of the master: also those that came later. */

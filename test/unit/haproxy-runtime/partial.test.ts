@@ -1,0 +1,185 @@
+import { haproxyRuntime } from 'drainable/haproxy-runtime'
+import type { CallContext, Change, DrainableProvider } from 'drainable/provider'
+import { describe, expect, test } from 'vitest'
+import { change, context, rig, WEB1 } from './rig.js'
+
+/** Masks of HAProxy: ready, forced drain, forced maintenance. */
+const READY = 0
+const DRAIN = 8
+const MAINT = 1
+
+const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
+const remove: Change = { kind: 'remove', ref: WEB1 }
+const CHECKED = { pools: { web: [{ name: 'web1', check: true }, 'web2'] } } as const
+
+/** A clock whose pauses take no time: patience is over at once. */
+function hurried(onNow: () => void = () => undefined): CallContext {
+  let now = 0
+  const clock = {
+    now: () => {
+      onNow()
+      return now
+    },
+    setTimeout: (fn: () => void, ms: number) => {
+      now += ms
+      const timer = setImmediate(fn)
+      return () => clearImmediate(timer)
+    },
+  }
+  return { ...context(), clock }
+}
+
+async function hurriedly(lb: DrainableProvider, one: Change) {
+  const [result] = await lb.apply([one], hurried())
+  return result
+}
+
+describe('a removal that is refused', () => {
+  test.each(['2.6', '3.2'] as const)(
+    'of a busy server leaves it drained on %s',
+    async (version) => {
+      await using it = await rig({ version })
+      await change(it.lb, hold)
+      const end = await it.fake.occupy(WEB1)
+      it.fake.fail({ match: /^wait/, how: 'answer', text: 'Wait delay expired.', times: 100 })
+      const result = await hurriedly(it.lb, remove)
+      expect(result).toMatchObject({
+        status: 'rejected',
+        error: { code: 'CONFLICT', retryable: true },
+      })
+      expect(it.fake.adminMask(WEB1)).toBe(DRAIN)
+      expect(it.fake.load(WEB1)).toBe(1)
+      await end()
+      expect(await change(it.lb, remove)).toMatchObject({ status: 'applied' })
+    },
+  )
+
+  test('of a server that others track leaves it open', async () => {
+    const api = [{ name: 'api1', track: 'web/web1' }]
+    await using it = await rig({ pools: { ...CHECKED.pools, api } })
+    const result = await change(it.lb, remove)
+    expect(result).toMatchObject({
+      status: 'rejected',
+      error: { code: 'REJECTED', retryable: false },
+    })
+    expect(it.fake.adminMask(WEB1)).toBe(READY)
+  })
+
+  test('of a server found in maintenance leaves it there', async () => {
+    await using it = await rig()
+    it.fake.setBehind(WEB1, 'maint')
+    it.fake.fail({ match: /^del server/, how: 'answer' })
+    expect(await change(it.lb, remove)).toMatchObject({ status: 'rejected' })
+    expect(it.fake.adminMask(WEB1)).toBe(MAINT)
+    expect(it.fake.requests.some(({ line }) => line.includes('set server'))).toBe(false)
+  })
+
+  test('leaves alone what somebody else has made of it meanwhile', async () => {
+    await using it = await rig()
+    await change(it.lb, hold)
+    const meddle = (): void => {
+      if (it.fake.adminMask(WEB1) === MAINT) it.fake.setBehind(WEB1, 'ready')
+    }
+    const [result] = await it.lb.apply([remove], hurried(meddle))
+    expect(result).toMatchObject({ status: 'rejected', error: { code: 'CONFLICT' } })
+    expect(it.fake.adminMask(WEB1)).toBe(READY)
+  })
+
+  test('and whose server can not be put back is unknown', async () => {
+    await using it = await rig()
+    await change(it.lb, hold)
+    it.fake.fail({ match: /^del server/, how: 'answer' })
+    it.fake.fail({ match: /state drain/, how: 'answer' })
+    const result = await change(it.lb, remove)
+    expect(result).toMatchObject({ status: 'unknown', error: { code: 'FORBIDDEN' } })
+    expect(result).toHaveProperty('error.message', expect.stringContaining('could not be put back'))
+  })
+
+  test('leaves maintenance by way of weight 0 where a backup serves', async () => {
+    const web = ['web1', { name: 'spare', backup: true }]
+    await using it = await rig({ pools: { web } })
+    await change(it.lb, hold)
+    it.fake.fail({ match: /^del server/, how: 'answer' })
+    const from = it.fake.requests.length
+    expect(await change(it.lb, remove)).toMatchObject({ status: 'rejected' })
+    const last = it.fake.requests.slice(from).findLast(({ line }) => /set server/.test(line))
+    expect(last?.line).toContain('weight 0%;set server web/web1 state ready;')
+    expect(it.fake.adminMask(WEB1)).toBe(DRAIN)
+  })
+})
+
+describe('an addition whose opening is refused', () => {
+  const ref = { pool: 'web', member: 'web9' }
+  const add: Change = { kind: 'add', ref, address: '10.0.0.9', port: 80 }
+
+  test('leaves no server behind', async () => {
+    await using it = await rig()
+    it.fake.fail({ match: /state ready/, how: 'answer' })
+    expect(await change(it.lb, add)).toMatchObject({
+      status: 'rejected',
+      error: { code: 'FORBIDDEN' },
+    })
+    expect(it.fake.adminMask(ref)).toBeUndefined()
+  })
+
+  test('is unknown where the server stays', async () => {
+    await using it = await rig()
+    it.fake.fail({ match: /state ready/, how: 'answer' })
+    it.fake.fail({ match: /^del server/, how: 'answer' })
+    expect(await change(it.lb, add)).toMatchObject({
+      status: 'unknown',
+      error: { code: 'FORBIDDEN' },
+    })
+    expect(it.fake.adminMask(ref)).toBe(MAINT)
+  })
+})
+
+describe('a way out of maintenance of which one command is refused', () => {
+  const web = ['web1', { name: 'spare', backup: true }]
+  const restore: Change = { kind: 'restore', ref: WEB1, expect: 'maint', to: 'ready' }
+
+  test('is done where the state shows all the same', async () => {
+    await using it = await rig({ pools: { web } })
+    it.fake.setBehind(WEB1, 'maint')
+    it.fake.fail({ match: /weight 0%/, how: 'answer', text: 'Relative weight must be positive.' })
+    expect(await change(it.lb, restore)).toMatchObject({ status: 'applied' })
+    expect(it.fake.adminMask(WEB1)).toBe(READY)
+  })
+
+  test('is refused where nothing was changed', async () => {
+    await using it = await rig({ pools: { web } })
+    it.fake.setBehind(WEB1, 'maint')
+    it.fake.fail({ match: /state ready/, how: 'answer' })
+    expect(await change(it.lb, restore)).toMatchObject({
+      status: 'rejected',
+      error: { code: 'FORBIDDEN' },
+    })
+    expect(it.fake.adminMask(WEB1)).toBe(MAINT)
+  })
+
+  test('is unknown where the server is open without its weight', async () => {
+    await using it = await rig({ pools: { web } })
+    it.fake.setBehind(WEB1, 'maint')
+    it.fake.fail({ match: /weight 100%/, how: 'answer' })
+    expect(await change(it.lb, restore)).toMatchObject({
+      status: 'unknown',
+      error: { code: 'FORBIDDEN' },
+    })
+  })
+})
+
+test('a cut goes on when an old worker ends in the middle of it', async () => {
+  await using it = await rig({ master: true })
+  const end = await it.fake.occupy(WEB1)
+  await it.fake.reload()
+  await using lb = haproxyRuntime({ socket: it.fake.socket, master: it.fake.master! })
+  await lb.observe([WEB1], context())
+  await end()
+  await it.fake.occupy(WEB1)
+  expect(await change(lb, { kind: 'terminate', ref: WEB1 })).toEqual({
+    ref: WEB1,
+    status: 'applied',
+    terminated: 1,
+    atMost: true,
+  })
+})
