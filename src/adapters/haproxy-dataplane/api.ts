@@ -1,6 +1,6 @@
 import pRetry from 'p-retry'
 import type { CallContext } from '../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { DrainableError, isDrainableError, type ErrorCode } from '../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../transport/http.js'
 import { readSecret, redact } from '../../transport/secret.js'
 import { parseErrorWords, parseGeneration, saysNotFound, type Generation } from './codec.js'
@@ -26,6 +26,18 @@ export interface Reply {
   readonly words: string
   /** What the request carried and no message may repeat. */
   readonly secrets: readonly string[]
+}
+
+const LOST: readonly ErrorCode[] = [
+  'UNREACHABLE',
+  'CONNECTION_LOST',
+  'CALL_TIMEOUT',
+  'MALFORMED_REPLY',
+]
+
+/** Whether a write that failed so may have been executed, or may still be. */
+export function isLost({ code }: DrainableError): boolean {
+  return LOST.includes(code)
 }
 
 type Write = { readonly method: 'POST' | 'PUT' | 'DELETE'; readonly path: string } & {

@@ -1,32 +1,22 @@
-import type {
-  AdminState,
-  CallContext,
-  Change,
-  ChangeResult,
-  MemberRef,
-} from '../../provider/contract.js'
-import { DrainableError, isDrainableError, type ErrorCode } from '../../provider/error.js'
+import type { CallContext, Change, ChangeResult, MemberRef } from '../../provider/contract.js'
+import { type DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
-import { PROVIDER } from './api.js'
+import { isLost } from './api.js'
 import { DurableMarks } from './durable.js'
 import { Ended, type HandUp } from './ended.js'
 import { identify } from './member.js'
 import { Membership } from './membership.js'
 import { untilAbort } from './gate.js'
 import { isName } from './paths.js'
+import { PutBack } from './put-back.js'
 import { askServer, putServer } from './put-server.js'
 import { Restorer } from './restore.js'
 import { readRound, type Found, type Round } from './round.js'
+import { about, isDone, isFinal, settle, wishOf } from './settle.js'
 import { atLeast, serving } from './state.js'
 import { rejected, type Sent, type Step } from './step.js'
 import type { Tools } from './tools.js'
-
-const LOST: readonly ErrorCode[] = [
-  'UNREACHABLE',
-  'CONNECTION_LOST',
-  'CALL_TIMEOUT',
-  'MALFORMED_REPLY',
-]
+import { Undo } from './undo.js'
 
 /** An undo that was answered with 200 and did not show. */
 interface Stuck {
@@ -44,6 +34,7 @@ export class Changer {
   readonly #marks: DurableMarks
   readonly #membership: Membership
   readonly #restorer: Restorer
+  readonly #putBack: PutBack
   #tail: Promise<unknown> = Promise.resolve()
 
   constructor(tools: Tools) {
@@ -51,6 +42,7 @@ export class Changer {
     this.#marks = new DurableMarks(tools.configuration)
     this.#membership = new Membership(tools)
     this.#restorer = new Restorer(tools, this.#marks)
+    this.#putBack = new PutBack(tools, this.#restorer)
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -114,24 +106,28 @@ export class Changer {
   /** One change. What the API refuses, and what can't be sent, are values. */
   async #attempt(change: Change, round: Round, ctx: CallContext): Promise<Step> {
     const { ref } = change
+    const undo = new Undo()
     try {
-      return await this.#one(change, round, ctx)
+      return await this.#one(change, round, undo, ctx)
     } catch (error) {
       ctx.signal.throwIfAborted()
       if (!isDrainableError(error)) throw error
       const known = about(ref, error)
-      if (!LOST.includes(error.code)) return { ref, status: 'rejected', error: known }
+      const before = round.pools.get(ref.pool)?.get(ref.member)
+      if (!isLost(error)) {
+        if (before === undefined || undo.isEmpty) return { ref, status: 'rejected', error: known }
+        return this.#putBack.refuse(ref, before, undo, known, ctx)
+      }
       const wished = wishOf(change)
       // in the wished state before: what was lost is a mark or a weight, and no look at it shows that
-      const own = round.pools.get(ref.pool)?.get(ref.member)?.verdict.own
-      if (wished === undefined || isDone(wished, own)) {
+      if (wished === undefined || before === undefined || isDone(wished, before.verdict.own)) {
         return { ref, status: 'unknown', error: known }
       }
-      return { ref, ...wished, lost: known }
+      return { ref, ...wished, before, undo, lost: known }
     }
   }
 
-  async #one(change: Change, round: Round, ctx: CallContext): Promise<Step> {
+  async #one(change: Change, round: Round, undo: Undo, ctx: CallContext): Promise<Step> {
     const { ref } = change
     if (!isName(ref.pool) || !isName(ref.member)) return noSuchName(ref)
     const found = round.pools.get(ref.pool)?.get(ref.member)
@@ -149,13 +145,13 @@ export class Changer {
     }
     switch (change.kind) {
       case 'hold':
-        return this.#hold(ref, change.to, found, ctx)
+        return this.#hold(ref, change.to, found, undo, ctx)
       case 'restore':
-        return this.#restorer.restore(change, found, round, ctx)
+        return this.#restorer.restore(change, found, round, undo, ctx)
       case 'terminate':
-        return this.#terminate(ref, found, ctx)
+        return this.#terminate(ref, found, undo, ctx)
       case 'remove':
-        return this.#membership.remove(ref, round, ctx)
+        return this.#remove(ref, found, round, ctx)
     }
   }
 
@@ -163,14 +159,16 @@ export class Changer {
     ref: MemberRef,
     to: 'drain' | 'maint',
     found: Found,
+    undo: Undo,
     ctx: CallContext,
   ): Promise<Step> {
     const { own, doubt } = found.verdict
-    const { durable } = this.#tools.settings
     this.#tools.memory.holding(ref)
     if (own !== 'unknown' && atLeast(own, to)) {
-      const marked = durable && (await this.#marks.set(ref, to, found, ctx))
-      return { ref, status: marked ? 'applied' : 'unchanged' }
+      return {
+        ref,
+        status: (await this.#mark(ref, to, found, undo, ctx)) ? 'applied' : 'unchanged',
+      }
     }
     if (own === 'unknown' && hidesMaintenance(found)) {
       // a drain could lower a maintenance of its own that can't be seen, and nothing is sent for maint
@@ -180,22 +178,32 @@ export class Changer {
         `${formatRef(ref)}: ${doubt ?? 'its own state is not known'}; nothing was touched`,
       )
     }
-    const marked = durable && (await this.#marks.set(ref, to, found, ctx))
-    try {
-      const answer = await askServer(this.#tools.api, ref, to, ctx)
-      return { ref, wished: to, exactly: false, marked, ...answer }
-    } catch (error) {
-      const refused = isDrainableError(error) && !LOST.includes(error.code)
-      if (marked && refused) await this.#marks.clear(ref, undefined, [], ctx)
-      throw error
-    }
+    await this.#mark(ref, to, found, undo, ctx)
+    const answer = await askServer(this.#tools.api, ref, to, ctx)
+    return { ref, wished: to, exactly: false, before: found, undo, ...answer }
+  }
+
+  /** Returns whether a durable mark was written. */
+  async #mark(
+    ref: MemberRef,
+    to: 'drain' | 'maint',
+    found: Found,
+    undo: Undo,
+    ctx: CallContext,
+  ): Promise<boolean> {
+    if (!this.#tools.settings.durable) return false
+    const marks = await this.#marks.set(ref, to, found, ctx)
+    if (marks === undefined) return false
+    undo.first(() => this.#marks.putBack(ref, marks, ctx))
+    undo.last(() => this.#marks.weigh(ref, marks, found, ctx))
+    return true
   }
 
   /**
    * Where maint cuts, going to maint and back is how to terminate; nothing else in this API cuts.
    * The number is the load of the look before: an upper bound.
    */
-  async #terminate(ref: MemberRef, found: Found, ctx: CallContext): Promise<Step> {
+  async #terminate(ref: MemberRef, found: Found, undo: Undo, ctx: CallContext): Promise<Step> {
     const { own } = found.verdict
     if (this.#tools.settings.maintCuts !== true) {
       return rejected(
@@ -214,9 +222,31 @@ export class Changer {
       )
     }
     this.#tools.memory.holding(ref)
-    await putServer(this.#tools.api, ref, { admin_state: 'maint' }, ctx)
-    await putServer(this.#tools.api, ref, { admin_state: own }, ctx)
-    return { ref, wished: own, exactly: true, terminated: load }
+    const { refused } = await askServer(this.#tools.api, ref, 'maint', ctx)
+    if (refused !== undefined)
+      return this.#putBack.refuse(ref, found, undo, about(ref, refused), ctx)
+    const answer = await askServer(this.#tools.api, ref, own, ctx)
+    const sent = { ref, wished: own, exactly: true, before: found, undo }
+    return { ...sent, terminated: load, ...answer }
+  }
+
+  /** The API puts a server into maint before it deletes it; where it then refuses, it stays there. */
+  async #remove(
+    ref: MemberRef,
+    found: Found,
+    round: Round,
+    ctx: CallContext,
+  ): Promise<ChangeResult> {
+    let refused: DrainableError
+    try {
+      const result = await this.#membership.remove(ref, round, ctx)
+      if (result.status !== 'rejected') return result
+      refused = result.error
+    } catch (error) {
+      if (ctx.signal.aborted || !isDrainableError(error) || isLost(error)) throw error
+      refused = about(ref, error)
+    }
+    return this.#putBack.refuse(ref, found, new Undo(), refused, ctx)
   }
 
   /** The second look: both witnesses must show what was asked for, in the process that was asked. */
@@ -233,19 +263,19 @@ export class Changer {
     } catch (error) {
       ctx.signal.throwIfAborted()
       if (!isDrainableError(error)) throw error
-      for (const [i, { ref, lost, refused }] of sent) {
-        ended.add(i, { ref, status: 'unknown', error: lost ?? about(ref, refused ?? error) })
+      for (const [i, { ref, lost, refused, undo }] of sent) {
+        const status = isFinal(refused) && undo.isEmpty ? 'rejected' : 'unknown'
+        ended.add(i, { ref, status, error: lost ?? about(ref, refused ?? error) })
       }
       return
     }
     const reloaded = processesOf(before) !== processesOf(round)
     const stuck = new Map<number, Stuck>()
     for (const [i, step] of sent) {
-      const settled = this.#settle(step, round, reloaded, ctx.clock.now())
-      const result = await this.#finish(step, settled, ctx)
+      const result = this.#settle(step, round, reloaded, ctx.clock.now())
       const undone = step.wished === 'ready' && step.refused === undefined
       if (undone && result.status === 'rejected') stuck.set(i, { step, result })
-      else ended.add(i, result)
+      else ended.add(i, await this.#finish(step, result, !step.undo.isEmpty, ctx))
     }
     if (stuck.size > 0) await this.#again(stuck, ended, round, ctx)
   }
@@ -255,16 +285,26 @@ export class Changer {
     return this.#tools.gate.run(ctx, true, () => readRound(this.#tools.api, pools, ctx))
   }
 
-  /** What goes with a change: no mark of a hold that was refused, no weight kept from a server that is open. */
-  async #finish(sent: Sent, result: ChangeResult, ctx: CallContext): Promise<ChangeResult> {
-    const { ref, wished } = sent
+  /**
+   * What goes with a change: nothing left of one that was refused, no weight kept from a server that
+   * is open.
+   *
+   * @param moved - whether something of it may be left
+   */
+  async #finish(
+    sent: Sent,
+    result: ChangeResult,
+    moved: boolean,
+    ctx: CallContext,
+  ): Promise<ChangeResult> {
+    const { ref, wished, before, undo } = sent
+    if (result.status === 'rejected' && moved) {
+      return this.#putBack.refuse(ref, before, undo, result.error, ctx)
+    }
+    if (result.status !== 'applied' || wished !== 'ready') return result
     try {
-      if (result.status === 'rejected' && sent.refused !== undefined && sent.marked === true) {
-        await this.#marks.clear(ref, undefined, [], ctx)
-      }
-      if (result.status === 'applied' && wished === 'ready') {
-        await this.#restorer.weightBack(ref, undefined, ctx)
-      }
+      await this.#restorer.weightBack(ref, ctx)
+      this.#marks.forget(ref)
       return result
     } catch (error) {
       ctx.signal.throwIfAborted()
@@ -289,52 +329,24 @@ export class Changer {
       } catch (error) {
         ctx.signal.throwIfAborted()
         if (!isDrainableError(error)) throw error
-        ended.add(i, result)
+        ended.add(i, await this.#finish(step, result, true, ctx))
       }
     }
     if (tried.size === 0) return
     const after = await this.#lookAt([...tried.values()], ctx)
     const reloaded = processesOf(round) !== processesOf(after)
     for (const [i, step] of tried) {
-      ended.add(i, this.#settle(step, after, reloaded, ctx.clock.now()))
+      const again = this.#settle(step, after, reloaded, ctx.clock.now())
+      ended.add(i, await this.#finish(step, again, true, ctx))
     }
   }
 
   #settle(sent: Sent, round: Round, reloaded: boolean, now: number): ChangeResult {
-    const { ref, wished } = sent
-    const found = round.pools.get(ref.pool)?.get(ref.member)
-    const own = found?.verdict.own
-    const done = isDone(sent, own)
-    if (done && !reloaded) {
-      if (wished === 'ready') this.#tools.memory.released(ref, now)
-      const cut = sent.terminated
-      return {
-        ref,
-        status: 'applied',
-        ...(cut === undefined ? {} : { terminated: cut, atMost: true }),
-      }
+    const result = settle(sent, round, reloaded)
+    if (result.status === 'applied' && sent.wished === 'ready') {
+      this.#tools.memory.released(sent.ref, now)
     }
-    const seen = found === undefined ? 'gone' : `'${found.rows[0]?.status ?? ''}'`
-    const doubt = found?.verdict.doubt === undefined ? '' : `: ${found.verdict.doubt}`
-    const { refused } = sent
-    const absent = found === undefined && refused?.code === 'NOT_FOUND'
-    const denied = refused?.code === 'NOT_FOUND' && !absent
-    const error =
-      sent.lost ??
-      (refused === undefined || denied ? undefined : about(ref, refused)) ??
-      new DrainableError(
-        'CONFLICT',
-        denied
-          ? `${formatRef(ref)}: '${wished}' was answered with "not found", but its status is ${seen}; the API may not have reached HAProxy`
-          : reloaded
-            ? `${formatRef(ref)}: HAProxy was reloaded while '${wished}' was set; it is ${seen} now`
-            : `${formatRef(ref)}: '${wished}' was answered with 200, but its status is ${seen}${doubt}`,
-        { provider: PROVIDER, ref },
-      )
-    if (absent && !reloaded) return { ref, status: 'rejected', error }
-    const open =
-      sent.lost !== undefined || denied || reloaded || own === undefined || own === 'unknown'
-    return { ref, status: open ? 'unknown' : 'rejected', error }
+    return result
   }
 }
 
@@ -346,23 +358,6 @@ function processesOf(round: Round): string {
 /** Whether a maintenance of its own may be hidden. */
 function hidesMaintenance(found: Found): boolean {
   return found.rows.some((row) => !/^(DRAIN|DOWN|NOLB)/.test(row.status) && !serving(row.status))
-}
-
-function wishOf(
-  change: Change,
-): { readonly wished: AdminState; readonly exactly: boolean } | undefined {
-  if (change.kind === 'hold') return { wished: change.to, exactly: false }
-  if (change.kind === 'restore') return { wished: change.to, exactly: true }
-  return undefined
-}
-
-/** Whether a state is the wished one. */
-function isDone(
-  { wished, exactly }: Pick<Sent, 'wished' | 'exactly'>,
-  own: AdminState | 'unknown' | undefined,
-): boolean {
-  if (own === undefined || own === 'unknown') return false
-  return exactly ? own === wished : atLeast(own, wished)
 }
 
 /** Cuts the list where a member comes a second time: its second change must see what the first did. */
@@ -389,15 +384,4 @@ function noSuchName(ref: MemberRef): ChangeResult {
     'NOT_FOUND',
     `${formatRef(ref)} can't exist: HAProxy's names are letters, digits and - _ . :`,
   )
-}
-
-/** The same error, with the member it is about. */
-function about(ref: MemberRef, error: DrainableError): DrainableError {
-  if (error.ref !== undefined) return error
-  return new DrainableError(error.code, `${formatRef(ref)}: ${error.message}`, {
-    provider: PROVIDER,
-    ref,
-    retryable: error.retryable,
-    cause: error,
-  })
 }

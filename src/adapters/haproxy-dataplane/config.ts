@@ -83,27 +83,32 @@ export class Configuration {
    * version it was read at; another writer in between means a fresh read.
    *
    * @param change - the new line, or undefined where nothing is to be changed
-   * @returns whether something was written; `absent` where the server is not in the configuration
+   * @returns the line as it was, where something was written
    */
   async edit(
     ref: MemberRef,
     change: (line: ConfigServer) => Record<string, unknown> | undefined,
     ctx: CallContext,
-  ): Promise<'written' | 'unchanged' | 'absent'> {
+  ): Promise<ConfigServer | undefined> {
     this.forget(ref.pool)
+    let lost: ConfigServer | undefined
     return this.#retried(ref, ctx, async () => {
       const line = await this.line(ref, ctx)
-      if (line === undefined) return 'absent'
-      const next = change(line.data)
-      if (next === undefined) return 'unchanged'
+      const next = line && change(line.data)
+      if (line === undefined || next === undefined) return lost // as the lost try has left it
       const { paths } = await this.#api.served(ctx)
       const path = paths.configServer(ref.pool, ref.member, line.version)
-      const reply = await this.#api.send(
-        { method: 'PUT', path, body: next, timeout: WRITE_TIMEOUT },
-        ctx,
-      )
-      if (reply.status === 200 || reply.status === 202) return 'written'
-      throw this.#api.toError(`PUT configuration of ${formatRef(ref)}`, reply)
+      try {
+        const reply = await this.#api.send(
+          { method: 'PUT', path, body: next, timeout: WRITE_TIMEOUT },
+          ctx,
+        )
+        if (reply.status === 200 || reply.status === 202) return line.data
+        throw this.#api.toError(`PUT configuration of ${formatRef(ref)}`, reply)
+      } catch (error) {
+        if (isDrainableError(error, 'CONNECTION_LOST')) lost = line.data
+        throw error
+      }
     })
   }
 
@@ -111,26 +116,37 @@ export class Configuration {
    * Runs a versioned write until it meets no other writer.
    *
    * A lost answer is no danger here: the version that the write carried is used up if it was
-   * executed, so the next try reads what it did.
+   * executed, so the next try reads what it did. Only a refusal after one says nothing of it.
    */
   async #retried<T>(ref: MemberRef, ctx: CallContext, write: () => Promise<T>): Promise<T> {
+    let lost: DrainableError | undefined
     for (let attempt = 1; ; attempt++) {
       try {
         return await write()
       } catch (error) {
         ctx.signal.throwIfAborted()
+        if (isDrainableError(error, 'CONNECTION_LOST')) lost = error
         const again = isDrainableError(error, 'CONFLICT', 'CONNECTION_LOST') && error.retryable
-        if (!again || attempt === WRITE_ATTEMPTS) {
-          if (!isDrainableError(error, 'CONFLICT') || !error.retryable) throw error
-          throw new DrainableError(
-            'CONFLICT',
-            `${formatRef(ref)}: the configuration could not be written in ${attempt} tries: ${error.message}`,
-            { provider: PROVIDER, ref, cause: error },
-          )
-        }
+        if (!again || attempt === WRITE_ATTEMPTS) throw this.#givenUp(ref, error, lost, attempt)
         await pause(ctx.clock, Math.random() * Math.min(50 * 2 ** attempt, 1_000), ctx.signal)
       }
     }
+  }
+
+  #givenUp(
+    ref: MemberRef,
+    error: unknown,
+    lost: DrainableError | undefined,
+    attempts: number,
+  ): unknown {
+    if (!isDrainableError(error)) return error
+    if (lost !== undefined && lost !== error) {
+      const words = `${lost.message}; tried again: ${error.message}`
+      return new DrainableError('CONNECTION_LOST', words, { provider: PROVIDER, ref, cause: error })
+    }
+    if (error.code !== 'CONFLICT' || !error.retryable) return error
+    const words = `${formatRef(ref)}: the configuration could not be written in ${attempts} tries: ${error.message}`
+    return new DrainableError('CONFLICT', words, { provider: PROVIDER, ref, cause: error })
   }
 
   /**

@@ -8,6 +8,12 @@ import { readNative, weightOf, type Native } from './member.js'
 import type { Found } from './round.js'
 import type { Json } from '../../provider/contract.js'
 
+/** What of a server's configured line is ours to change, as it was before a change. */
+export interface Marks {
+  readonly weight: number | null
+  readonly maintenance: string | null
+}
+
 /**
  * The durable form of a drain: `weight 0` in the server's configured line, and `maintenance` for
  * the seal. The API applies both at run time without a reload; after a reload they still hold.
@@ -21,58 +27,61 @@ export class DurableMarks {
     this.#configuration = configuration
   }
 
-  /** Writes the mark. Returns whether something was written; a server that is not configured needs none. */
+  /**
+   * Writes the mark.
+   *
+   * @returns the marks before, where something was written; a server that is not configured needs none
+   */
   async set(
     ref: MemberRef,
     to: 'drain' | 'maint',
     found: Found,
     ctx: CallContext,
-  ): Promise<boolean> {
-    const outcome = await this.#configuration.edit(
+  ): Promise<Marks | undefined> {
+    const line = await this.#configuration.edit(
       ref,
-      (line) => {
-        const before = {
-          weight: numberOf(line['weight']),
-          maintenance: textOf(line['maintenance']),
-        }
-        const marked = before.weight === 0 && (to === 'drain' || before.maintenance === 'enabled')
+      (old) => {
+        const { weight, maintenance } = marksOf(old)
+        const marked = weight === 0 && (to === 'drain' || maintenance === 'enabled')
         if (marked) return undefined
-        if (before.weight !== 0) {
-          this.#before.set(refKey(ref), { weight: weightOf(found), configured: before })
-        }
-        return { ...line, weight: 0, ...(to === 'maint' ? { maintenance: 'enabled' } : {}) }
+        return { ...old, weight: 0, ...(to === 'maint' ? { maintenance: 'enabled' } : {}) }
       },
       ctx,
     )
-    return outcome === 'written'
+    const before = line && marksOf(line)
+    if (before !== undefined && before.weight !== 0) {
+      this.#before.set(refKey(ref), { weight: weightOf(found), configured: before })
+    }
+    return before
   }
 
   /**
    * Takes back `maintenance`, which the API applies as "ready": with the weight still 0 that is as
-   * closed as a drain.
+   * closed as a drain. Returns the marks before, where something was written.
    */
   async leaveMaintenance(
     ref: MemberRef,
     native: Json | undefined,
     ctx: CallContext,
-  ): Promise<void> {
+  ): Promise<Marks | undefined> {
     const before = readNative(native) ?? this.#before.get(refKey(ref))
-    if (before?.configured?.maintenance === 'enabled') return // it was not ours
-    await this.#configuration.edit(
+    if (before?.configured?.maintenance === 'enabled') return undefined // it was not ours
+    const line = await this.#configuration.edit(
       ref,
-      (line) =>
-        line['maintenance'] === 'enabled'
-          ? { ...line, weight: 0, maintenance: 'disabled' }
+      (old) =>
+        old['maintenance'] === 'enabled'
+          ? { ...old, weight: 0, maintenance: 'disabled' }
           : undefined,
       ctx,
     )
+    return line && marksOf(line)
   }
 
   /**
    * Takes back every mark. A line that had no weight gets the weight it was running with: taking
    * the key out again might cost a reload.
    *
-   * @returns whether something was written
+   * @returns the marks before, where something was written
    * @throws `CONFLICT` where the line has weight 0 and nobody knows what it was before
    */
   async clear(
@@ -80,16 +89,50 @@ export class DurableMarks {
     native: Json | undefined,
     siblings: readonly Found[],
     ctx: CallContext,
-  ): Promise<boolean> {
+  ): Promise<Marks | undefined> {
     const before = readNative(native) ?? this.#before.get(refKey(ref))
-    const outcome = await this.#configuration.edit(
+    const line = await this.#configuration.edit(ref, (old) => undo(ref, old, before, siblings), ctx)
+    return line && marksOf(line)
+  }
+
+  /** The drain is undone: what was before it is of no more use. */
+  forget(ref: MemberRef): void {
+    this.#before.delete(refKey(ref))
+  }
+
+  /**
+   * Puts marks back after a change that was refused in the middle, but no weight above 0: the API
+   * applies a maintenance that is taken back as "ready". See {@link DurableMarks.weigh}.
+   */
+  async putBack(ref: MemberRef, marks: Marks, ctx: CallContext): Promise<void> {
+    await this.#configuration.edit(
       ref,
-      (line) => undo(ref, line, before, siblings),
+      (line) => {
+        const now = marksOf(line)
+        const maintenance = marks.maintenance ?? 'disabled'
+        const moves = (now.maintenance ?? 'disabled') !== maintenance
+        if (!moves && (marks.weight !== 0 || now.weight === 0)) return undefined
+        return { ...line, weight: 0, ...(moves ? { maintenance } : {}) }
+      },
       ctx,
     )
-    this.#before.delete(refKey(ref))
-    return outcome === 'written'
   }
+
+  /** Gives back the weight that a mark took, as the last step of a change that was refused. */
+  async weigh(ref: MemberRef, marks: Marks, found: Found, ctx: CallContext): Promise<void> {
+    if (marks.weight === 0) return
+    const weight = marks.weight ?? weightOf(found)
+    await this.#configuration.edit(
+      ref,
+      (line) => (line['weight'] === 0 ? { ...line, weight } : undefined),
+      ctx,
+    )
+    this.forget(ref)
+  }
+}
+
+function marksOf(line: ConfigServer): Marks {
+  return { weight: numberOf(line['weight']), maintenance: textOf(line['maintenance']) }
 }
 
 function undo(

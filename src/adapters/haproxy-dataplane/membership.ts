@@ -4,6 +4,7 @@ import { formatRef } from '../../provider/member-ref.js'
 import { PROVIDER } from './api.js'
 import { saysNotFound } from './codec.js'
 import { identify, isObject } from './member.js'
+import { askServer } from './put-server.js'
 import { followReload } from './reload.js'
 import { readRound, type Found, type Round } from './round.js'
 import type { Tools } from './tools.js'
@@ -18,7 +19,7 @@ export class Membership {
     this.#tools = tools
   }
 
-  /** Removes. The API puts the server into maint first; a removal that is refused leaves it there. */
+  /** Removes. The API puts the server into maint first, and leaves it there where it refuses. */
   async remove(ref: MemberRef, round: Round, ctx: CallContext): Promise<ChangeResult> {
     if (this.#tools.settings.membership === 'configuration') {
       const removed = await this.#tools.configuration.remove(ref, ctx)
@@ -59,7 +60,7 @@ export class Membership {
     if (!/still has connections/.test(reply.words)) throw api.toError(`DELETE ${path}`, reply)
     const error = new DrainableError(
       'CONFLICT',
-      `${formatRef(ref)} can't be removed yet: '${reply.words}'; it stays in maint`,
+      `${formatRef(ref)} can't be removed yet: '${reply.words}'`,
       { provider: PROVIDER, ref },
     )
     return { ref, status: 'rejected', error }
@@ -71,13 +72,12 @@ export class Membership {
     round: Round,
     ctx: CallContext,
   ): Promise<ChangeResult> {
-    await followReload(
-      this.#tools.api,
-      reloadId,
-      round.infos,
-      this.#tools.settings.reloadTimeout,
-      ctx,
-    )
+    const refused = await this.#reload(reloadId, round, ctx)
+    if (refused !== undefined) {
+      // the API rolls the file back
+      const kept = (await this.#tools.configuration.line(ref, ctx)) !== undefined
+      return { ref, status: kept ? 'rejected' : 'unknown', error: refused }
+    }
     const { found } = await this.#look(ref, ctx)
     if (found === undefined) return { ref, status: 'applied' }
     const error = new DrainableError(
@@ -86,6 +86,22 @@ export class Membership {
       { provider: PROVIDER, ref },
     )
     return { ref, status: 'unknown', error }
+  }
+
+  /** Follows a reload; returns why HAProxy refused the new configuration. */
+  async #reload(
+    id: string | undefined,
+    round: Round,
+    ctx: CallContext,
+  ): Promise<DrainableError | undefined> {
+    try {
+      const limit = this.#tools.settings.reloadTimeout
+      await followReload(this.#tools.api, id, round.infos, limit, ctx)
+      return undefined
+    } catch (error) {
+      if (!isDrainableError(error, 'REJECTED')) throw error
+      return error
+    }
   }
 
   /** Adds, and opens. New servers start in maint. */
@@ -110,40 +126,56 @@ export class Membership {
       this.#tools.settings.membership === 'configuration'
         ? await this.#tools.configuration.add(ref, line, ctx)
         : 'there'
-    if (added === 'there') await this.#addAtRuntime(change, line, ctx)
+    let ours = false
+    if (added === 'there') ours = await this.#addAtRuntime(change, line, ctx)
     else if (added.reloadId !== undefined) {
-      const limit = this.#tools.settings.reloadTimeout
-      await followReload(this.#tools.api, added.reloadId, round.infos, limit, ctx)
+      const refused = await this.#reload(added.reloadId, round, ctx)
+      if (refused !== undefined) {
+        const kept = (await this.#tools.configuration.line(ref, ctx)) !== undefined
+        return { ref, status: kept ? 'unknown' : 'rejected', error: refused }
+      }
     }
-    return this.#open(change, ctx)
+    return this.#open(change, ours, ctx)
   }
 
-  async #addAtRuntime(change: Add, line: Record<string, unknown>, ctx: CallContext): Promise<void> {
+  /** Returns whether it was this call that added it. */
+  async #addAtRuntime(
+    change: Add,
+    line: Record<string, unknown>,
+    ctx: CallContext,
+  ): Promise<boolean> {
     const { api } = this.#tools
     const { paths } = await api.served(ctx)
     const path = paths.servers(change.ref.pool)
     try {
       const reply = await api.send({ method: 'POST', path, body: line }, ctx)
-      if (reply.status !== 201) throw api.toError(`POST ${path}`, reply)
+      if (reply.status === 201) return true
+      throw api.toError(`POST ${path}`, reply)
     } catch (error) {
       ctx.signal.throwIfAborted()
       // a lost answer, or "exists already" after one: what is there decides
       if (!isDrainableError(error, 'CONNECTION_LOST', 'CALL_TIMEOUT', 'CONFLICT')) throw error
       const { found } = await this.#look(change.ref, ctx)
       if (found === undefined || !isWanted(change, found)) throw error
+      return false
     }
   }
 
-  async #open(change: Add, ctx: CallContext): Promise<ChangeResult> {
+  /** Opens a server that was added; one that is ours alone is taken out again where that is refused. */
+  async #open(change: Add, ours: boolean, ctx: CallContext): Promise<ChangeResult> {
     const { ref } = change
-    const { api } = this.#tools
-    const { paths } = await api.served(ctx)
-    const path = paths.server(ref.pool, ref.member)
-    const reply = await api.send({ method: 'PUT', path, body: { admin_state: 'ready' } }, ctx)
-    if (reply.status !== 200) throw api.toError(`PUT ${path}`, reply)
+    const { refused } = await askServer(this.#tools.api, ref, 'ready', ctx)
     const { found } = await this.#look(ref, ctx)
     if (found !== undefined && isWanted(change, found) && found.verdict.own === 'ready') {
       return { ref, status: 'applied' }
+    }
+    if (refused !== undefined) {
+      const { code, message, retryable } = refused
+      const gone = found === undefined || (ours && (await this.#isTakenOut(ref, ctx)))
+      if (gone) return { ref, status: 'rejected', error: refused }
+      const words = `${message}; it was added, and could not be opened`
+      const data = { provider: PROVIDER, ref, retryable, cause: refused }
+      return { ref, status: 'unknown', error: new DrainableError(code, words, data) }
     }
     const seen = found === undefined ? 'not there' : `'${found.rows[0]?.status ?? ''}'`
     const error = new DrainableError(
@@ -152,6 +184,17 @@ export class Membership {
       { provider: PROVIDER, ref },
     )
     return { ref, status: 'unknown', error }
+  }
+
+  async #isTakenOut(ref: MemberRef, ctx: CallContext): Promise<boolean> {
+    try {
+      const { status } = await this.#removeAtRuntime(ref, ctx)
+      return status === 'applied' || status === 'unchanged'
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      if (!isDrainableError(error)) throw error
+      return false
+    }
   }
 
   async #look(ref: MemberRef, ctx: CallContext): Promise<{ readonly found: Found | undefined }> {

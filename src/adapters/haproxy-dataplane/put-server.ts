@@ -1,6 +1,6 @@
 import type { AdminState, CallContext, MemberRef } from '../../provider/contract.js'
 import { isDrainableError, type DrainableError } from '../../provider/error.js'
-import type { DataplaneApi } from './api.js'
+import { isLost, type DataplaneApi } from './api.js'
 import { parseRuntimeServer, saysNotFound } from './codec.js'
 import { readProcesses } from './round.js'
 
@@ -38,7 +38,7 @@ export async function askServer(
     await putServer(api, ref, { admin_state: to }, ctx)
     return {}
   } catch (error) {
-    if (!isDrainableError(error, 'NOT_FOUND', 'REJECTED')) throw error
+    if (!isDrainableError(error) || ctx.signal.aborted || isLost(error)) throw error
     return { refused: error }
   }
 }

@@ -27,7 +27,7 @@ export async function followReload(
       if (reload?.status === 'failed') {
         throw new DrainableError(
           'REJECTED',
-          `reload ${id ?? ''} failed: '${shorten(reload.response)}'; the configuration file is changed, HAProxy runs the old one`,
+          `reload ${id ?? ''} failed: '${shorten(reload.response)}'; HAProxy runs the configuration it had`,
           { provider: PROVIDER },
         )
       }

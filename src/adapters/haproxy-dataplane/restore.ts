@@ -1,13 +1,16 @@
-import type { CallContext, Change, ChangeResult, Json, MemberRef } from '../../provider/contract.js'
+import type { CallContext, Change, Json, MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { PROVIDER } from './api.js'
-import type { DurableMarks } from './durable.js'
+import type { DurableMarks, Marks } from './durable.js'
 import { configStamp, readNative, weightOf } from './member.js'
 import { askServer, putServer } from './put-server.js'
 import type { Found, Round } from './round.js'
 import { rejected, type Step } from './step.js'
 import type { Tools } from './tools.js'
+import { Undo } from './undo.js'
+
+type Restore = Change & { readonly kind: 'restore' }
 
 /** Undoes holds: only where the expected state is found, and only what was changed. */
 export class Restorer {
@@ -23,19 +26,21 @@ export class Restorer {
 
   /** Undoes, where the expected state is found. */
   async restore(
-    change: Change & { readonly kind: 'restore' },
+    change: Restore,
     found: Found,
     round: Round,
+    undo: Undo,
     ctx: CallContext,
   ): Promise<Step> {
     const { ref, expect, to } = change
     const { own, doubt } = found.verdict
     const { durable } = this.#tools.settings
-    const siblings = siblingsOf(ref, round)
     if (own === to && own !== expect) {
       if (to !== 'ready') return { ref, status: 'unchanged' }
-      const cleared = durable && (await this.#marks.clear(ref, change.native, siblings, ctx))
-      const weighed = await this.weightBack(ref, change.native, ctx)
+      const cleared = durable && (await this.#clear(change, round, undo, ctx))
+      this.#noteWeight(ref, change.native)
+      const weighed = await this.weightBack(ref, ctx)
+      this.#marks.forget(ref)
       return { ref, status: cleared || weighed ? 'applied' : 'unchanged' }
     }
     if (own !== expect) {
@@ -46,31 +51,65 @@ export class Restorer {
         `${formatRef(ref)}: expected '${expect}', found ${what}; nothing was touched`,
       )
     }
-    const kept = await this.#keepBackupSessions(change, found, round, ctx)
-    if (kept !== undefined && 'status' in kept) return kept
+    const kept = await this.#keepBackupSessions(ref, change.native, found, round, undo, ctx)
+    if (kept !== undefined) return { ref, status: 'rejected', error: kept }
     // to ready too: weight and maintenance in one write could open it with its weight, and cut backups
     const marked = found.rows.every((row) => row.weight === 0)
     if (durable && own === 'maint' && (to === 'drain' || marked)) {
-      await this.#marks.leaveMaintenance(ref, change.native, ctx)
+      const marks = await this.#marks.leaveMaintenance(ref, change.native, ctx)
+      if (marks !== undefined) undo.first(() => this.#remark(ref, marks, round, ctx))
     }
-    if (durable && to === 'ready') await this.#marks.clear(ref, change.native, siblings, ctx)
+    if (durable && to === 'ready') await this.#clear(change, round, undo, ctx)
+    this.#noteWeight(ref, change.native)
     const answer = await askServer(this.#tools.api, ref, to, ctx)
-    if (to === 'ready' && answer.refused === undefined) {
-      await this.weightBack(ref, change.native, ctx)
+    return { ref, wished: to, exactly: true, before: found, undo, ...answer }
+  }
+
+  /** Puts a member back into the state it was found in, where that cuts nothing. */
+  async moveBack(ref: MemberRef, before: Found, round: Round, ctx: CallContext): Promise<void> {
+    const to = before.verdict.own
+    const found = round.pools.get(ref.pool)?.get(ref.member)
+    if (found === undefined || to === 'unknown') {
+      const what = found === undefined ? 'it is gone' : 'its state before is not known'
+      throw new DrainableError('REJECTED', what, { provider: PROVIDER, ref })
     }
-    return { ref, wished: to, exactly: true, ...answer }
+    if (to === 'maint') {
+      await this.#assertGentle(ref, round, ctx)
+    } else {
+      const kept = await this.#keepBackupSessions(ref, undefined, found, round, new Undo(), ctx)
+      if (kept !== undefined) throw kept
+    }
+    await putServer(this.#tools.api, ref, { admin_state: to }, ctx)
+    if (to === 'ready') await this.weightBack(ref, ctx)
+  }
+
+  async #clear(change: Restore, round: Round, undo: Undo, ctx: CallContext): Promise<boolean> {
+    const { ref, native } = change
+    const marks = await this.#marks.clear(ref, native, siblingsOf(ref, round), ctx)
+    if (marks !== undefined) undo.first(() => this.#remark(ref, marks, round, ctx))
+    return marks !== undefined
+  }
+
+  /** Marks again; the API applies `maintenance` at once. */
+  async #remark(ref: MemberRef, marks: Marks, round: Round, ctx: CallContext): Promise<void> {
+    if (marks.maintenance === 'enabled') await this.#assertGentle(ref, round, ctx)
+    await this.#marks.putBack(ref, marks, ctx)
   }
 
   /**
    * With `on-marked-up shutdown-backup-sessions`, a server that leaves maint cuts the sessions on
    * the backend's backup servers, unless its weight is 0 at that moment.
+   *
+   * @returns why it must not leave maint
    */
   async #keepBackupSessions(
-    { ref, native }: Change & { readonly kind: 'restore' },
+    ref: MemberRef,
+    native: Json | undefined,
     found: Found,
     round: Round,
+    undo: Undo,
     ctx: CallContext,
-  ): Promise<ChangeResult | undefined> {
+  ): Promise<DrainableError | undefined> {
     if (found.verdict.own !== 'maint' || found.rows.every((row) => row.weight === 0))
       return undefined
     const backups = [...(round.pools.get(ref.pool)?.values() ?? [])].flatMap(({ rows }) => rows)
@@ -79,44 +118,56 @@ export class Restorer {
     const configured = await this.#tools.configuration.servers(ref.pool, configStamp(round), ctx)
     if (configured(ref.member).cutsBackups === false) return undefined
     if (!round.served.setsWeight) {
-      return rejected(
-        ref,
+      return new DrainableError(
         'CONFLICT',
         `${formatRef(ref)}: leaving maint may cut ${sessions} sessions on backup servers (on-marked-up shutdown-backup-sessions); try again when they have ended, or use durable drains or Data Plane API 3.4`,
+        { provider: PROVIDER, ref },
       )
     }
     this.#weights.set(refKey(ref), readNative(native)?.weight ?? weightOf(found))
     await putServer(this.#tools.api, ref, { weight: 0 }, ctx)
+    undo.last(() => this.weightBack(ref, ctx))
     await putServer(this.#tools.api, ref, { admin_state: 'ready' }, ctx)
     return undefined
   }
 
   /** Gives back a weight that was set to 0 for the opening. Returns whether there was one. */
-  async weightBack(ref: MemberRef, native: Json | undefined, ctx: CallContext): Promise<boolean> {
-    const ours = this.#weights.get(refKey(ref))
-    if (ours === undefined) return false
-    const weight = readNative(native)?.weight ?? ours
+  async weightBack(ref: MemberRef, ctx: CallContext): Promise<boolean> {
+    const weight = this.#weights.get(refKey(ref))
+    if (weight === undefined) return false
     await putServer(this.#tools.api, ref, { weight }, ctx)
     this.#weights.delete(refKey(ref))
     return true
   }
 
+  /** The ticket knows better than we do what weight it had. */
+  #noteWeight(ref: MemberRef, native: Json | undefined): void {
+    const weight = readNative(native)?.weight
+    if (weight !== undefined && this.#weights.has(refKey(ref))) {
+      this.#weights.set(refKey(ref), weight)
+    }
+  }
+
   /** Sets maint, where that cuts nothing: what the API misreads as ready already, it then sends. */
   async byWayOfMaint(ref: MemberRef, round: Round, ctx: CallContext): Promise<void> {
+    await this.#assertGentle(ref, round, ctx)
+    await putServer(this.#tools.api, ref, { admin_state: 'maint' }, ctx)
+  }
+
+  /** @throws `REJECTED` where maint may cut */
+  async #assertGentle(ref: MemberRef, round: Round, ctx: CallContext): Promise<void> {
     const { settings, configuration } = this.#tools
     const stamp = configStamp(round)
     const gentle =
       settings.maintCuts === undefined
         ? (await configuration.servers(ref.pool, stamp, ctx))(ref.member).maint === 'gentle'
         : !settings.maintCuts
-    if (!gentle) {
-      throw new DrainableError(
-        'REJECTED',
-        `${formatRef(ref)}: 'ready' did not show, and the way by maint may cut its sessions: set maintCuts: false if it does not`,
-        { provider: PROVIDER, ref },
-      )
-    }
-    await putServer(this.#tools.api, ref, { admin_state: 'maint' }, ctx)
+    if (gentle) return
+    throw new DrainableError(
+      'REJECTED',
+      `${formatRef(ref)}: the way by maint may cut its sessions, set maintCuts: false if it does not`,
+      { provider: PROVIDER, ref },
+    )
   }
 }
 

@@ -1,6 +1,8 @@
 import type { AdminState, ChangeResult, MemberRef } from '../../provider/contract.js'
 import { DrainableError, type ErrorCode } from '../../provider/error.js'
 import { PROVIDER } from './api.js'
+import type { Found } from './round.js'
+import type { Undo } from './undo.js'
 
 /** A change that was sent: what the next look at the server must show. */
 export interface Sent {
@@ -12,8 +14,11 @@ export interface Sent {
   readonly lost?: DrainableError
   /** The answer was a refusal that may be none: see `askServer`. */
   readonly refused?: DrainableError
-  /** A durable mark was written for it. */
-  readonly marked?: boolean
+  /** The member before it. */
+  readonly before: Found
+  /** What takes back the writes that came with it. */
+  readonly undo: Undo
+  /** How many it has cut by now. */
   readonly terminated?: number
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { HaproxyConfig } from './haproxy-config.js'
+import { HaproxyConfig } from './haproxy-config.js'
 import { Refusal, failure, refuse } from './answer.js'
 
 /** A transaction as the API prints it. */
@@ -16,6 +16,7 @@ export type Under = { readonly version: number } | { readonly transaction: Trans
 /** The configuration file as the API keeps it: text, version, transactions. */
 export class ConfigStore {
   #config: HaproxyConfig
+  #before: string
   #version: number
   readonly #maxTransactions: number
   readonly #transactions = new Map<string, Transaction>()
@@ -28,6 +29,7 @@ export class ConfigStore {
     save: (text: string) => void,
   ) {
     this.#config = config
+    this.#before = config.text
     this.#version = version
     this.#maxTransactions = maxTransactions
     this.#save = save
@@ -39,6 +41,15 @@ export class ConfigStore {
 
   get config(): HaproxyConfig {
     return this.#config
+  }
+
+  get text(): string {
+    return this.#config.text
+  }
+
+  /** As it was before the last write. */
+  get before(): string {
+    return this.#before
   }
 
   /** The configuration that a read sees: that of its transaction, if it names one. */
@@ -149,12 +160,19 @@ export class ConfigStore {
     return { _version: transaction.version, id, status: 'success' }
   }
 
+  /** A reload was refused: the file is as it was before. */
+  rollBack(to: string): void {
+    this.#config = new HaproxyConfig(to)
+    this.#save(to)
+  }
+
   /** The API starts again: what was open is lost. */
   restart(): void {
     this.#transactions.clear()
   }
 
   #take(next: HaproxyConfig): void {
+    this.#before = this.#config.text
     this.#config = next
     this.#version += 1
     for (const transaction of this.#transactions.values()) {

@@ -62,7 +62,7 @@ export async function startFake(options: FakeOptions = {}): Promise<DataplaneFak
     generation,
     options.reloadDelay ?? 200,
     options.startup ?? 60,
-    () => store.config.text,
+    store,
   )
   const made = options.tls === true ? selfSignedCertificate() : undefined
   const tls = made ?? (typeof options.tls === 'object' ? options.tls : undefined)

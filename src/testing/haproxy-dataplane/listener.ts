@@ -25,7 +25,7 @@ export class Listener {
   readonly #api: Api
   readonly #options: ListenerOptions
   readonly #routes: readonly Route[]
-  readonly #failures: (FakeFailure & { left: number })[] = []
+  readonly #failures: (FakeFailure & { skip: number; left: number })[] = []
   readonly #sockets = new Set<Socket>()
   #server: Server | undefined
   #port: number
@@ -42,7 +42,7 @@ export class Listener {
   }
 
   fail(what: FakeFailure): void {
-    this.#failures.push({ ...what, left: what.times ?? Infinity })
+    this.#failures.push({ ...what, skip: what.skip ?? 0, left: what.times ?? Infinity })
   }
 
   heal(): void {
@@ -198,7 +198,9 @@ export class Listener {
   }
 
   #fault(line: string): FakeFailure | undefined {
-    const found = this.#failures.find(({ match, left }) => left > 0 && (match?.test(line) ?? true))
+    const found = this.#failures.find(
+      (failure) => failure.left > 0 && (failure.match?.test(line) ?? true) && failure.skip-- <= 0,
+    )
     if (found !== undefined) found.left -= 1
     return found
   }

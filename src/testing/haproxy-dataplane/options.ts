@@ -32,6 +32,8 @@ export interface FakeFailure {
   readonly status?: number
   /** For `status`: the words. */
   readonly message?: string
+  /** How many of the matching requests go well before. @default 0 */
+  readonly skip?: number
   /** How often. @default until `heal()` */
   readonly times?: number
 }

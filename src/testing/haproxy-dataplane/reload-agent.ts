@@ -9,6 +9,14 @@ export interface ReloadEntry {
   readonly response?: string
 }
 
+/** The configuration file. */
+export interface ReloadedFile {
+  readonly text: string
+  /** As it was before the last write. */
+  readonly before: string
+  rollBack(to: string): void
+}
+
 /**
  * Gathers reloads, as the API does: at most one in each delay, and every change within it gets the
  * same id. Only the last success and the failures are kept.
@@ -19,10 +27,11 @@ export class ReloadAgent {
   readonly #delay: number
   /** How long after its signal a new process answers, in 2.x. */
   readonly #startup: number
-  readonly #text: () => string
+  readonly #file: ReloadedFile
   readonly #day = new Date().toISOString().slice(0, 10)
   #count = 0
-  #pending: { readonly id: string; readonly timer: NodeJS.Timeout } | undefined
+  #pending:
+    { readonly id: string; readonly timer: NodeJS.Timeout; readonly before: string } | undefined
   #running: string | undefined
   #last: (Required<Pick<ReloadEntry, 'id'>> & ReloadEntry & { readonly nr: number }) | undefined
   readonly #failures = new Map<string, ReloadEntry>()
@@ -32,22 +41,23 @@ export class ReloadAgent {
     generation: Generation,
     delay: number,
     startup: number,
-    text: () => string,
+    file: ReloadedFile,
   ) {
     this.#cli = cli
     this.#generation = generation
     this.#delay = delay
     this.#startup = startup
-    this.#text = text
+    this.#file = file
   }
 
   /** Asks for a reload. Returns its id. */
   request(): string {
     if (this.#pending !== undefined) return this.#pending.id
     const id = `${this.#day}-${this.#count++}`
-    const timer = setTimeout(() => void this.#execute(id), this.#delay)
+    const { before } = this.#file
+    const timer = setTimeout(() => void this.#execute(id, before), this.#delay)
     timer.unref()
-    this.#pending = { id, timer }
+    this.#pending = { id, timer, before }
     return id
   }
 
@@ -59,8 +69,9 @@ export class ReloadAgent {
   /** Reloads now whatever is pending. */
   async flush(): Promise<void> {
     if (this.#pending === undefined) return
-    clearTimeout(this.#pending.timer)
-    await this.#execute(this.#pending.id)
+    const { id, timer, before } = this.#pending
+    clearTimeout(timer)
+    await this.#execute(id, before)
   }
 
   entry(id: string): ReloadEntry | undefined {
@@ -83,7 +94,7 @@ export class ReloadAgent {
 
   /** In 2.x the reload command is a signal: it has succeeded once it is sent, and the new process comes later. */
   async #reload(): Promise<string> {
-    const text = this.#text()
+    const { text } = this.#file
     if (this.#generation.tree === 'v3') return this.#cli.reload(text)
     const later = setTimeout(
       () => void this.#cli.reload(text).catch(() => undefined),
@@ -93,7 +104,8 @@ export class ReloadAgent {
     return ''
   }
 
-  async #execute(id: string): Promise<void> {
+  /** A reload that is refused rolls the file back. */
+  async #execute(id: string, before: string): Promise<void> {
     this.#pending = undefined
     this.#running = id
     const stamp = { id, reload_timestamp: Math.floor(Date.now() / 1_000) }
@@ -103,6 +115,7 @@ export class ReloadAgent {
       this.#last = { ...stamp, ...words, status: 'succeeded', nr: Number(id.split('-').at(-1)) }
     } catch (error) {
       const response = error instanceof Error ? error.message : String(error)
+      this.#file.rollBack(before)
       this.#failures.set(id, { ...stamp, response, status: 'failed' })
     } finally {
       this.#running = undefined
