@@ -37,12 +37,13 @@ export function rejected(ref: MemberRef, error: DrainableError): ChangeResult {
   return { ref, status: 'rejected', error }
 }
 
-export function conflict(ref: MemberRef, words: string, retryable = false): ChangeResult {
+/** Another server, or another state, than the one expected: to be decided anew from a new reading. */
+export function conflict(ref: MemberRef, words: string): ChangeResult {
   return rejected(
     ref,
     new DrainableError('CONFLICT', `${formatRef(ref)} ${words}`, {
       ref,
-      retryable,
+      retryable: false,
       provider: 'haproxy-runtime',
     }),
   )

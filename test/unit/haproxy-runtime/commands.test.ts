@@ -74,7 +74,7 @@ describe('refusals of HAProxy', () => {
       'REJECTED',
       false,
     ],
-    ['Only servers in maintenance mode can be deleted.', 'CONFLICT', true],
+    ['Only servers in maintenance mode can be deleted.', 'CONFLICT', false],
     ['Backend must use a dynamic load balancing to support dynamic servers.', 'UNSUPPORTED', false],
     ['Already exists a server with the same name in backend.', 'CONFLICT', false],
     ['Unknown command: wait', 'UNSUPPORTED', false],

@@ -1,7 +1,7 @@
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
-import type { CallContext, Change, DrainableProvider } from 'drainable/provider'
+import type { Change, DrainableProvider } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
-import { change, context, rig, WEB1 } from './rig.js'
+import { change, context, hurried, rig, WEB1 } from './rig.js'
 
 /** Masks of HAProxy: ready, forced drain, forced maintenance. */
 const READY = 0
@@ -11,23 +11,6 @@ const MAINT = 1
 const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
 const remove: Change = { kind: 'remove', ref: WEB1 }
 const CHECKED = { pools: { web: [{ name: 'web1', check: true }, 'web2'] } } as const
-
-/** A clock whose pauses take no time: patience is over at once. */
-function hurried(onNow: () => void = () => undefined): CallContext {
-  let now = 0
-  const clock = {
-    now: () => {
-      onNow()
-      return now
-    },
-    setTimeout: (fn: () => void, ms: number) => {
-      now += ms
-      const timer = setImmediate(fn)
-      return () => clearImmediate(timer)
-    },
-  }
-  return { ...context(), clock }
-}
 
 async function hurriedly(lb: DrainableProvider, one: Change) {
   const [result] = await lb.apply([one], hurried())
