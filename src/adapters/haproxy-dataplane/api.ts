@@ -28,6 +28,9 @@ export interface Reply {
   readonly secrets: readonly string[]
 }
 
+/** What Go says of HAProxy's socket in the words of a 500: nobody there, or gone before its answer. */
+const NO_HAPROXY =
+  /\bdial (unix|tcp)\b|connection (refused|reset)|broken pipe|i\/o timeout|\bEOF\b/i
 const LOST: readonly ErrorCode[] = [
   'UNREACHABLE',
   'CONNECTION_LOST',
@@ -136,12 +139,13 @@ export class DataplaneApi implements AsyncDisposable {
     if (saysNotFound(reply.status, reply.words)) {
       return new DrainableError('NOT_FOUND', `${subject}: ${words}`, data)
     }
-    // a proxy in front that can't reach the API; and a read that fails may succeed the next time
+    // a proxy in front that can't reach the API, or the API HAProxy; a read that fails may succeed the next time
     const gateway = [502, 503, 504].includes(reply.status)
-    if (gateway || (reply.status >= 500 && what.startsWith('GET '))) {
+    const failed = what.startsWith('GET ') || NO_HAPROXY.test(reply.words)
+    if (gateway || (reply.status >= 500 && failed)) {
       return new DrainableError('UNREACHABLE', `${subject}: ${words}`, data)
     }
-    const transient = [406, 409, 429].includes(reply.status)
+    const transient = [406, 408, 409, 423, 429].includes(reply.status)
     return new DrainableError(transient ? 'CONFLICT' : 'REJECTED', `${subject}: ${words}`, data)
   }
 

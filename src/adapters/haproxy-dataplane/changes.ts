@@ -141,6 +141,7 @@ export class Changer {
         ref,
         'CONFLICT',
         `${formatRef(ref)} is another server now: expected ${change.identity}, found ${identity}; nothing was touched`,
+        false,
       )
     }
     switch (change.kind) {
@@ -176,6 +177,7 @@ export class Changer {
         ref,
         'CONFLICT',
         `${formatRef(ref)}: ${doubt ?? 'its own state is not known'}; nothing was touched`,
+        true, // a name resolves again, a tracked server is made ready
       )
     }
     await this.#mark(ref, to, found, undo, ctx)

@@ -156,7 +156,8 @@ export class Membership {
       // a lost answer, or "exists already" after one: what is there decides
       if (!isDrainableError(error, 'CONNECTION_LOST', 'CALL_TIMEOUT', 'CONFLICT')) throw error
       const { found } = await this.#look(change.ref, ctx)
-      if (found === undefined || !isWanted(change, found)) throw error
+      if (found === undefined) throw error
+      if (!isWanted(change, found)) throw isThere(change.ref, found)
       return false
     }
   }
@@ -213,10 +214,7 @@ function checkAdd(
 ): DrainableError | undefined {
   const { ref, address, port, weight } = change
   const data = { provider: PROVIDER, ref, retryable: false }
-  if (found !== undefined) {
-    const { identity } = identify(found)
-    return new DrainableError('CONFLICT', `${formatRef(ref)} is there already: ${identity}`, data)
-  }
+  if (found !== undefined) return isThere(ref, found)
   if (!round.pools.has(ref.pool) && round.served.tree === 'v3') {
     return new DrainableError('NOT_FOUND', `there is no backend ${ref.pool}`, data)
   }
@@ -243,6 +241,15 @@ function checkAdd(
     )
   }
   return undefined
+}
+
+function isThere(ref: MemberRef, found: Found): DrainableError {
+  const { identity } = identify(found)
+  return new DrainableError('CONFLICT', `${formatRef(ref)} is there already: ${identity}`, {
+    provider: PROVIDER,
+    ref,
+    retryable: false,
+  })
 }
 
 function isWanted(change: Add, found: Found): boolean {

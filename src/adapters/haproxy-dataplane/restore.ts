@@ -49,6 +49,7 @@ export class Restorer {
         ref,
         'CONFLICT',
         `${formatRef(ref)}: expected '${expect}', found ${what}; nothing was touched`,
+        own === 'unknown',
       )
     }
     const kept = await this.#keepBackupSessions(ref, change.native, found, round, undo, ctx)

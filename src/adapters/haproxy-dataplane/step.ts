@@ -26,7 +26,12 @@ export interface Sent {
 export type Step = ChangeResult | Sent
 
 /** A refusal. */
-export function rejected(ref: MemberRef, code: ErrorCode, message: string): ChangeResult {
-  const error = new DrainableError(code, message, { provider: PROVIDER, ref })
-  return { ref, status: 'rejected', error }
+export function rejected(
+  ref: MemberRef,
+  code: ErrorCode,
+  message: string,
+  retryable?: boolean,
+): ChangeResult {
+  const data = { provider: PROVIDER, ref, ...(retryable === undefined ? {} : { retryable }) }
+  return { ref, status: 'rejected', error: new DrainableError(code, message, data) }
 }
