@@ -51,11 +51,12 @@ export function classify(status: number, text: string): Meaning {
     case 404:
       return { kind: body === undefined || BUSY.test(message) ? 'later' : 'absent', message }
     case 409:
-      return { kind: 'exists', message }
+      return { kind: BUSY.test(message) ? 'later' : 'exists', message }
     case 400:
       if (/maximum active login tokens/i.test(message)) return { kind: 'too-many-tokens', message }
       return { kind: BUSY.test(message) ? 'later' : 'refused', message }
     case 408:
+    case 423:
     case 429:
       return { kind: 'later', message }
     default:

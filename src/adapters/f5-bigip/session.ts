@@ -122,7 +122,7 @@ export class Session {
         return new DrainableError(
           'REJECTED',
           `${words}, drop unused tokens of the user or set auth: 'basic'`,
-          data,
+          { ...data, retryable: true }, // they run out
         )
       case 'exists':
         return new DrainableError('CONFLICT', words, { ...data, retryable: false })
@@ -206,6 +206,7 @@ export class Session {
       if (this.#closed && isDrainableError(error)) {
         throw new DrainableError('CONNECTION_LOST', `the provider for ${this.host} was closed`, {
           provider: PROVIDER,
+          retryable: false,
           cause: error,
         })
       }
