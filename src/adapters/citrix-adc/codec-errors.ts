@@ -56,7 +56,7 @@ export function classify(reply: NitroReply): ReplyClass {
   if (reply.errorcode === 0 && reply.status < 400) return reply.readable ? 'ok' : 'unreadable'
   if (reply.readable && reply.errorcode > 0) {
     if (reply.status === 404) return 'absent'
-    return reply.status === 503 ? 'busy' : 'refused'
+    return BY_STATUS[reply.status] === 'busy' ? 'busy' : 'refused'
   }
   return BY_STATUS[reply.status] ?? 'unreadable'
 }
@@ -70,6 +70,8 @@ export function isWarning({ severity, status }: NitroReply): boolean {
 const BY_STATUS: Readonly<Record<number, ReplyClass>> = {
   401: 'relogin',
   403: 'rights',
+  423: 'busy',
+  429: 'busy',
   503: 'busy',
 }
 

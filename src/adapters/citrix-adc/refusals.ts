@@ -30,6 +30,7 @@ export function refuse(
       'CONFLICT',
       `${name} is '${entry.svrstate}', which says nothing about its state, nothing was sent`,
       change,
+      true, // the next look may say more
     )
   }
   const desired = traits.autoscale === 'API' || traits.autoscale === 'DNS'
