@@ -17,6 +17,9 @@ export interface FileEndpointsOptions {
   readonly path: string
 }
 
+/** Troubles of a file system that pass without anybody changing what is asked for. */
+const PASSING = new Set(['EAGAIN', 'EBUSY', 'EDQUOT', 'EINTR', 'EMFILE', 'ENFILE', 'ENOSPC'])
+
 const schema = z.strictObject({
   cluster: z.string().min(1),
   path: z
@@ -175,7 +178,7 @@ class FileEndpoints implements EndpointSink {
     return new DrainableError(
       denied ? 'FORBIDDEN' : 'REJECTED',
       `${this.#path} cannot be replaced (${cause.code ?? cause.message}): the folder must be writable, Envoy notices only a file that is moved there`,
-      { cause },
+      { cause, retryable: PASSING.has(cause.code ?? '') },
     )
   }
 }

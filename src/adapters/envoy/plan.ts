@@ -48,9 +48,8 @@ export function planChange(
   }
   const identity = endpoint.hostname === undefined ? member : `${member} ${endpoint.hostname}`
   if (change.identity !== undefined && change.identity !== identity) {
-    return reject(
+    return conflict(
       wanted,
-      'CONFLICT',
       `${formatRef(wanted.ref)} is another endpoint now ('${identity}', not '${change.identity}'), nothing was touched`,
     )
   }
@@ -65,9 +64,8 @@ export function planChange(
         )
       }
       if (own === 'unknown') {
-        return reject(
+        return conflict(
           wanted,
-          'CONFLICT',
           `${formatRef(wanted.ref)} has a health status that this version does not know, it is not written over`,
         )
       }
@@ -85,9 +83,8 @@ export function planChange(
       }
       if (own === change.to) return unchanged(wanted)
       if (own !== change.expect) {
-        return reject(
+        return conflict(
           wanted,
-          'CONFLICT',
           `${formatRef(wanted.ref)} is ${own}, not ${change.expect}: somebody else changed it, it is left alone`,
         )
       }
@@ -176,6 +173,14 @@ function statusBefore(native: Change extends never ? never : unknown): EdsStatus
 
 function reject(wanted: WantedChange, code: DrainableError['code'], message: string): Plan {
   return { result: rejected(wanted, code, message) }
+}
+
+/** Somebody's choice stands against it: to be decided anew from a new reading. */
+function conflict({ ref }: WantedChange, message: string): Plan {
+  const data = { ref, provider: 'envoy', retryable: false }
+  return {
+    result: { ref, status: 'rejected', error: new DrainableError('CONFLICT', message, data) },
+  }
 }
 
 function unchanged({ ref }: WantedChange): Plan {

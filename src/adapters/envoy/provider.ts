@@ -187,7 +187,12 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort(new DrainableError('CONNECTION_LOST', 'the provider was closed'))
+    this.#closing.abort(
+      new DrainableError('CONNECTION_LOST', `${this.instance}: the provider was closed`, {
+        provider: this.name,
+        retryable: false,
+      }),
+    )
     await this.#opened.catch(() => undefined)
     await this.#sink.close()
     await this.#fleet.close()
