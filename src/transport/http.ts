@@ -123,11 +123,15 @@ export class HttpClient implements AsyncDisposable {
       )
     }
     const code: ErrorCode = neverSent(cause) ? 'UNREACHABLE' : 'CONNECTION_LOST'
+    const lasting = isDistrust(cause) || isDenied(cause)
     const words =
       cause instanceof Error
         ? cause.message || (cause as NodeJS.ErrnoException).code || cause.name
         : String(cause)
-    return new DrainableError(code, `${what}: ${words}`, data)
+    return new DrainableError(code, `${what}: ${words}`, {
+      ...data,
+      ...(lasting ? { retryable: false } : {}),
+    })
   }
 
   async close(): Promise<void> {
@@ -225,11 +229,16 @@ const CONNECT_CODES = new Set([
 function neverSent(cause: unknown): boolean {
   if (!(cause instanceof Error)) return false
   const code = (cause as NodeJS.ErrnoException).code ?? ''
-  if (
-    CONNECT_CODES.has(code) ||
-    code.startsWith('ERR_TLS_') ||
-    /certificate|fingerprint/i.test(cause.message)
-  )
-    return true
+  if (CONNECT_CODES.has(code) || code.startsWith('ERR_TLS_') || isDistrust(cause)) return true
   return cause instanceof AggregateError && cause.errors.every(neverSent)
+}
+
+/** Whether the server's certificate is not the one to trust: that takes another certificate or other options. */
+function isDistrust(cause: unknown): boolean {
+  return cause instanceof Error && /certificate|fingerprint/i.test(cause.message)
+}
+
+/** Whether this user may not open the socket. */
+function isDenied(cause: unknown): boolean {
+  return cause instanceof Error && (cause as NodeJS.ErrnoException).code === 'EACCES'
 }
