@@ -369,7 +369,9 @@ function serves({ own, inherited, health, weight }: FakeMember): boolean {
   return own === 'ready' && (inherited ?? 'ready') === 'ready' && health !== 'down' && weight > 0
 }
 
+/** Never for a reason that passes by itself: what conflicts here is somebody's choice. */
 function rejected(ref: MemberRef, code: ErrorCode, text: string): ChangeResult {
-  const error = new DrainableError(code, `${formatRef(ref)}: ${text}`, { ref, provider: 'fake' })
+  const data = { ref, provider: 'fake', retryable: false }
+  const error = new DrainableError(code, `${formatRef(ref)}: ${text}`, data)
   return { ref, status: 'rejected', error }
 }

@@ -130,6 +130,17 @@ describe('fakeProvider', () => {
     expect(clock.pending).toBe(0)
   })
 
+  test.each([
+    [{ kind: 'hold', ref: web1, to: 'drain', identity: 'another' }, 'CONFLICT'],
+    [{ kind: 'restore', ref: web1, expect: 'drain', to: 'maint' }, 'CONFLICT'],
+    [{ kind: 'hold', ref: { pool: 'web', member: 'web9' }, to: 'drain' }, 'NOT_FOUND'],
+    [{ kind: 'add', ref: web1, address: '192.0.2.1', port: 80 }, 'CONFLICT'],
+  ] as const)('refuses for what is to be decided anew: %j', async (change, code) => {
+    const { lb, ctx } = setup()
+    const [result] = await lb.apply([change], ctx)
+    expect(result).toMatchObject({ status: 'rejected', error: { code, retryable: false } })
+  })
+
   describe('hands up results', () => {
     const holds = [web1, web2].map((ref) => ({ kind: 'hold', ref, to: 'drain' }) as const)
 
