@@ -1,0 +1,118 @@
+/** What a removal that HAProxy refuses leaves behind: nothing. */
+import { haproxyRuntime } from 'drainable/haproxy-runtime'
+import type { Change, ChangeResult, DrainableProvider } from 'drainable/provider'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { engines } from '../../support/engines.js'
+import { Haproxy, until } from '../../support/haproxy.js'
+import { Backend, request } from '../../support/haproxy-traffic.js'
+
+const DRAIN = '8'
+
+describe.each(engines('haproxy'))('a removal that HAProxy $version refuses', (engine) => {
+  let haproxy: Haproxy
+  let s1: Backend
+  let spare: Backend
+  let lb: DrainableProvider
+
+  beforeAll(async () => {
+    haproxy = await Haproxy.start({
+      engine,
+      mode: 'master',
+      global: '  stats timeout 60s',
+      config: (port) => `
+frontend f_web
+  bind 127.0.0.1:${port('web')}
+  use_backend backed if { path_beg /backed }
+  default_backend web
+backend web
+  balance roundrobin
+  cookie SRV insert
+  server s1 127.0.0.1:${port('s1')} cookie s1
+backend tracked
+  server s1 127.0.0.1:${port('s1')} check
+backend trackers
+  server t1 127.0.0.1:${port('s1')} track tracked/s1
+backend backed
+  balance roundrobin
+  http-request set-path /hold
+  server s1 127.0.0.1:${port('s1')} weight 7 check inter 100 on-marked-up shutdown-backup-sessions
+  server b1 127.0.0.1:${port('b1')} backup`,
+    })
+    s1 = await Backend.start(haproxy.port('s1'), 's1')
+    spare = await Backend.start(haproxy.port('b1'), 'b1')
+    lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
+  })
+
+  afterAll(async () => {
+    await lb.close()
+    await haproxy[Symbol.asyncDispose]()
+    await s1[Symbol.asyncDispose]()
+    await spare[Symbol.asyncDispose]()
+  })
+
+  async function apply(change: Change): Promise<ChangeResult> {
+    const clock = {
+      now: () => performance.now(),
+      setTimeout: (fn: () => void, ms: number) => {
+        const timer = setTimeout(fn, ms)
+        return () => clearTimeout(timer)
+      },
+    }
+    const [result] = await lb.apply([change], { signal: new AbortController().signal, clock })
+    return result!
+  }
+
+  /** Admin mask and weight of a server. */
+  async function stateOf(pool: string, name: string): Promise<readonly (string | undefined)[]> {
+    const reply = await haproxy.cli(`show servers state ${pool}`)
+    const cells = reply
+      .split('\n')
+      .find((line) => line.split(' ')[3] === name)
+      ?.split(' ')
+    return [cells?.[6], cells?.[7]]
+  }
+
+  /** A request in flight. */
+  async function held(backend: Backend, path: string): Promise<() => Promise<number>> {
+    const before = backend.held
+    const answer = request(haproxy.port('web'), path)
+    await until(() => backend.held > before, 'in flight')
+    return async () => {
+      backend.release(1)
+      return (await answer).status
+    }
+  }
+
+  test('leaves a busy server drained, and its work alone', async () => {
+    const ref = { pool: 'web', member: 's1' }
+    const end = await held(s1, '/hold')
+    await apply({ kind: 'hold', ref, to: 'drain' })
+    expect(await apply({ kind: 'remove', ref })).toMatchObject({
+      status: 'rejected',
+      error: { code: 'CONFLICT', retryable: true },
+    })
+    expect(await stateOf('web', 's1')).toEqual([DRAIN, '1'])
+    expect(await end()).toBe(200)
+  })
+
+  test('leaves a server that others track drained', async () => {
+    const ref = { pool: 'tracked', member: 's1' }
+    await apply({ kind: 'hold', ref, to: 'drain' })
+    expect(await apply({ kind: 'remove', ref })).toMatchObject({
+      status: 'rejected',
+      error: { code: 'REJECTED', retryable: false },
+    })
+    expect(await stateOf('tracked', 's1')).toEqual([DRAIN, '1'])
+  })
+
+  test('cuts nothing on backup servers on the way back', async () => {
+    const ref = { pool: 'backed', member: 's1' }
+    const busy = await held(s1, '/backed')
+    await apply({ kind: 'hold', ref, to: 'drain' })
+    const backup = await held(spare, '/backed')
+    expect(await apply({ kind: 'remove', ref })).toMatchObject({ status: 'rejected' })
+    expect(await stateOf('backed', 's1')).toEqual([DRAIN, '7'])
+    expect(await backup()).toBe(200)
+    expect(await busy()).toBe(200)
+  })
+})
