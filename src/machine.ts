@@ -7,16 +7,23 @@
 export { initialState } from './core/machine/state.js'
 export type {
   DrainState,
-  Effect,
   Ending,
+  EndingState,
   FoundMember,
-  Input,
-  MachinePolicy,
-  PendingChange,
+  Hold,
+  LateChange,
+  OwnChange,
+  ProofState,
+  ScopeMark,
   ScopeTrack,
-  Transition,
+  SentChange,
   Verdict,
   ZeroRun,
 } from './core/machine/state.js'
+export { openGoal } from './core/machine/goal.js'
+export type { Goal, OpenGoal, OpenOptions } from './core/machine/goal.js'
+export type { Effect, Input, ReadingInput, Transition } from './core/machine/input.js'
+export type { MachinePolicy } from './core/machine/policy.js'
+export { brokenInvariants } from './core/machine/invariants.js'
 export { transition } from './core/machine/transition.js'
 export { explain } from './core/machine/why.js'

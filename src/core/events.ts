@@ -51,7 +51,7 @@ export interface FaultEvent extends MemberEvent<'fault'> {
   readonly error: DrainableError
 }
 
-/** The drain has its outcome. Always the last event of a handle. */
+/** The drain has its outcome. The last event of the async iterator; listeners still hear what becomes of a held drain. */
 export interface EndEvent {
   readonly type: 'end'
   /** ISO 8601. */
@@ -65,6 +65,8 @@ export type DrainEvent =
   | PhaseEvent
   | LoadEvent
   | IdleEvent
+  /** The hold has taken effect in every process that can hold work. */
+  | MemberEvent<'in-force'>
   /** Work or arrivals were seen again. */
   | MemberEvent<'idle-lost'>
   | MemberEvent<'removed'>

@@ -1,8 +1,7 @@
 import type { DrainableProvider } from '../provider/contract.js'
-import { Discovery } from './discovery.js'
-import { emitterOf } from './emitters.js'
 import type { DrainEvent } from './events.js'
-import { closeLanesWith } from './lane.js'
+import { emitterOf } from './runner/emitters.js'
+import { Discovery } from './verbs/discovery.js'
 
 /**
  * The events of every drain and watch on a provider, and of members somebody else drains. Every
@@ -20,15 +19,14 @@ export interface ProviderEvents {
  *
  * While anybody listens, the provider is looked at from time to time, so that drains begun from
  * outside (an operator's `set server`, another controller) give events too. That looking does not keep
- * the process alive and ends with `close()`.
+ * the process alive and ends once the provider is closed.
  *
- * @returns the same object
+ * @returns the same object, with `on` and `off`
  */
 export function withEvents<P extends DrainableProvider>(p: P): P & ProviderEvents {
   const provider = p as P & ProviderEvents
   const emitter = emitterOf(provider)
   let discovery: Discovery | undefined
-  const listening = (): boolean => emitter.eventNames().length > 0
   const on = (type: DrainEvent['type'], fn: (event: DrainEvent) => void): typeof provider => {
     emitter.on(type, fn)
     discovery ??= new Discovery(provider)
@@ -36,7 +34,7 @@ export function withEvents<P extends DrainableProvider>(p: P): P & ProviderEvent
   }
   const off = (type: DrainEvent['type'], fn: (event: DrainEvent) => void): typeof provider => {
     emitter.off(type, fn)
-    if (!listening()) {
+    if (emitter.eventNames().length === 0) {
       discovery?.stop()
       discovery = undefined
     }
@@ -45,11 +43,6 @@ export function withEvents<P extends DrainableProvider>(p: P): P & ProviderEvent
   Object.defineProperties(provider, {
     on: { value: on, configurable: true },
     off: { value: off, configurable: true },
-  })
-  closeLanesWith(provider, () => {
-    discovery?.stop()
-    discovery = undefined
-    emitter.removeAllListeners()
   })
   return provider
 }

@@ -117,8 +117,24 @@ export interface LoadScope {
   readonly pooled?: number
   /** Cumulative: everything that starts or restarts work (HAProxy: stot + wretr). A fall is a change too. */
   readonly arrivals?: number
-  /** Has this process taken the wished state? */
+  /** Has this process taken the wished state, or (Envoy) acknowledged the newest set? */
   readonly inForce: boolean
+  /**
+   * The state that this process itself has taken for the member. The core compares it with its wish:
+   * an old worker that stayed at drain is not in force for a seal. Default: {@link LoadScope.inForce} decides.
+   */
+  readonly admin?: AdminState | 'unknown'
+  /**
+   * `false`: nobody can come to the member through this process any more, whatever its state (it
+   * accepts no connection, and none is left that could bring another request). Default: somebody can.
+   */
+  readonly open?: boolean
+  /**
+   * The product's own clock in this process, in milliseconds: time that it did not live through
+   * (stopped, a paused VM) is left out, because hidden work waits by that clock (HAProxy:
+   * `Uptime_sec` of `show info float`). Default: the time that slow answers took is left out instead.
+   */
+  readonly lived?: number
   /** The product's own word that nothing is attached to the member in this scope. */
   readonly released?: boolean
   /** Why it is unread, not in force or weaker than usual, in a few words for a person. */
@@ -187,6 +203,12 @@ export interface PoolReading {
 export interface Snapshot {
   readonly readings: readonly Reading[]
   readonly pools: readonly PoolReading[]
+  /**
+   * Names of processes that are known to have ended; or `unlisted`: the product listed every process
+   * in this very moment (`show proc`, a list of units), so one that no reading lists has ended.
+   * Without it a process that is not listed any more is unread, because nobody said that it is gone.
+   */
+  readonly ended?: readonly string[] | 'unlisted'
 }
 
 /** One wished change of one member. `identity`: if another one is found, nothing is touched. */
@@ -265,7 +287,10 @@ export interface DrainableProvider extends AsyncDisposable {
   apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]>
   /** Pushes snapshots where the product can push. */
   watch?(refs: readonly MemberRef[], ctx: CallContext): AsyncIterable<Snapshot>
-  /** Closes every socket. */
+  /**
+   * Closes every socket. After that every call throws `UNREACHABLE` or `CONNECTION_LOST` with
+   * `retryable: false`: the core learns of it by that alone.
+   */
   close(): Promise<void>
 }
 

@@ -16,6 +16,9 @@ export interface DurationRule {
   readonly infinite?: boolean
 }
 
+/** Longest duration but `Infinity`, in milliseconds: ten years. A longer one is a slip, and no date can hold it. */
+const LONGEST = 10 * 365 * 24 * 3_600_000
+
 /**
  * A duration in milliseconds.
  *
@@ -25,7 +28,7 @@ export interface DurationRule {
  */
 export function parseDuration(value: unknown, field: string, rule: DurationRule = {}): number {
   const ms = toMs(value)
-  const shown = typeof value === 'string' ? `'${value}'` : String(value)
+  const shown = show(value)
   if (ms === undefined || Number.isNaN(ms) || ms < 0) {
     throw new DrainableError(
       'INVALID_OPTIONS',
@@ -34,6 +37,12 @@ export function parseDuration(value: unknown, field: string, rule: DurationRule 
   }
   if (ms === Infinity && rule.infinite !== true) {
     throw new DrainableError('INVALID_OPTIONS', `${field} is Infinity, expected a finite duration`)
+  }
+  if (ms !== Infinity && ms > LONGEST) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${field} is ${shown}, expected at most ten years${rule.infinite === true ? ", or Infinity for 'no limit'" : ''}`,
+    )
   }
   if (rule.bareSeconds === 'refuse' && typeof value === 'number' && value >= 1 && value <= 999) {
     throw new DrainableError(
@@ -48,6 +57,11 @@ export function parseDuration(value: unknown, field: string, rule: DurationRule 
     )
   }
   return ms
+}
+
+function show(value: unknown): string {
+  if (typeof value === 'string') return `'${value}'`
+  return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 
 function toMs(value: unknown): number | undefined {

@@ -10,9 +10,10 @@ import type { DrainReport } from './report.js'
  * | `UNREACHABLE`, `CALL_TIMEOUT`, `CONNECTION_LOST` | the network | yes |
  * | `UNAUTHENTICATED`, `FORBIDDEN` | the credentials | no |
  * | `MALFORMED_REPLY` | the peer, or our codec | no |
+ * | `PROVIDER_FAILED` | the adapter: it threw something that is no error of the network | no |
  * | `NOT_FOUND`, `REJECTED` | the balancer said no | no |
  * | `CONFLICT` | the balancer said: not now, or not any more | yes |
- * | `DRAIN_TIMEOUT`, `DRAIN_OVERRULED`, `POOL_AT_MINIMUM`, `MEMBER_GONE` | the drain itself | no |
+ * | `DRAIN_TIMEOUT`, `DRAIN_OVERRULED`, `POOL_AT_MINIMUM`, `MEMBER_GONE`, `IDLE_LOST` | the drain itself | no |
  * | `HEALTH_TIMEOUT`, `ACTION_FAILED`, `ROLL_STOPPED`, `TICKET_INVALID` | what comes around a drain | no |
  */
 export type ErrorCode =
@@ -24,6 +25,7 @@ export type ErrorCode =
   | 'UNAUTHENTICATED'
   | 'FORBIDDEN'
   | 'MALFORMED_REPLY'
+  | 'PROVIDER_FAILED'
   | 'NOT_FOUND'
   | 'REJECTED'
   | 'CONFLICT'
@@ -31,13 +33,15 @@ export type ErrorCode =
   | 'DRAIN_OVERRULED'
   | 'POOL_AT_MINIMUM'
   | 'MEMBER_GONE'
+  | 'IDLE_LOST'
   | 'HEALTH_TIMEOUT'
   | 'ACTION_FAILED'
   | 'ROLL_STOPPED'
   | 'TICKET_INVALID'
 
 /** The codes whose error always carries the report of the drain it ended. */
-export type DrainCode = 'DRAIN_TIMEOUT' | 'DRAIN_OVERRULED' | 'POOL_AT_MINIMUM' | 'MEMBER_GONE'
+export type DrainCode =
+  'DRAIN_TIMEOUT' | 'DRAIN_OVERRULED' | 'POOL_AT_MINIMUM' | 'MEMBER_GONE' | 'IDLE_LOST'
 
 /** What a {@link DrainableError} carries beside code and message. */
 export interface DrainableErrorData {

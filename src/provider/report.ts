@@ -12,11 +12,12 @@ export type Phase = 'active' | 'draining' | 'idle' | 'removed'
  * - `terminated`: what was left at the deadline was cut (`onTimeout: 'terminate'`)
  * - `proceeded`: the deadline passed with work left and the caller wanted to go on (`onTimeout: 'proceed'`)
  * - `timeout`: the deadline passed with work left; the member stays drained
- * - `overruled`: somebody else set another state
+ * - `overruled`: somebody else set another state, or a later call of this process took the member
  * - `refused`: a guard or the balancer said no; nothing was changed, or it was put back
- * - `aborted`: the caller's signal
- * - `unreachable`: the balancer could not be read until the deadline
- * - `gone`: the member vanished
+ * - `aborted`: the caller's signal, or it was released or taken back before its end
+ * - `unreachable`: the balancer could not be read at the beginning or at the deadline, or the provider was closed
+ * - `gone`: the member vanished, or is another one now
+ * - `restored`: nothing of ours is left on the member (the outcome of an undo)
  */
 export type Outcome =
   | 'idle'
@@ -29,9 +30,11 @@ export type Outcome =
   | 'aborted'
   | 'unreachable'
   | 'gone'
+  | 'restored'
 
-/** Why a member is not idle, for a program. */
+/** Why a member is not idle, or not open again, for a program. `refused`: the balancer refused a change of ours; always first. */
 export type WhyCode =
+  | 'refused'
   | 'in-flight'
   | 'queued'
   | 'persistence'
@@ -84,12 +87,14 @@ export interface MemberReport {
   readonly verifiedIdle: boolean
   /** Whether the door was closed to persistent clients too: own state is maint at the verdict. */
   readonly sealed: boolean
-  /** There when {@link MemberReport.verifiedIdle} is true. */
+  /** There when the member was called idle, also where that is not verified. */
   readonly proof?: Proof
   /** Processes that ended while their last reading held work: it was cut, or finished unseen. */
   readonly lost: readonly { readonly scope: string; readonly active: number; readonly at: string }[]
   /** How many were cut because the caller asked for it. */
   readonly terminated: number
+  /** There where the product did not say how many it cut: {@link MemberReport.terminated} is then at most. */
+  readonly terminatedAtMost?: true
   /** Milliseconds from the start of this drain to its end, or to now. */
   readonly elapsed: number
   /** Why it is not idle, or why idle is not verified; empty when nothing is left to say. */

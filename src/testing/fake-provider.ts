@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { pause } from '../provider/clock.js'
 import type { Clock } from '../provider/clock.js'
 import type {
@@ -36,7 +37,7 @@ export interface FakeProviderOptions {
   readonly latency?: number
   /** Names of the processes that can hold work. Default: one, `worker`. */
   readonly scopes?: readonly string[]
-  /** What {@link DrainableProvider.instance} says. Default `fake`. */
+  /** What {@link DrainableProvider.instance} says. Default: a new one for each fake. */
   readonly instance?: string
   /** What the product does when nobody serves. Default `refuse`. */
   readonly whenNone?: PoolReading['whenNone']
@@ -177,7 +178,7 @@ class InMemoryProvider implements FakeProvider {
 
   constructor(options: FakeProviderOptions) {
     const capabilities = { ...DEFAULTS, ...options.capabilities }
-    this.instance = options.instance ?? 'fake'
+    this.instance = options.instance ?? `fake-${randomUUID()}`
     this.#info = { product: 'fake', version: '1.0', capabilities }
     this.#balancer = new FakeBalancer(
       options.pools,

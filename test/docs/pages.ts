@@ -20,7 +20,12 @@ export interface Block {
   readonly continues: boolean
 }
 
-export const pages: readonly Page[] = ['README.md', 'CHANGELOG.md', ...markdownIn('docs')]
+export const pages: readonly Page[] = [
+  'README.md',
+  'CHANGELOG.md',
+  ...markdownIn('docs'),
+  ...markdownIn('src'),
+]
   .filter((path) => existsSync(join(root, path)))
   .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
 

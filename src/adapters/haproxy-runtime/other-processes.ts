@@ -29,6 +29,8 @@ export interface OtherSight {
   readonly unread: readonly UnreadProcess[]
   /** The master could not be asked: there may be processes that are not known at all. */
   readonly blind: string | undefined
+  /** The master listed every process, and each of them was read: what is not among them has ended. */
+  readonly complete: boolean
 }
 
 interface Other {
@@ -115,17 +117,19 @@ export class OtherProcesses {
     } catch (error) {
       const note = `not readable: the master could not be asked (${words(error, ctx)})`
       const unread = this.#alive().map((process) => ({ process, listed: false, note }))
-      return { read: [], unread, blind: note }
+      return { read: [], unread, blind: note, complete: false }
     }
     const pids = [...workers.current, ...workers.old].filter((pid) => pid !== current.pid)
     for (const process of this.#alive()) if (!pids.includes(process.pid)) process.ended = true
     const looks = await Promise.all(
       pids.map((pid) => this.#readWorker(pid, workers.old.includes(pid), wanted, master, ctx)),
     )
+    const unread = looks.flatMap((look) => ('note' in look ? [look] : []))
     return {
       read: looks.flatMap((look) => ('sight' in look ? [look] : [])),
-      unread: looks.flatMap((look) => ('note' in look ? [look] : [])),
+      unread,
       blind: undefined,
+      complete: unread.length === 0,
     }
   }
 
@@ -167,6 +171,7 @@ export class OtherProcesses {
       read: looks.flatMap((look) => ('sight' in look ? [look] : [])),
       unread: looks.flatMap((look) => ('note' in look ? [look] : [])),
       blind: undefined,
+      complete: false,
     }
   }
 

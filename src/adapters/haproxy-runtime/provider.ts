@@ -89,7 +89,9 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
       return this.#readings.present(ref, sight, scopes, tracked.get(keyOf(ref)) ?? [])
     })
     this.#point.others.forget((name) => this.#memory.isListed(name))
-    return { readings, pools: toPools(seen.sight, targeted ? refs[0]?.balancer : undefined) }
+    const pools = toPools(seen.sight, targeted ? refs[0]?.balancer : undefined)
+    // A ticket may know a process that this provider never saw: one that the master does not list has ended.
+    return { readings, pools, ...(seen.others.complete ? { ended: 'unlisted' as const } : {}) }
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {

@@ -1,218 +1,92 @@
-import type {
-  Change,
-  ChangeResult,
-  MaintEffect,
-  PresentReading,
-  Reading,
-} from '../../provider/contract.js'
+import type { Reading } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { Draft } from './draft.js'
-import { inWishedState } from './proof.js'
+import type { ReadingInput } from './input.js'
+import { settleLate } from './late.js'
+import { owesUndo } from './owner.js'
+import { allInForce, inWishedState, wishOf } from './proof.js'
 import { forgetSamples, trackScopes } from './scopes.js'
-import { atLeast, type DrainState } from './state.js'
+import { incarnationsOf, loadOf, type DrainState } from './state.js'
 
 /** Takes a reading in: what is known afterwards, no decision yet. */
-export function absorbReading(draft: Draft, reading: Reading, askedAt: number): void {
+export function absorbReading(draft: Draft, input: ReadingInput): void {
   const { state } = draft
-  const tracked = trackScopes(state, reading.scopes, draft.now)
-  const at = new Date(draft.wall).toISOString()
-  draft.set({
-    blind: null,
-    scopes: tracked.scopes,
-    lost: [...state.lost, ...tracked.lost.map((lost) => ({ ...lost, at }))],
-    last: { reading, askedAt, at: draft.now },
-  })
-  const unsure = state.found?.own === 'unknown' && state.wish === 'none'
-  if (
-    reading.present &&
-    (state.found === null || (unsure && state.found.identity === reading.identity))
-  ) {
-    const { identity, own, serves, native = null } = reading
-    draft.set({ found: { identity, own, serves, native } })
-  }
-  resolveLost(draft, reading, askedAt, loadOf(state))
-  if (askedAt <= draft.state.confirmedAt || draft.state.pending?.state === 'sent') return
+  const { reading, askedAt } = input
+  const load = loadOf(state)
+  takeScopes(draft, input)
+  draft.set({ unread: null, last: { reading, askedAt, at: draft.now } })
+  meet(draft, reading)
+  settleLate(draft, reading, askedAt, load)
+  if (askedAt <= draft.state.hold.confirmedAt || draft.state.hold.pending !== null) return
   followEffect(draft)
+}
+
+function takeScopes(draft: Draft, { reading, ended, took = 0 }: ReadingInput): void {
+  const { proof } = draft.state
+  const tracked = trackScopes(proof, {
+    listed: reading.scopes,
+    ended,
+    took,
+    at: draft.now,
+    wish: wishOf(draft.state),
+  })
+  const at = new Date(draft.wall).toISOString()
+  draft.proof({
+    scopes: tracked.scopes,
+    ended: tracked.ended,
+    lost: [...proof.lost, ...tracked.lost.map((lost) => ({ ...lost, at }))],
+  })
+}
+
+/** What an undo goes back to is what was read before our first change; somebody may set another state until then. */
+function meet(draft: Draft, reading: Reading): void {
+  const { found } = draft.state
+  if (!reading.present) return
+  // It is there, whatever this look was for.
+  if (found === null || found.identity === reading.identity) draft.set({ vanished: null })
+  const untouched = !owesUndo(draft.state) && draft.state.hold.changes.length === 0
+  if (found !== null && !(untouched && found.identity === reading.identity)) return
+  const { identity, own, serves, native = null } = reading
+  draft.set({ found: { identity, own, serves, native } })
 }
 
 /** Keeps `effectiveSince` in step with what was found. */
 function followEffect(draft: Draft): void {
   const { state } = draft
-  if (inWishedState(state, draft.policy)) {
-    if (state.effectiveSince === null) {
-      draft.set({ effectiveSince: draft.now, scopes: forgetSamples(state.scopes) })
-    }
-    draft.set({ incarnationsAtWish: incarnations(draft.state), overruled: false })
-  } else if (state.effectiveSince !== null) {
-    draft.set({ effectiveSince: null, scopes: forgetSamples(state.scopes) })
+  const { effectiveSince } = state.proof
+  if (inWishedState(state)) {
+    if (effectiveSince === null)
+      draft.proof({ effectiveSince: draft.now, scopes: forgetSamples(state.proof.scopes) })
+    if (!readsMember(state)) return
+    // What is read as wished is in place, whoever put it there.
+    const { wish } = draft.state.hold
+    const confirmed = wish === 'none' ? {} : { confirmed: wish }
+    draft.hold({ incarnations: incarnationsOf(draft.state), overruled: false, ...confirmed })
+    sayInForce(draft)
+  } else if (effectiveSince !== null) {
+    draft.proof({
+      effectiveSince: null,
+      inForce: false,
+      scopes: forgetSamples(state.proof.scopes),
+    })
   }
 }
 
-/** Incarnation of every scope that can be read. */
-export function incarnations(state: DrainState): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    Object.entries(state.scopes)
-      .filter(([, track]) => track.last.state === 'read')
-      .map(([name, track]) => [name, track.last.incarnation]),
-  )
+/** Whether the newest reading is one of the member itself: absent, or as another one, it has no state. */
+function readsMember({ last, found }: DrainState): boolean {
+  return last?.reading.present === true && last.reading.identity === found?.identity
 }
 
-/** A change whose answer was lost: either its effect is seen, or it can't happen any more. */
-function resolveLost(draft: Draft, reading: Reading, askedAt: number, load: number): void {
-  const { pending } = draft.state
-  if (pending?.state !== 'lost' || pending.lostAt === null || askedAt < pending.lostAt) return
-  if (shows(reading, pending.change)) {
-    countCut(draft, pending.change, load)
-    confirm(draft, pending.change, 'applied')
-    return
-  }
-  if (pending.lateUntil === null) {
-    const lateUntil = draft.now + draft.policy.capabilities.lateBound
-    draft.set({ pending: { ...pending, lateUntil } })
-    return
-  }
-  if (askedAt < pending.lateUntil) return
-  draft.set({ pending: null, confirmedAt: draft.now })
-  if (draft.state.verdict !== null && pending.change.kind === 'hold') dropSeal(draft)
-}
-
-function shows(reading: Reading, change: Change): boolean {
-  if (change.kind === 'remove') return !reading.present
-  if (change.kind === 'hold') return reading.present && atLeast(reading.own, change.to)
-  return false
-}
-
-/** The seal did not happen: back to the wish before it. */
-function dropSeal(draft: Draft): void {
-  const { confirmed, sealFailures } = draft.state
-  draft.set({ verdict: null, wish: confirmed, sealFailures: sealFailures + 1 })
-}
-
-/** Takes the result of a change in. */
-export function absorbResult(draft: Draft, change: Change, result: ChangeResult): void {
-  switch (result.status) {
-    case 'applied':
-    case 'unchanged':
-      if (result.status === 'applied')
-        countCut(draft, change, result.terminated ?? loadOf(draft.state))
-      confirm(draft, change, result.status)
-      if (change.kind === 'terminate')
-        countTerminated(draft, result.terminated ?? 0, result.atMost ?? false)
-      return
-    case 'unknown':
-      draft.set({ pending: { change, state: 'lost', lostAt: draft.now, lateUntil: null } })
-      draft.fault(result.error)
-      return
-    case 'rejected':
-      rejected(draft, change, result.error)
-      return
-    default:
-      result satisfies never
-  }
-}
-
-function confirm(draft: Draft, change: Change, status: 'applied' | 'unchanged'): void {
-  const { state, now } = draft
-  draft.set({ pending: null, confirmedAt: now, atMinimum: false })
-  switch (change.kind) {
-    case 'hold':
-      draft.set({
-        held: state.held || status === 'applied',
-        confirmed: change.to,
-        effectiveSince: now,
-        scopes: forgetSamples(state.scopes),
-        incarnationsAtWish: incarnations(state),
-        overruled: false,
-        verdict: state.verdict === null ? null : { ...state.verdict, sealedAt: now },
-      })
-      if (state.phase === 'active') draft.phase('draining')
-      return
-    case 'remove':
-      draft.phase('removed')
-      draft.emit({ type: 'removed', ...draft.stamp })
-      draft.end(state.terminated > 0 ? 'terminated' : 'removed')
-      draft.set({ holding: false })
-      return
-    case 'terminate':
-    case 'restore':
-    case 'add':
-      return
-    default:
-      change satisfies never
-  }
-}
-
-/** Counts what was cut, and says so. */
-export function countTerminated(draft: Draft, count: number, atMost: boolean): void {
-  if (count === 0) return
+function sayInForce(draft: Draft): void {
   const { state } = draft
-  draft.set({
-    terminated: state.terminated + count,
-    terminatedAtMost: state.terminatedAtMost || atMost,
-  })
-  draft.emit({ type: 'terminated', ...draft.stamp, count })
-}
-
-/** A raise to a maint that is not gentle cut what was there. */
-function countCut(draft: Draft, change: Change, load: number): void {
-  if (change.kind !== 'hold' || change.to !== 'maint') return
-  const reading = draft.state.last?.reading
-  if (reading?.present === true && maintEffect(draft, reading) !== 'gentle')
-    countTerminated(draft, load, true)
-}
-
-/** In flight and queued over every scope, as last read. */
-export function loadOf(state: DrainState): number {
-  return Object.values(state.scopes)
-    .filter((track) => track.last.state === 'read')
-    .reduce((sum, { last }) => sum + last.active + last.queued, 0)
-}
-
-/** What raising this member to maint does to its work. */
-export function maintEffect(draft: Draft, reading: PresentReading): MaintEffect {
-  if (!draft.policy.capabilities.ladder.includes('maint')) return 'none'
-  return reading.maint ?? draft.policy.capabilities.maint
-}
-
-const RETRY_FIRST = 250
-const RETRY_MOST = 5_000
-
-/** A growing wait: 250 ms, doubled each time, at most 5 s. */
-export function backOff(failures: number): number {
-  return Math.min(RETRY_MOST, RETRY_FIRST * 2 ** failures)
-}
-
-function rejected(draft: Draft, change: Change, error: DrainableError): void {
-  const { state } = draft
-  draft.set({ pending: null, confirmedAt: draft.now })
-  const again = error.retryable || error.code === 'NOT_FOUND' || error.code === 'CONFLICT'
-  if (change.kind === 'hold' && state.verdict !== null) {
-    // The door could not be closed. The verdict itself stands: nothing was changed.
-    draft.fault(error)
-    draft.set({ wish: state.confirmed, sealFailures: Number.MAX_SAFE_INTEGER })
-    return
-  }
-  if (change.kind === 'hold' && state.confirmed !== 'none' && change.to !== state.confirmed) {
-    draft.fault(error) // an escalation: the drain itself goes on
-    draft.set({ wish: state.confirmed })
-    return
-  }
-  if (change.kind === 'hold' && state.confirmed === 'none' && !again) {
-    draft.end('refused', error)
-    draft.set({ holding: false })
-    return
-  }
-  draft.fault(error)
-  draft.set({
-    notBefore: draft.now + backOff(state.removeFailures),
-    removeFailures: state.removeFailures + 1,
-  })
-  if (change.kind === 'remove' && !again) draft.end('refused', error)
+  if (state.goal.kind === 'watch') return
+  const inForce = allInForce(state)
+  if (inForce && !state.proof.inForce) draft.emit({ type: 'in-force', ...draft.stamp })
+  if (inForce) draft.proof({ inForce })
 }
 
 /** A look that failed. */
 export function absorbFailure(draft: Draft, error: DrainableError, askedAt: number): void {
-  const known = draft.state.blind
-  if (known?.error.code !== error.code) draft.fault(error)
-  draft.set({ blind: { error, askedAt } })
+  if (draft.state.unread?.error.code !== error.code) draft.fault(error)
+  draft.set({ unread: { error, askedAt } })
 }

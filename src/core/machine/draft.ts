@@ -2,18 +2,22 @@ import type { Change } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { Outcome, Phase } from '../../provider/report.js'
 import type { DrainEvent } from '../events.js'
-import type { DrainState, Effect, Input, MachinePolicy } from './state.js'
+import type { Effect, Input } from './input.js'
+import type { MachinePolicy } from './policy.js'
+import { ownOf, type DrainState, type EndingState, type Hold, type ProofState } from './state.js'
 
 /** One transition under construction: the state so far, and what is to go out. */
 export class Draft {
   state: DrainState
   readonly effects: Effect[] = []
+  readonly input: Input
   readonly policy: MachinePolicy
   readonly now: number
   readonly wall: number
 
   constructor(state: DrainState, input: Input, policy: MachinePolicy) {
     this.state = state
+    this.input = input
     this.policy = policy
     this.now = input.at
     this.wall = input.wall
@@ -23,9 +27,26 @@ export class Draft {
     this.state = { ...this.state, ...change }
   }
 
+  hold(change: Partial<Hold>): void {
+    this.set({ hold: { ...this.state.hold, ...change } })
+  }
+
+  proof(change: Partial<ProofState>): void {
+    this.set({ proof: { ...this.state.proof, ...change } })
+  }
+
+  ending(change: Partial<EndingState>): void {
+    this.set({ ending: { ...this.state.ending, ...change } })
+  }
+
   /** What every event about the member begins with. */
   get stamp(): { readonly at: string; readonly ref: DrainState['ref'] } {
-    return { at: new Date(this.wall).toISOString(), ref: this.state.ref }
+    return { at: this.iso(this.now), ref: this.state.ref }
+  }
+
+  /** A moment of the run's clock as ISO 8601. */
+  iso(at: number): string {
+    return new Date(at + this.wall - this.now).toISOString()
   }
 
   emit(event: DrainEvent): void {
@@ -45,13 +66,34 @@ export class Draft {
 
   /** Sends a change: nothing else is sent before its outcome is known. */
   apply(change: Change, first = false): void {
-    this.set({ pending: { change, state: 'sent', lostAt: null, lateUntil: null } })
+    this.hold({ pending: { change, before: ownOf(this.state) } })
     this.effects.push({ type: 'apply', change, first })
   }
 
+  /** The change's identity: another one is left alone. */
+  get identity(): { readonly identity?: string } {
+    const { found } = this.state
+    return found === null ? {} : { identity: found.identity }
+  }
+
+  /** Over, and the wish is still kept up where that was so. */
   end(outcome: Outcome, error: DrainableError | null = null): void {
-    if (this.state.ended !== null) return
-    this.set({ ended: { outcome, at: this.now, error } })
+    if (this.state.ending.ended !== null) return
+    this.ending({ ended: { outcome, at: this.now, error } })
     this.effects.push({ type: 'end', outcome })
+  }
+
+  /** Over, and nothing is kept up any more. */
+  finish(outcome: Outcome, error: DrainableError | null = null): void {
+    this.end(outcome, error)
+    this.ending({ holding: false })
+  }
+
+  /** An idle that was said, and is held for an action, does not hold any more. */
+  lose(error: DrainableError): void {
+    const { settled, holding, lossSaid } = this.state.ending
+    if (!settled || !holding || lossSaid) return
+    this.ending({ lossSaid: true })
+    this.effects.push({ type: 'lost', error })
   }
 }

@@ -2,30 +2,47 @@ import type { LoadScope } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
 import { formatRef } from '../../provider/member-ref.js'
 import type { Proof } from '../../provider/report.js'
-import { judgeScope, type IdleRule } from './scopes.js'
-import { atLeast, type DrainState, type MachinePolicy } from './state.js'
+import type { MachinePolicy } from './policy.js'
+import { isInForce, judgeScope, type IdleRule } from './scopes.js'
+import { atLeast, type DrainState, type ScopeMark } from './state.js'
 
 /** The rule for this member as it stands; null while no hold is in effect. */
 export function idleRule(state: DrainState, policy: MachinePolicy): IdleRule | null {
-  if (state.effectiveSince === null) return null
+  const { effectiveSince } = state.proof
+  if (effectiveSince === null) return null
   const { blind, freshness, counts } = policy.capabilities
-  return { settle: policy.settle, blind, freshness, counts, effectiveSince: state.effectiveSince }
+  const { settle } = policy
+  return { settle, blind, freshness, counts, effectiveSince, wish: wishOf(state) }
+}
+
+/** The state that a process must have taken. A watch follows whatever somebody else does. */
+export function wishOf(state: DrainState): 'none' | 'drain' | 'maint' {
+  return state.goal.kind === 'watch' ? 'none' : state.hold.wish
 }
 
 /** Whether the member's own state is as wished. A member that vanished takes no work either. */
-export function inWishedState(state: DrainState, policy: MachinePolicy): boolean {
+export function inWishedState(state: DrainState): boolean {
   const reading = state.last?.reading
-  if (reading === undefined) return false
+  if (reading === undefined || state.goal.kind === 'open') return false
   if (!reading.present) return true
-  if (policy.mode === 'watch')
+  if (state.goal.kind === 'watch')
     return atLeast(reading.own, 'drain') || atLeast(reading.inherited ?? 'ready', 'drain')
-  return state.wish !== 'none' && atLeast(reading.own, state.wish)
+  return state.hold.wish !== 'none' && atLeast(reading.own, state.hold.wish)
+}
+
+/** Whether every process that can hold work has taken the wish, or nobody can come through it. */
+export function allInForce(state: DrainState): boolean {
+  const tracks = [...state.proof.scopes.values()]
+  return (
+    tracks.length > 0 &&
+    tracks.every(({ last }) => last.state === 'read' && isInForce(last, wishOf(state)))
+  )
 }
 
 /**
  * The proof that a member is idle now, by the four rules; null while one of them is not satisfied.
  *
- * @param wallOffset - epoch milliseconds minus the drain's clock
+ * @param wallOffset - epoch milliseconds minus the run's clock
  */
 export function proveIdle(
   state: DrainState,
@@ -34,21 +51,20 @@ export function proveIdle(
   wallOffset: number,
 ): Proof | null {
   const rule = idleRule(state, policy)
-  if (rule === null || state.blind !== null || !inWishedState(state, policy)) return null
-  const tracks = Object.values(state.scopes)
-  if (tracks.length === 0) return null
-  const verdicts = tracks.map((track) => judgeScope(track, rule, now))
+  if (rule === null || state.unread !== null || !inWishedState(state)) return null
+  const tracks = [...state.proof.scopes.values()]
+  if (tracks.length === 0 && state.proof.ended === 0) return null
   let quietSince = rule.effectiveSince
   let unknown = false
-  for (const verdict of verdicts) {
+  for (const track of tracks) {
+    const verdict = judgeScope(track, rule, now)
     if (!verdict.idle) return null
     quietSince = Math.max(quietSince, verdict.quietSince)
     unknown ||= verdict.arrivals === 'unknown'
   }
   const iso = (at: number): string => new Date(at + wallOffset).toISOString()
-  const live = tracks.filter((track) => track.last.state !== 'ended')
   const samples = pairSamples(
-    live.map((track) => track.zeros ?? { first: track.last, last: track.last }),
+    tracks.map((track) => track.zeros ?? { first: track.last, last: track.last }),
   )
   return {
     arrivals: unknown ? 'unknown' : 'unchanged',
@@ -57,15 +73,12 @@ export function proveIdle(
       at: iso(Math.min(...scopes.map((scope) => scope.sampledAt))),
       scopes,
     })),
-    text: describe(
-      state,
-      samples,
-      live.length,
-      tracks.length - live.length,
+    text: describe(state, samples, {
+      live: tracks.length,
       unknown,
-      iso(quietSince),
-      now - quietSince,
-    ),
+      since: iso(quietSince),
+      quiet: now - quietSince,
+    }),
   }
 }
 
@@ -81,24 +94,26 @@ function pairSamples(
 function describe(
   state: DrainState,
   samples: readonly (readonly LoadScope[])[],
-  live: number,
-  ended: number,
-  unknown: boolean,
-  since: string,
-  quiet: number,
+  is: {
+    readonly live: number
+    readonly unknown: boolean
+    readonly since: string
+    readonly quiet: number
+  },
 ): string {
   const name = formatRef(state.ref)
-  const processes = `${live} ${live === 1 ? 'process' : 'processes'}${ended > 0 ? ` (${ended} more ended)` : ''}`
-  if (live === 0)
-    return `${name}: every process that could hold work for it has ended, since ${since}`
+  const { ended } = state.proof
+  if (is.live === 0)
+    return `${name}: every process that could hold work for it has ended, since ${is.since}`
+  const processes = `${is.live} ${is.live === 1 ? 'process' : 'processes'}${ended > 0 ? ` (${ended} more ended)` : ''}`
   const spread =
     samples.length < 2
       ? 'in one sample, which the product itself confirms'
       : `in samples ${formatDuration(Math.max(...spreads(samples)))} apart`
-  const arrivals = unknown
+  const arrivals = is.unknown
     ? 'arrivals are not counted by this product, every sample since was 0'
-    : `nothing arrived for ${formatDuration(quiet)}`
-  return `${name}: 0 in flight and 0 queued on ${processes} ${spread}, ${arrivals}, since ${since}`
+    : `nothing arrived for ${formatDuration(is.quiet)}`
+  return `${name}: 0 in flight and 0 queued on ${processes} ${spread}, ${arrivals}, since ${is.since}`
 }
 
 function spreads(samples: readonly (readonly LoadScope[])[]): number[] {
@@ -108,17 +123,23 @@ function spreads(samples: readonly (readonly LoadScope[])[]): number[] {
   )
 }
 
-/** What a verdict keeps of the scopes, to see after the seal that nothing came in between. */
-export function fingerprint(
-  state: DrainState,
-): Readonly<Record<string, { readonly incarnation: string; readonly arrivals: number | null }>> {
-  return Object.fromEntries(
-    Object.entries(state.scopes)
-      .filter(([, track]) => track.last.state !== 'ended')
-      .map(([name, { last }]) => [
-        name,
-        { incarnation: last.incarnation, arrivals: last.arrivals ?? null },
-      ]),
+/** What is kept of the scopes, to see later that nothing came since. */
+export function marksOf(state: DrainState): ReadonlyMap<string, ScopeMark> {
+  return new Map(
+    [...state.proof.scopes].map(([name, { last }]) => [
+      name,
+      { incarnation: last.incarnation, arrivals: last.arrivals ?? null },
+    ]),
+  )
+}
+
+/** Whether a scope shows nothing but what the mark shows: same process, nothing arrived, nothing there. */
+function asMarked(last: LoadScope, mark: ScopeMark | undefined): boolean {
+  return (
+    last.active === 0 &&
+    last.queued === 0 &&
+    mark?.incarnation === last.incarnation &&
+    mark.arrivals === (last.arrivals ?? null)
   )
 }
 
@@ -127,25 +148,58 @@ export function fingerprint(
  * incarnation and arrivals, in force, nothing active and nothing queued.
  *
  * `early`: it does so far, but its numbers may be older than the seal, so they can't show who slipped
- * in just before it. Where counts can be stale that takes {@link Capabilities.freshness} longer.
+ * in just before it. Where counts can be stale that takes the product's freshness longer.
  */
 export function verdictStands(state: DrainState): 'stands' | 'early' | 'fell' {
-  const { verdict } = state
+  const { verdict, scopes } = state.proof
   if (verdict === null) return 'fell'
   let early = false
-  for (const [name, { last }] of Object.entries(state.scopes)) {
-    if (last.state === 'ended') continue
-    const was = verdict.scopes[name]
+  for (const [name, { last }] of scopes) {
     const same =
-      was !== undefined &&
       last.state === 'read' &&
-      last.inForce &&
-      last.active === 0 &&
-      last.queued === 0 &&
-      last.incarnation === was.incarnation &&
-      (last.arrivals ?? null) === was.arrivals
+      isInForce(last, wishOf(state)) &&
+      asMarked(last, verdict.scopes.get(name))
     if (!same) return 'fell'
     early ||= verdict.sealedAt !== null && last.sampledAt <= verdict.sealedAt
   }
   return early ? 'early' : 'stands'
+}
+
+/**
+ * Whether nothing was seen that contradicts the idle that was said. Once the whole run has its
+ * outcome, a scope that can't be read for a moment contradicts nothing; before, it must be read.
+ */
+export function stillIdle(state: DrainState): boolean {
+  const { verdict, scopes } = state.proof
+  const lenient = state.ending.settled || state.goal.kind === 'watch'
+  return [...scopes].every(([name, { last }]) =>
+    last.state === 'read' ? asMarked(last, verdict?.scopes.get(name)) : lenient,
+  )
+}
+
+/**
+ * Whether work was seen on a member whose idle was said, as far as counters can tell: something in
+ * flight or queued, or arrivals that moved. A new process counts from zero, so any arrival it knows
+ * came after; a process that joined beside the old ones brings its history along.
+ */
+export function workSeen(state: DrainState): boolean {
+  const { marks } = state.ending
+  if (marks === null) return false
+  const { scopes } = state.proof
+  const replaced = [...marks].some(([name, mark]) => {
+    const now = scopes.get(name)?.last
+    return now === undefined || now.old === true || now.incarnation !== mark.incarnation
+  })
+  const known = new Set([...marks.values()].map((mark) => mark.incarnation))
+  return [...scopes].some(([name, { last }]) => {
+    if (last.state !== 'read') return false
+    if (last.active > 0 || last.queued > 0) return true
+    const arrivals = last.arrivals ?? 0
+    const mark = marks.get(name)
+    if (mark !== undefined)
+      return (
+        (mark.arrivals ?? 0) !== arrivals && (arrivals > 0 || mark.incarnation === last.incarnation)
+      )
+    return replaced && !known.has(last.incarnation) && arrivals > 0
+  })
 }

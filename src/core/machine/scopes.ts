@@ -1,10 +1,8 @@
-import type { LoadScope } from '../../provider/contract.js'
-import type { DrainState, ScopeTrack } from './state.js'
+import type { AdminState, LoadScope, Snapshot } from '../../provider/contract.js'
+import { atLeast, type ProofState, type ScopeTrack } from './state.js'
 
-/** How long nothing may arrive before a member whose product does not count arrivals is taken as quiet. */
-const QUIET_WITHOUT_ARRIVALS = 3_000
-/** Two samples closer than that see one moment. */
-const SAMPLE_GAP = 20
+/** An answer that took longer than that may hide that the product stood still, in milliseconds. */
+const SLOW_ANSWER = 250
 
 /** A scope that ended, or lost its memory, while its last reading held work. */
 export interface LostScope {
@@ -14,90 +12,139 @@ export interface LostScope {
 
 /** The scopes after one more reading. */
 export interface TrackedScopes {
-  readonly scopes: Readonly<Record<string, ScopeTrack>>
+  readonly scopes: ReadonlyMap<string, ScopeTrack>
+  readonly ended: number
   readonly lost: readonly LostScope[]
+}
+
+/** What one look says about processes. */
+export interface ScopeLook {
+  readonly listed: readonly LoadScope[]
+  readonly ended: Snapshot['ended']
+  readonly took: number
+  readonly at: number
+  /** The state that a process must have taken to be in force. */
+  readonly wish: AdminState | 'none'
 }
 
 /**
  * Takes one reading's scopes into what is known.
  *
- * A scope once seen stays: one that is not listed any more without having been called `ended` is
- * unread, because nobody said that it is gone.
+ * A scope once seen stays until it is positively known to have ended; then its end is taken in and
+ * it is dropped, so that reloads do not pile up. One that is not listed any more is unread, because
+ * nobody said that it is gone.
  */
-export function trackScopes(
-  state: DrainState,
-  listed: readonly LoadScope[],
-  at: number,
-): TrackedScopes {
-  const scopes: Record<string, ScopeTrack> = { ...state.scopes }
+export function trackScopes(proof: ProofState, look: ScopeLook): TrackedScopes {
+  const scopes = new Map(proof.scopes)
   const lost: LostScope[] = []
+  let ended = proof.ended
+  const end = (name: string): void => {
+    const known = scopes.get(name)
+    if (known === undefined) return
+    const work = workOf(known.read)
+    if (work > 0) lost.push({ scope: name, active: work })
+    scopes.delete(name)
+    ended += 1
+  }
   const seen = new Set<string>()
-  for (const scope of listed) {
+  for (const scope of look.listed) {
     seen.add(scope.scope)
-    const before = scopes[scope.scope]
-    if (before?.last.state === 'ended' && scope.state === 'ended') continue
-    const known = before?.last.state === 'ended' ? null : (before?.read ?? null)
+    const before = scopes.get(scope.scope)
+    if (scope.state === 'ended') {
+      // One that was never seen alive still counts: every process that could hold work has ended.
+      if (before === undefined) ended = Math.max(1, ended)
+      end(scope.scope)
+      continue
+    }
+    const known = before?.read ?? null
     const replaced =
       known !== null && scope.state === 'read' && known.incarnation !== scope.incarnation
-    const work = known === null ? 0 : known.active + known.queued
-    const moved = replaced && listed.some((other) => other.incarnation === known.incarnation)
-    if (work > 0 && (scope.state === 'ended' || (replaced && !moved))) {
-      lost.push({ scope: scope.scope, active: work })
-    }
-    const anew = replaced || before?.last.state === 'ended'
-    scopes[scope.scope] = advance(anew ? undefined : before, scope, state.effectiveSince, at)
+    const moved = replaced && look.listed.some((other) => other.incarnation === known.incarnation)
+    if (replaced && !moved && workOf(known) > 0)
+      lost.push({ scope: scope.scope, active: workOf(known) })
+    scopes.set(
+      scope.scope,
+      advance(replaced ? undefined : before, scope, proof.effectiveSince, look),
+    )
   }
-  for (const [name, track] of Object.entries(scopes)) {
-    if (seen.has(name) || track.last.state === 'ended') continue
-    const held = (track.read?.active ?? 0) + (track.read?.queued ?? 0)
-    if (track.resumed && (held > 0 || track.last.state === 'unread'))
-      lost.push({ scope: name, active: held })
-    const last = { ...track.last, state: track.resumed ? ('ended' as const) : ('unread' as const) }
-    scopes[name] = { ...track, zeros: null, last }
+  for (const [name, track] of [...scopes]) {
+    if (seen.has(name)) continue
+    if (look.ended === 'unlisted' || look.ended?.includes(name) === true) end(name)
+    else scopes.set(name, { ...track, zeros: null, last: { ...track.last, state: 'unread' } })
   }
-  return { scopes, lost }
+  return { scopes, ended, lost }
+}
+
+/** All processes have ended, because the product counts nothing for a member that is gone. */
+export function endAll(proof: ProofState): TrackedScopes {
+  return trackScopes(proof, { listed: [], ended: 'unlisted', took: 0, at: 0, wish: 'none' })
+}
+
+function workOf(scope: LoadScope | null): number {
+  return scope === null ? 0 : scope.active + scope.queued
 }
 
 function advance(
   before: ScopeTrack | undefined,
   scope: LoadScope,
   effectiveSince: number | null,
-  at: number,
+  { at, took, wish }: ScopeLook,
 ): ScopeTrack {
   const fresh: ScopeTrack = before ?? {
     last: scope,
     read: null,
     quietFrom: at,
+    livedFrom: null,
+    stalled: 0,
     zeros: null,
     arrivalsAtEffect: null,
     steadySince: at,
-    resumed: false,
   }
-  if (scope.state !== 'read') return { ...fresh, last: scope, zeros: null, resumed: false }
+  if (scope.state !== 'read') return { ...fresh, last: scope, zeros: null }
   const moved = fresh.read !== null && fresh.read.arrivals !== scope.arrivals
-  const unquiet = moved || !scope.inForce || fresh.read === null
-  const counts = effectiveSince !== null && scope.inForce && scope.sampledAt > effectiveSince
+  const inForce = isInForce(scope, wish)
+  // What came while it was not in force may be hidden from then on: the quiet time begins in force.
+  const unquiet =
+    moved ||
+    !inForce ||
+    fresh.read === null ||
+    !isInForce(fresh.read, wish) ||
+    wentBack(fresh.read, scope)
+  const counts = effectiveSince !== null && inForce && scope.sampledAt > effectiveSince
   const zeros = moved ? null : fresh.zeros
-  const work = scope.active + scope.queued
+  const idle = scope.active === 0 && scope.queued === 0
+  const stalled = unquiet ? 0 : fresh.stalled + (took > SLOW_ANSWER ? took : 0)
   return {
     last: scope,
     read: scope,
     quietFrom: unquiet ? at : fresh.quietFrom,
-    zeros: !counts || work > 0 ? null : { first: zeros?.first ?? scope, last: scope },
+    livedFrom: unquiet || fresh.livedFrom === null ? (scope.lived ?? null) : fresh.livedFrom,
+    stalled,
+    zeros: !counts || !idle ? null : { first: zeros?.first ?? scope, last: scope },
     arrivalsAtEffect: counts ? (fresh.arrivalsAtEffect ?? scope.arrivals ?? null) : null,
     steadySince: fresh.read?.active === scope.active ? fresh.steadySince : at,
-    resumed: false,
   }
+}
+
+/** Whether the product's own clock fell: how long it lived since is not known. */
+function wentBack({ lived: before }: LoadScope, { lived }: LoadScope): boolean {
+  return before !== undefined && lived !== undefined && lived < before
+}
+
+/** Whether a process has taken the wish, or nobody can come through it any more. */
+export function isInForce(scope: LoadScope, wish: AdminState | 'none'): boolean {
+  if (scope.open === false) return true
+  return scope.inForce && (scope.admin === undefined || atLeast(scope.admin, wish))
 }
 
 /** The scopes after the hold took effect anew: nothing read before counts any more. */
 export function forgetSamples(
-  scopes: Readonly<Record<string, ScopeTrack>>,
-): Readonly<Record<string, ScopeTrack>> {
-  return Object.fromEntries(
-    Object.entries(scopes).map(([name, track]) => [
+  scopes: ReadonlyMap<string, ScopeTrack>,
+): ReadonlyMap<string, ScopeTrack> {
+  return new Map(
+    [...scopes].map(([name, track]) => [
       name,
-      { ...track, zeros: null, arrivalsAtEffect: null },
+      { ...track, zeros: null, arrivalsAtEffect: null, livedFrom: null, stalled: 0 },
     ]),
   )
 }
@@ -119,35 +166,53 @@ export interface IdleRule {
   readonly freshness: number
   readonly counts: 'requests' | 'connections' | 'none'
   readonly effectiveSince: number
+  readonly wish: AdminState | 'none'
 }
+
+/** How long nothing may arrive before a member whose product does not count arrivals is taken as quiet. */
+const QUIET_WITHOUT_ARRIVALS = 3_000
+/** Two samples closer than that see one moment. */
+export const SAMPLE_GAP = 20
 
 /** Whether one scope satisfies the idle rule (rules 2 to 4 of the definition of idle). */
 export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): ScopeVerdict {
   const { last, zeros } = track
-  if (last.state === 'ended')
-    return { idle: true, quietSince: rule.effectiveSince, arrivals: 'unchanged' }
-  if (last.state === 'unread') return { idle: false, lacks: 'reading', wait: 0 }
-  if (!last.inForce) return { idle: false, lacks: 'force', wait: 0 }
+  const lacks = (
+    what: Extract<ScopeVerdict, { idle: false }>['lacks'],
+    wait = 0,
+  ): ScopeVerdict => ({ idle: false, lacks: what, wait })
+  if (last.state !== 'read') return lacks('reading')
+  if (!isInForce(last, rule.wish)) return lacks('force')
   if (rule.counts === 'none') {
     return last.released === true && last.sampledAt > rule.effectiveSince
       ? { idle: true, quietSince: rule.effectiveSince, arrivals: 'unknown' }
-      : { idle: false, lacks: 'release', wait: 0 }
+      : lacks('release')
   }
-  if (zeros === null) return { idle: false, lacks: 'zero', wait: 0 }
+  if (zeros === null) return lacks('zero')
   const gap = Math.max(SAMPLE_GAP, rule.freshness)
   const spread = zeros.last.sampledAt - zeros.first.sampledAt
   const released = zeros.last.released === true
   if (last.arrivals === undefined) {
     const need = Math.max(QUIET_WITHOUT_ARRIVALS, rule.settle, rule.blind, released ? 0 : gap)
-    if (spread < need)
-      return { idle: false, lacks: 'quiet', wait: zeros.first.sampledAt + need - now }
+    const until = zeros.first.sampledAt + need + track.stalled
+    if (zeros.last.sampledAt < until || !livedThrough(track, rule))
+      return lacks('quiet', Math.max(1, until - now))
     return { idle: true, quietSince: zeros.first.sampledAt, arrivals: 'unknown' }
   }
   const since = Math.max(track.quietFrom, rule.effectiveSince)
-  const quietAt = since + Math.max(rule.settle, rule.blind)
-  if (zeros.last.sampledAt < quietAt) return { idle: false, lacks: 'quiet', wait: quietAt - now }
-  if (!released && spread < gap) {
-    return { idle: false, lacks: 'second-sample', wait: zeros.first.sampledAt + gap - now }
-  }
+  // Its own clock speaks for slow answers only where it can be read now.
+  const told = track.livedFrom !== null && last.lived !== undefined
+  const stalled = told ? 0 : track.stalled
+  const quietAt = since + Math.max(rule.settle, rule.blind) + stalled
+  if (zeros.last.sampledAt < quietAt || !livedThrough(track, rule))
+    return lacks('quiet', Math.max(1, quietAt - now))
+  if (!released && spread < gap) return lacks('second-sample', zeros.first.sampledAt + gap - now)
   return { idle: true, quietSince: since, arrivals: 'unchanged' }
+}
+
+/** Whether the product's own clock shows the time for which it can hide work; true where it tells none. */
+function livedThrough(track: ScopeTrack, rule: IdleRule): boolean {
+  const lived = track.last.lived
+  if (track.livedFrom === null || lived === undefined) return true
+  return lived - track.livedFrom >= rule.blind
 }

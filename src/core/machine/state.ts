@@ -1,8 +1,6 @@
 import type {
   AdminState,
-  Capabilities,
   Change,
-  ChangeResult,
   Json,
   LoadScope,
   MemberRef,
@@ -10,22 +8,127 @@ import type {
 } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { Outcome, Phase, Proof } from '../../provider/report.js'
-import type { DrainEvent } from '../events.js'
+import type { Goal } from './goal.js'
 
-/** What the machine is told about the drain; never changes while it runs. Durations in milliseconds. */
-export interface MachinePolicy {
-  /** `watch`: looks only, never asks for a change. */
-  readonly mode: 'drain' | 'watch'
-  readonly hold: 'drain' | 'maint'
-  /** Raise to maint on the verdict: never, where maint is gentle, or wherever there is a maint. */
-  readonly seal: 'never' | 'gentle' | 'always'
-  readonly settle: number
-  readonly until: 'idle' | 'removed'
-  readonly onTimeout: 'fail' | 'terminate' | 'proceed'
-  readonly onOverrule: 'reapply' | 'fail'
-  /** Raise to maint that long after the start; null: never. */
-  readonly escalateAfter: number | null
-  readonly capabilities: Capabilities
+/**
+ * Everything the machine knows of one member, in named parts. Plain data; all times in milliseconds
+ * by the run's clock. `invariants.ts` beside this file says what holds in every state.
+ */
+export interface DrainState {
+  readonly ref: MemberRef
+  /** What is asked for. */
+  readonly goal: Goal
+  readonly phase: Phase
+  readonly startedAt: number
+  /** Null: none. */
+  readonly deadline: number | null
+  /** As found before our first change; null: not read yet. */
+  readonly found: FoundMember | null
+  /** The newest reading, with when it was asked for and when it came. */
+  readonly last: { readonly reading: Reading; readonly askedAt: number; readonly at: number } | null
+  /** The newest look that failed, if it is newer than the newest reading. */
+  readonly unread: { readonly error: DrainableError; readonly askedAt: number } | null
+  /** Absence or another identity that was seen once: a second look decides. */
+  readonly vanished: { readonly identity: string | null; readonly since: number } | null
+  readonly hold: Hold
+  readonly proof: ProofState
+  readonly ending: EndingState
+  /** The load event last sent, to send one only on a change or after a second. */
+  readonly said: { readonly key: string; readonly at: number } | null
+}
+
+/** The member as found before our first change that changed something: what an undo goes back to, and how it is told from another of its name. */
+export interface FoundMember {
+  readonly identity: string
+  readonly own: AdminState | 'unknown'
+  readonly serves: boolean
+  readonly native: Json | null
+}
+
+/** What we wish the member's own state to be, and what became of our changes of it. */
+export interface Hold {
+  /** What the own state should at least be. `none`: nothing is wished. */
+  readonly wish: 'none' | 'drain' | 'maint'
+  /** The highest hold that was confirmed: a lower state than that was forgotten, or set by somebody else. */
+  readonly confirmed: 'none' | 'drain' | 'maint'
+  /** Changes that ended, oldest first, until they are undone: whose the state found is. */
+  readonly changes: readonly OwnChange[]
+  /** The change under way: nothing else is sent before its answer. */
+  readonly pending: SentChange | null
+  /** Changes whose answer was lost: they may still be carried out. */
+  readonly late: readonly LateChange[]
+  /** When the newest change got its answer, or lost it: looks asked for before that, or in the same instant, never count. */
+  readonly confirmedAt: number
+  /** Nothing is sent before. */
+  readonly notBefore: number
+  /** Answers lost, and refusals, since something was last confirmed: what the pause before the next try grows with. */
+  readonly losses: number
+  readonly refusals: number
+  /** Why the newest answer was lost; null where one came since. */
+  readonly loss: DrainableError | null
+  /** The last refusal of a change of ours: the first thing to say. One that is not retryable is not tried again. */
+  readonly refusal: { readonly change: Change; readonly error: DrainableError } | null
+  /** Incarnations at the last reading whose own state was as wished: tells "forgotten" from "overruled". */
+  readonly incarnations: ReadonlyMap<string, string> | null
+  /** How often the state of somebody else was found, and whether the newest was answered already. */
+  readonly overrules: number
+  readonly overruled: boolean
+  /** Whether `escalateAfter` was acted on. */
+  readonly escalated: boolean
+  /** The floor of serving members: asked before the first hold, looked at once more after it. */
+  readonly floor: 'unasked' | 'granted' | 'kept'
+  /** When a hold that left too few serving is undone, unless that has changed until then. Null: it left enough. */
+  readonly yieldAt: number | null
+  /** The floor said no. */
+  readonly atMinimum: boolean
+}
+
+/** A change of ours that has ended. */
+export interface OwnChange {
+  readonly kind: 'hold' | 'restore' | 'terminate' | 'remove'
+  readonly to: AdminState | null
+  /** `unchanged`: it was so before us. `intended`: it was sent, or was to be; nobody can tell whether it was carried out. */
+  readonly state: 'intended' | 'applied' | 'unchanged'
+  readonly at: number
+}
+
+/** A change that was sent, or is about to be. */
+export interface SentChange {
+  readonly change: Change
+  /** The own state it was decided on. */
+  readonly before: AdminState | 'unknown'
+}
+
+/** A change whose answer was lost. */
+export interface LateChange {
+  readonly change: Change
+  readonly lostAt: number
+  /** From when on it can't be carried out any more: counted from the first answer to a look asked for after the loss. Null: no such answer yet. */
+  readonly until: number | null
+  /** Whether this run has read the member without its effect: an effect that shows up then is ours. */
+  readonly witnessed: boolean
+}
+
+/** What is known of the member's work. */
+export interface ProofState {
+  /** Every process that can hold work for it and has not ended, by name. */
+  readonly scopes: ReadonlyMap<string, ScopeTrack>
+  /** How many processes have ended since. */
+  readonly ended: number
+  /** From when on snapshots count: the last change took effect. Null: it is not in effect. */
+  readonly effectiveSince: number | null
+  /** Whether every process was found in force since. */
+  readonly inForce: boolean
+  /** The moment the rule was satisfied, kept while the door is being closed and while idle lasts. */
+  readonly verdict: Verdict | null
+  readonly proof: Proof | null
+  readonly sealed: boolean
+  /** Why the proof is not to be called verified, as known at the verdict. */
+  readonly unverified: string | null
+  /** Seals that were refused or got lost; after three we say idle without. */
+  readonly sealFailures: number
+  /** Processes that ended, or lost their memory, while their last reading held work. */
+  readonly lost: readonly { readonly scope: string; readonly active: number; readonly at: string }[]
 }
 
 /** Two readings of one scope that both say zero, with nothing arrived between them. */
@@ -42,178 +145,133 @@ export interface ScopeTrack {
   readonly read: LoadScope | null
   /** Since when its arrivals have the present value: the receipt of the first reading that said so. */
   readonly quietFrom: number
+  /** The product's own clock then, where it tells one. */
+  readonly livedFrom: number | null
+  /** By how much the quiet time is longer, because answers were slow meanwhile, in milliseconds. */
+  readonly stalled: number
   /** Zeros since the hold took effect there. */
   readonly zeros: ZeroRun | null
   /** Arrivals at the first reading after the hold took effect: what came since is persistence. */
   readonly arrivalsAtEffect: number | null
   /** Since when `active` has the present value. */
   readonly steadySince: number
-  /** Known from a ticket only: a provider that never saw it and does not list it can't know that it ended. */
-  readonly resumed: boolean
 }
 
-/** A change sent and not yet known to have happened. */
-export interface PendingChange {
-  readonly change: Change
-  /** `lost`: its outcome is unknown; it may still be executed until {@link PendingChange.lateUntil}. */
-  readonly state: 'sent' | 'lost'
-  /** When the outcome became unknown. */
-  readonly lostAt: number | null
-  /** Counted from the first answer to a request sent after the loss. */
-  readonly lateUntil: number | null
-}
-
-/** The moment the rule was satisfied, kept while the door is being closed. */
+/** The moment the rule was satisfied. */
 export interface Verdict {
   readonly at: number
   readonly proof: Proof
-  /** Incarnation and arrivals of each scope at the verdict. */
-  readonly scopes: Readonly<
-    Record<string, { readonly incarnation: string; readonly arrivals: number | null }>
-  >
+  /** Each scope as it was at the verdict. */
+  readonly scopes: ReadonlyMap<string, ScopeMark>
   /** When the seal was confirmed; null: not yet. */
   readonly sealedAt: number | null
 }
 
-/** The member as first found: what an undo goes back to, and how it is told from another of its name. */
-export interface FoundMember {
-  readonly identity: string
-  readonly own: AdminState | 'unknown'
-  readonly serves: boolean
-  readonly native: Json | null
+/** What tells that nothing came to a process since. */
+export interface ScopeMark {
+  readonly incarnation: string
+  readonly arrivals: number | null
 }
 
-/** How a member's drain ended. */
+/** How it ends, and what is done about it. */
+export interface EndingState {
+  readonly ended: Ending | null
+  /** Whether the whole run has its outcome: until then a member that loses idle goes on. */
+  readonly settled: boolean
+  /** Whether the wish is still kept up. */
+  readonly holding: boolean
+  /** Scopes when the run settled, to see afterwards whether work came. */
+  readonly marks: ReadonlyMap<string, ScopeMark> | null
+  /** Whether it was said that the held idle is lost for good. */
+  readonly lossSaid: boolean
+  readonly terminated: number
+  readonly terminatedAtMost: boolean
+  /** Until when what was cut may take to show. Null: nothing was cut by deadline. */
+  readonly terminateUntil: number | null
+}
+
+/** How a member's run ended. */
 export interface Ending {
   readonly outcome: Outcome
   readonly at: number
   readonly error: DrainableError | null
 }
 
-/** Everything the machine knows of one member. Plain data; all times by the drain's clock. */
-export interface DrainState {
-  readonly ref: MemberRef
-  readonly phase: Phase
-  readonly startedAt: number
-  /** Null: none. */
-  readonly deadline: number | null
-  /** What the member's own state should at least be. `none`: nothing was asked for yet. */
-  readonly wish: 'none' | 'drain' | 'maint'
-  /** Whether a hold of ours was carried out, rather than found in place. */
-  readonly held: boolean
-  /** The highest hold that was confirmed: a lower state than that is somebody else's, or forgotten. */
-  readonly confirmed: 'none' | 'drain' | 'maint'
-  readonly found: FoundMember | null
-  /** The newest reading, with when it was asked for and when it came. */
-  readonly last: { readonly reading: Reading; readonly askedAt: number; readonly at: number } | null
-  /** The newest look that failed, if it is newer than the newest reading. */
-  readonly blind: { readonly error: DrainableError; readonly askedAt: number } | null
-  /** When the newest change got its answer: looks asked for before that, or in the same instant, never count. */
-  readonly confirmedAt: number
-  /** From when on snapshots count: the last change took effect. Null: it is not in effect. */
-  readonly effectiveSince: number | null
-  readonly scopes: Readonly<Record<string, ScopeTrack>>
-  /** Incarnations at the last reading whose own state was as wished: tells "forgotten" from "overruled". */
-  readonly incarnationsAtWish: Readonly<Record<string, string>> | null
-  readonly lost: readonly { readonly scope: string; readonly active: number; readonly at: string }[]
-  readonly pending: PendingChange | null
-  readonly verdict: Verdict | null
-  readonly proof: Proof | null
-  readonly sealed: boolean
-  /** Why the proof is not to be called verified, as known at the verdict. */
-  readonly unverified: string | null
-  /** Seals that were refused or got lost; after three we say idle without. */
-  readonly sealFailures: number
-  /** How often the state of somebody else was found, and whether the newest was answered already. */
-  readonly overrules: number
-  readonly overruled: boolean
-  /** Whether {@link MachinePolicy.escalateAfter} was acted on. */
-  readonly escalated: boolean
-  /** Nothing is sent before. */
-  readonly notBefore: number
-  /** Guard: the pool has too few left to take this one. */
-  readonly atMinimum: boolean
-  readonly terminated: number
-  readonly terminatedAtMost: boolean
-  /** Until when what was cut may take to show. Null: nothing was cut by deadline. */
-  readonly terminateUntil: number | null
-  readonly removeFailures: number
-  readonly ended: Ending | null
-  /** Whether the whole drain is over: until then a member that loses idle goes on. */
-  readonly settled: boolean
-  /** After the end: whether the wish is still kept up. */
-  readonly holding: boolean
-  /** The load event last sent, to send one only on a change or after a second. */
-  readonly said: { readonly key: string; readonly at: number } | null
-}
-
-/** What comes in. `at` is the moment of receipt by the drain's clock, `wall` the same moment in epoch milliseconds. */
-export type Input = { readonly at: number; readonly wall: number } & (
-  | { readonly type: 'reading'; readonly reading: Reading; readonly askedAt: number }
-  | { readonly type: 'unreadable'; readonly error: DrainableError; readonly askedAt: number }
-  | { readonly type: 'result'; readonly change: Change; readonly result: ChangeResult }
-  /** The guard's answer to a first hold. */
-  | { readonly type: 'denied'; readonly error: DrainableError; readonly final: boolean }
-  | { readonly type: 'tick' }
-  | { readonly type: 'end'; readonly outcome: Outcome; readonly error?: DrainableError }
-  /** The whole drain is over; the wish is still kept up. */
-  | { readonly type: 'settle' }
-  /** Stop keeping the wish up. */
-  | { readonly type: 'release' }
-)
-
-/** What goes out. */
-export type Effect =
-  | {
-      readonly type: 'apply'
-      readonly change: Change
-      /** The first hold: it passes the guard. */ readonly first: boolean
-    }
-  | { readonly type: 'emit'; readonly event: DrainEvent }
-  | { readonly type: 'end'; readonly outcome: Outcome }
-
-/** One step of the machine. */
-export interface Transition {
-  readonly state: DrainState
-  readonly effects: readonly Effect[]
-}
-
-/** A member nobody has looked at yet. */
-export function initialState(ref: MemberRef, at: number, deadline: number | null): DrainState {
+/** Nothing of ours on the member, and nothing known of it. */
+export function emptyHold(at: number): Hold {
   return {
-    ref,
-    phase: 'active',
-    startedAt: at,
-    deadline,
     wish: 'none',
-    held: false,
     confirmed: 'none',
-    found: null,
-    last: null,
-    blind: null,
-    confirmedAt: at - 1,
-    effectiveSince: null,
-    scopes: {},
-    incarnationsAtWish: null,
-    lost: [],
+    changes: [],
     pending: null,
-    verdict: null,
-    proof: null,
-    sealed: false,
-    unverified: null,
-    sealFailures: 0,
+    late: [],
+    confirmedAt: at - 1,
+    notBefore: at,
+    losses: 0,
+    refusals: 0,
+    loss: null,
+    refusal: null,
+    incarnations: null,
     overrules: 0,
     overruled: false,
     escalated: false,
-    notBefore: at,
+    floor: 'unasked',
+    yieldAt: null,
     atMinimum: false,
-    terminated: 0,
-    terminatedAtMost: false,
-    terminateUntil: null,
-    removeFailures: 0,
-    ended: null,
-    settled: false,
-    holding: true,
+  }
+}
+
+/** Nothing read yet. */
+export const NO_PROOF: ProofState = {
+  scopes: new Map(),
+  ended: 0,
+  effectiveSince: null,
+  inForce: false,
+  verdict: null,
+  proof: null,
+  sealed: false,
+  unverified: null,
+  sealFailures: 0,
+  lost: [],
+}
+
+/** Not ended. */
+export const NO_ENDING: EndingState = {
+  ended: null,
+  settled: false,
+  holding: true,
+  marks: null,
+  lossSaid: false,
+  terminated: 0,
+  terminatedAtMost: false,
+  terminateUntil: null,
+}
+
+/**
+ * A member nobody has looked at yet.
+ *
+ * @param at - now, by the run's clock
+ * @param deadline - by the run's clock; null for none
+ */
+export function initialState(
+  ref: MemberRef,
+  at: number,
+  deadline: number | null,
+  goal: Goal = { kind: 'drain' },
+): DrainState {
+  return {
+    ref,
+    goal,
+    phase: 'active',
+    startedAt: at,
+    deadline,
+    found: null,
+    last: null,
+    unread: null,
+    vanished: null,
+    hold: emptyHold(at),
+    proof: NO_PROOF,
+    ending: NO_ENDING,
     said: null,
   }
 }
@@ -223,4 +281,38 @@ const RANK = { none: -1, ready: 0, drain: 1, maint: 2 } as const
 /** Whether a state is at least as closed as another. */
 export function atLeast(own: AdminState | 'unknown', wish: AdminState | 'none'): boolean {
   return own !== 'unknown' && RANK[own] >= RANK[wish]
+}
+
+/** The own state last read; `unknown` where there is none. */
+export function ownOf(state: DrainState): AdminState | 'unknown' {
+  const reading = state.last?.reading
+  return reading?.present === true ? reading.own : 'unknown'
+}
+
+/** The newest reading of each scope that can be read. */
+export function readScopes(state: DrainState): readonly LoadScope[] {
+  return [...state.proof.scopes.values()].flatMap(({ last }) =>
+    last.state === 'read' ? [last] : [],
+  )
+}
+
+/** In flight and queued over every scope, as last read. */
+export function loadOf(state: DrainState): number {
+  return readScopes(state).reduce((sum, scope) => sum + scope.active + scope.queued, 0)
+}
+
+/** Incarnation of every scope that can be read. */
+export function incarnationsOf(state: DrainState): ReadonlyMap<string, string> {
+  return new Map(readScopes(state).map((scope) => [scope.scope, scope.incarnation]))
+}
+
+/** Whether any process is another than those known: what they had taken may be forgotten there. */
+export function anotherIncarnation(
+  state: DrainState,
+  known: ReadonlyMap<string, string> | null,
+): boolean {
+  return (
+    known !== null &&
+    readScopes(state).some((scope) => known.get(scope.scope) !== scope.incarnation)
+  )
 }

@@ -1,27 +1,26 @@
-import { absorbFailure, absorbReading, absorbResult } from './absorb.js'
-import { decide } from './decide.js'
+import { DrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
+import { absorbFailure, absorbReading } from './absorb.js'
+import { decideDrain } from './decide/drain.js'
+import { endOverdue } from './decide/deadline.js'
+import { ASK_AGAIN, decideOpen, openOverdue } from './decide/open.js'
+import { decideWatch } from './decide/watch.js'
+import { sameChange } from './changes.js'
 import { Draft } from './draft.js'
-import type { DrainState, Input, MachinePolicy, Transition } from './state.js'
-import { explain } from './why.js'
-
-/** A guard that said no is asked again after that long, in milliseconds. */
-const ASK_AGAIN = 250
-/** A member the hold of which was not sent, or was undone. */
-const UNHELD = {
-  pending: null,
-  held: false,
-  confirmed: 'none',
-  effectiveSince: null,
-  incarnationsAtWish: null,
-} as const
-/** A load event is repeated after that long without a change, in milliseconds. */
-const SAY_AGAIN = 1_000
+import type { OpenGoal } from './goal.js'
+import type { Input, Transition } from './input.js'
+import type { MachinePolicy } from './policy.js'
+import { marksOf } from './proof.js'
+import { absorbResult } from './result.js'
+import { sayLoad } from './say-load.js'
+import { forgetSamples } from './scopes.js'
+import { NO_PROOF, type DrainState } from './state.js'
 
 /**
- * One step of a member's drain: state and input in, state and effects out.
+ * One step of a member's run: state and input in, state and effects out.
  *
  * Pure and total: it never throws, calls nothing, and knows no time but the input's. Level-triggered:
- * each reading is compared with the wish, so a reload that forgot the drain is just another reading.
+ * each reading is compared with the goal, so a reload that forgot the drain is just another reading.
  * A missing or partial reading is never a zero.
  */
 export function transition(state: DrainState, input: Input, policy: MachinePolicy): Transition {
@@ -36,37 +35,62 @@ export function absorbOnly(state: DrainState, input: Input, policy: MachinePolic
   return absorb(state, input, policy).state
 }
 
+function decide(draft: Draft): void {
+  const { goal } = draft.state
+  switch (goal.kind) {
+    case 'drain':
+      decideDrain(draft)
+      return
+    case 'open':
+      decideOpen(draft, goal)
+      return
+    case 'watch':
+      decideWatch(draft)
+      return
+    default:
+      goal satisfies never
+  }
+}
+
 function absorb(state: DrainState, input: Input, policy: MachinePolicy): Draft {
   const draft = new Draft(state, input, policy)
   switch (input.type) {
     case 'reading':
-      absorbReading(draft, input.reading, input.askedAt)
+      absorbReading(draft, input)
       break
     case 'unreadable':
       absorbFailure(draft, input.error, input.askedAt)
+      break
+    case 'overdue':
+      if (state.goal.kind === 'open') openOverdue(draft, state.goal, input.error)
+      else endOverdue(draft)
+      break
+    case 'inherit':
+      inherit(draft, input)
       break
     case 'result':
       absorbResult(draft, input.change, input.result)
       break
     case 'denied':
-      draft.set({ ...UNHELD, atMinimum: true, notBefore: draft.now + ASK_AGAIN })
-      draft.phase('active')
-      if (input.final) {
-        draft.end('refused', input.error)
-        draft.set({ holding: false })
-      }
+      deny(draft, input.error)
+      break
+    case 'checked':
+      checked(draft, input.error)
+      break
+    case 'goal':
+      changeGoal(draft, input.goal)
+      break
+    case 'yield':
+      yieldTo(draft, input.error)
       break
     case 'end':
-      draft.end(input.outcome, input.error ?? null)
-      draft.set({ holding: false })
+      draft.finish(input.outcome, input.error ?? null)
       break
     case 'settle':
-      draft.set({ settled: true })
+      settle(draft)
       break
     case 'release':
-      draft.set({ holding: false })
-      break
-    case 'tick':
+      draft.ending({ holding: false })
       break
     default:
       input satisfies never
@@ -74,21 +98,95 @@ function absorb(state: DrainState, input: Input, policy: MachinePolicy): Draft {
   return draft
 }
 
-function sayLoad(draft: Draft): void {
-  const { state } = draft
-  if (state.phase === 'removed') return
-  const why = explain(state, draft.policy, draft.now)
-  const tracks = Object.values(state.scopes).filter((track) => track.last.state !== 'ended')
-  const read = tracks.filter((track) => track.last.state === 'read')
-  const active = read.reduce((sum, { last }) => sum + last.active, 0)
-  const queued = read.reduce((sum, { last }) => sum + last.queued, 0)
-  const complete = state.blind === null && read.length === tracks.length && tracks.length > 0
-  const key = JSON.stringify([active, queued, complete, why.map((w) => [w.code, w.scope])])
-  const quiet = state.said?.key === key && draft.now - state.said.at < SAY_AGAIN
-  if (quiet || (state.said?.key === key && state.phase === 'idle')) return
-  draft.set({ said: { key, at: draft.now } })
-  const event = { type: 'load' as const, ...draft.stamp, active, queued, complete, why }
-  const idleAt = draft.effects.findIndex((e) => e.type === 'emit' && e.event.type === 'phase')
-  if (idleAt < 0) draft.emit(event)
-  else draft.effects.splice(idleAt, 0, { type: 'emit', event }) // the load that led to the phase comes first
+/** Changes of other runs, without those that this one knows of itself. */
+function inherit(draft: Draft, { late, owned }: Extract<Input, { type: 'inherit' }>): void {
+  const known = draft.state.hold.late
+  if (owned !== undefined && draft.state.hold.changes.length === 0) {
+    draft.set({ found: owned.found })
+    draft.hold({ changes: owned.changes })
+  }
+  const news = late.filter((entry) => !known.some((mine) => sameChange(mine.change, entry.change)))
+  draft.hold({ late: [...known, ...news] })
+}
+
+/** The outcome stands. Where it says that nothing was left, work that is seen afterwards is news. */
+function settle(draft: Draft): void {
+  const outcome = draft.state.ending.ended?.outcome
+  const quiet = outcome === 'idle' || outcome === 'terminated'
+  draft.ending({ settled: true, marks: quiet ? marksOf(draft.state) : null })
+}
+
+/** The floor said no: nothing was sent. */
+function deny(draft: Draft, error: Parameters<Draft['fault']>[0]): void {
+  draft.hold({
+    pending: null,
+    wish: 'none',
+    floor: 'unasked',
+    atMinimum: true,
+    notBefore: draft.now + ASK_AGAIN,
+  })
+  if (draft.policy.onMinimum === 'fail') draft.finish('refused', error)
+}
+
+function checked(draft: Draft, error: Parameters<Draft['fault']>[0] | null): void {
+  const { goal } = draft.state
+  if (goal.kind !== 'open') return
+  if (error === null) draft.set({ goal: { ...goal, check: 'passed' } })
+  else draft.finish('refused', error)
+}
+
+/** Another goal: drops proof and seal, keeps the ledger and what may still be carried out. */
+function changeGoal(draft: Draft, goal: OpenGoal): void {
+  const { hold, proof, ending, last, phase } = draft.state
+  if (phase === 'idle') draft.phase('draining') // nothing proves it from now on
+  draft.set({
+    goal,
+    hold: {
+      ...hold,
+      wish: 'none',
+      confirmed: 'none',
+      overruled: false,
+      yieldAt: null,
+      floor: 'unasked',
+      losses: 0,
+      loss: null,
+      refusals: 0,
+      refusal: null,
+      notBefore: draft.now,
+      // What was read before may have been changed by somebody since: a new look decides.
+      confirmedAt: Math.max(hold.confirmedAt, last?.askedAt ?? hold.confirmedAt),
+    },
+    proof: {
+      ...NO_PROOF,
+      scopes: forgetSamples(proof.scopes),
+      ended: proof.ended,
+      lost: proof.lost,
+    },
+    ending: {
+      ...ending,
+      ended: null,
+      settled: false,
+      holding: true,
+      marks: null,
+      terminateUntil: null,
+    },
+  })
+  if (phase !== 'removed') return
+  const { ref } = draft.state
+  const words = `${formatRef(ref)} is not in the pool any more, there is nothing to open`
+  draft.finish('gone', new DrainableError('MEMBER_GONE', words, { ref }))
+}
+
+/**
+ * Another call of this process speaks for the member now: it is let go before that call sends
+ * anything. An idle that was not the outcome of the whole run yet is none any more.
+ */
+function yieldTo(draft: Draft, error: Parameters<Draft['fault']>[0]): void {
+  const { ending } = draft.state
+  if (ending.ended !== null && !ending.holding) return
+  draft.lose(error)
+  if (!ending.settled) draft.ending({ ended: null })
+  draft.proof({ proof: null, verdict: null, sealed: false })
+  draft.phase('active')
+  draft.finish('overruled', error)
 }

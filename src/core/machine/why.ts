@@ -2,24 +2,72 @@ import type { LoadScope } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
 import { formatRef } from '../../provider/member-ref.js'
 import type { Why, WhyCode } from '../../provider/report.js'
-import { idleRule, inWishedState } from './proof.js'
-import { judgeScope } from './scopes.js'
-import type { DrainState, MachinePolicy, ScopeTrack } from './state.js'
+import { targetOf } from './changes.js'
+import type { MachinePolicy } from './policy.js'
+import { idleRule, inWishedState, wishOf } from './proof.js'
+import { isInForce, judgeScope } from './scopes.js'
+import { ownOf, type DrainState, type ScopeTrack } from './state.js'
 
 /** In flight for longer than that without a change is named as long-lived, in milliseconds. */
 const LONG_LIVED = 60_000
 
+type Say = (code: WhyCode, text: string, more?: Partial<Why>) => void
+
 /**
- * Why a member is not idle, or why its idle is not verified: what a person staring at a stuck
- * deploy needs. The first is the one to look at.
+ * Why a member is not idle, or not open again, or why its idle is not verified: what a person staring
+ * at a stuck deploy needs. The first is the one to look at.
+ *
+ * @param wallOffset - epoch milliseconds minus the run's clock, for moments in the text
  */
-export function explain(state: DrainState, policy: MachinePolicy, now: number): readonly Why[] {
+export function explain(
+  state: DrainState,
+  policy: MachinePolicy,
+  now: number,
+  wallOffset: number,
+): readonly Why[] {
+  if (succeeded(state)) return unverified(state)
   const list: Why[] = []
-  const say = (code: WhyCode, text: string, more: Partial<Why> = {}): void => {
-    list.push({ code, ref: state.ref, text, ...more })
+  const say: Say = (code, text, more = {}) =>
+    void list.push({ code, ref: state.ref, text, ...more })
+  explainChanges(state, wallOffset, say)
+  if (state.unread !== null) {
+    say('unreadable', `the balancer can't be read: ${state.unread.error.message}`, {
+      hint: 'what can not be read is unknown, never zero; the last numbers are older',
+    })
   }
+  if (state.phase === 'idle' && state.unread === null) return [...list, ...unverified(state)]
+  if (state.goal.kind === 'open') {
+    explainOpen(state, now, say)
+    return list
+  }
+  for (const track of state.proof.scopes.values()) explainScope(track, state, now, say)
+  explainState(state, say)
+  if (list.length === 0) explainWait(state, policy, now, say)
+  const reading = state.last?.reading
+  if (reading?.present === true && list.length > 0) {
+    for (const hint of reading.hints ?? []) say(list[0]?.code ?? 'in-flight', hint)
+  }
+  return list.length > 0 ? list : unverified(state)
+}
+
+/** Nothing is left to be explained, whatever stood in the way before. */
+function succeeded({ ending, phase }: DrainState): boolean {
+  const outcome = ending.ended?.outcome
+  if (outcome === 'idle') return phase === 'idle'
+  return outcome === 'removed' || outcome === 'restored' || outcome === 'terminated'
+}
+
+/** What became of our own changes: refused, held back by the floor, or without an answer. */
+function explainChanges(state: DrainState, wallOffset: number, say: Say): void {
+  const { hold } = state
   const name = formatRef(state.ref)
-  if (state.atMinimum) {
+  if (hold.refusal !== null) {
+    const { change, error } = hold.refusal
+    say('refused', `${name}: the balancer refused '${change.kind}': ${error.message}`, {
+      hint: error.retryable ? 'it is tried again' : 'it is not tried again',
+    })
+  }
+  if (hold.atMinimum) {
     say(
       'pool-at-minimum',
       `${name} is held back: the pool would keep fewer serving members than keepReady`,
@@ -28,47 +76,60 @@ export function explain(state: DrainState, policy: MachinePolicy, now: number): 
       },
     )
   }
-  if (state.blind !== null) {
-    say('unreadable', `the balancer can't be read: ${state.blind.error.message}`, {
-      hint: 'what can not be read is unknown, never zero; the last numbers are older',
-    })
-  }
-  if (state.phase === 'idle' && state.blind === null) return [...list, ...unverified(state)]
-  for (const track of Object.values(state.scopes)) explainScope(track, state, now, say)
-  const reading = state.last?.reading
-  if (
-    reading?.present === true &&
-    (state.held || reading.own === 'unknown') &&
-    !inWishedState(state, policy) &&
-    state.pending === null
-  ) {
-    say(
-      reading.own === 'unknown' ? 'unreadable' : 'overruled',
-      reading.own === 'unknown'
-        ? `${name}: the balancer contradicts itself about its state, so it can't be called idle`
-        : `${name} is ${reading.own}, somebody set it so; ${state.wish} was wished`,
-    )
-  }
-  if (state.pending?.state === 'lost') {
+  for (const { change, until } of hold.late) {
+    // A repeat of what is in place already changes nothing.
+    const inPlace = hold.confirmed !== 'none' || targetOf(change) === ownOf(state)
+    if (state.goal.kind === 'drain' && change.kind === 'hold' && inPlace) continue
+    const when =
+      until === null
+        ? 'for as long as the balancer does not answer, and some time after'
+        : `until ${new Date(until + wallOffset).toISOString()}`
     say(
       'not-in-force',
-      `${name}: the answer to '${state.pending.change.kind}' was lost; it may still happen, so nothing else is sent until that is known`,
+      `${name}: the answer to '${change.kind}' was lost; it may still be carried out ${when}`,
     )
   }
-  if (list.length === 0) explainWait(state, policy, now, say)
-  if (reading?.present === true && list.length > 0) {
-    for (const hint of reading.hints ?? []) say(list[0]?.code ?? 'in-flight', hint)
-  }
-  return list.length > 0 ? list : unverified(state)
 }
 
-type Say = (code: WhyCode, text: string, more?: Partial<Why>) => void
+function explainOpen(state: DrainState, now: number, say: Say): void {
+  const reading = state.last?.reading
+  if (reading?.present !== true || state.unread !== null) return
+  const name = formatRef(state.ref)
+  const waited = formatDuration(now - state.startedAt)
+  if (reading.own === 'unknown') explainUnknown(name, reading.hints, say)
+  else if (reading.own !== 'ready' || state.hold.late.length === 0) {
+    say('settling', `${name} is '${reading.own}', health ${reading.health}, for ${waited}`, {
+      hint: 'the first check after maint is waited for before it gets work',
+    })
+  }
+}
+
+function explainUnknown(name: string, hints: readonly string[] | undefined, say: Say): void {
+  const said = hints?.[0] === undefined ? '' : ` (${hints[0]})`
+  say(
+    'unreadable',
+    `${name}: the balancer contradicts itself about its state${said}, so it can't be called idle`,
+  )
+}
+
+function explainState(state: DrainState, say: Say): void {
+  const { last, hold, goal } = state
+  if (goal.kind !== 'drain' || last?.reading.present !== true || hold.pending !== null) return
+  const { own } = last.reading
+  const name = formatRef(state.ref)
+  if (own === 'unknown') {
+    explainUnknown(name, last.reading.hints, say)
+    return
+  }
+  // Somebody else is named only where a look asked for after our own last change shows it.
+  if (inWishedState(state) || !hold.overruled || last.askedAt <= hold.confirmedAt) return
+  say('overruled', `${name} is ${own}, somebody set it so; ${hold.wish} was wished`)
+}
 
 function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Say): void {
   const scope = track.last
   const where = { scope: scope.scope }
-  if (scope.state === 'ended') return
-  if (scope.state === 'unread') {
+  if (scope.state !== 'read') {
     say('unreadable', `${scope.scope} can't be read${noted(scope)}: what it holds is unknown`, {
       ...where,
       hint: 'make it readable, or wait until it has ended',
@@ -90,12 +151,11 @@ function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Sa
       count: scope.queued,
     })
   }
-  if (!scope.inForce && (state.held || scope.old === true)) {
-    say(
-      'not-in-force',
-      `${scope.scope} has not taken the drain${noted(scope)}: it may still send new work`,
-      where,
-    )
+  const held = state.hold.confirmed !== 'none'
+  if (!isInForce(scope, wishOf(state)) && (held || scope.old === true)) {
+    const code = scope.old === true && scope.admin !== undefined ? 'old-scope' : 'not-in-force'
+    const what = scope.admin === undefined ? 'has not taken the drain' : `is at ${scope.admin}`
+    say(code, `${scope.scope} ${what}${noted(scope)}: it may still send new work`, where)
   }
 }
 
@@ -134,17 +194,15 @@ function noted(scope: LoadScope): string {
 /** Nothing is in flight: what is still to be waited for. */
 function explainWait(state: DrainState, policy: MachinePolicy, now: number, say: Say): void {
   const rule = idleRule(state, policy)
-  if (rule === null || !inWishedState(state, policy)) {
-    if (policy.mode === 'drain' && state.last !== null && state.ended === null) {
-      say(
-        'not-in-force',
-        `${formatRef(state.ref)} has not taken the ${state.wish === 'none' ? policy.hold : state.wish} yet`,
-      )
+  if (rule === null || !inWishedState(state)) {
+    if (state.goal.kind === 'drain' && state.last !== null && state.ending.ended === null) {
+      const wished = state.hold.wish === 'none' ? policy.hold : state.hold.wish
+      say('not-in-force', `${formatRef(state.ref)} has not taken the ${wished} yet`)
     }
     return
   }
-  const tracks = Object.values(state.scopes)
-  if (tracks.length === 0 && state.last?.reading.present === true) {
+  const tracks = [...state.proof.scopes.values()]
+  if (tracks.length === 0 && state.proof.ended === 0 && state.last?.reading.present === true) {
     say('unreadable', 'no process that can hold work was listed by the balancer')
   }
   for (const track of tracks) {
@@ -172,15 +230,17 @@ function explainWait(state: DrainState, policy: MachinePolicy, now: number, say:
 
 /** Idle, or over: why that is not verified. */
 function unverified(state: DrainState): readonly Why[] {
-  const list: Why[] = state.lost.map(({ scope, active }) => ({
+  const list: Why[] = state.proof.lost.map(({ scope, active }) => ({
     code: 'old-scope',
     ref: state.ref,
     scope,
     count: active,
     text: `${scope} ended while it held ${active}: that was cut, or finished unseen`,
   }))
+  if (state.ending.ended?.outcome === 'restored') return []
   const reading = state.last?.reading
-  const unseen = state.unverified ?? (reading?.present === true ? reading.unverified : undefined)
+  const unseen =
+    state.proof.unverified ?? (reading?.present === true ? reading.unverified : undefined)
   if (unseen !== undefined) list.push({ code: 'unreadable', ref: state.ref, text: unseen })
   return list
 }

@@ -186,32 +186,6 @@ describe('ready', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('a lost answer is named at the end, not health', async () => {
-    const { clock, lb } = setUp({ capabilities: { lateBound: 30_000 } })
-    lb.setBehind(web1, 'drain')
-    lb.failNext('throw', { verb: 'apply' })
-    const error = await clock.runUntil(thrown(ready(lb, web1, { clock, waitHealthy: '5s' })))
-    expect(error).toMatchObject({ code: 'CONNECTION_LOST' })
-  })
-
-  test('nothing is sent again before lateBound has passed since the first answer', async () => {
-    const { clock, lb } = setUp({ capabilities: { lateBound: 2_000 } })
-    lb.setBehind(web1, 'drain')
-    lb.failNext('throw', { verb: 'apply' })
-    const observe = lb.observe.bind(lb)
-    let firstAnswer = 0
-    lb.observe = async (refs, ctx) => {
-      if (applies(lb) > 0 && firstAnswer === 0) {
-        await new Promise<void>((resolve) => clock.setTimeout(resolve, 3_000))
-        firstAnswer = clock.now()
-      }
-      return observe(refs, ctx)
-    }
-    await clock.runUntil(ready(lb, web1, { clock }))
-    const [, again] = lb.requests.filter((call) => call.verb === 'apply')
-    expect(again!.at - firstAnswer).toBeGreaterThanOrEqual(2_000)
-  })
-
   test("the caller's own check is told to stop when ready() is over", async () => {
     const { clock, lb } = setUp()
     lb.setHealth(web1, 'unchecked')

@@ -9,6 +9,7 @@ import {
   type Ticket,
 } from 'drainable'
 import type { FakeClock } from 'drainable/testing'
+import { host } from '../../../src/core/tickets/host.js'
 import { only, setUp, thrown, web1, web2 } from './set-up.js'
 
 function json<T>(value: T): T {
@@ -19,6 +20,7 @@ let wall = { base: 0, clock: undefined as FakeClock | undefined }
 beforeEach(() => {
   wall = { base: Date.UTC(2026, 0, 1), clock: undefined }
   vi.spyOn(Date, 'now').mockImplementation(() => wall.base + (wall.clock?.now() ?? 0))
+  vi.spyOn(host, 'uptime').mockImplementation(() => 86_400 + (wall.clock?.now() ?? 0) / 1_000)
 })
 afterEach(() => vi.restoreAllMocks())
 
@@ -125,7 +127,7 @@ describe('stepDrain', () => {
 
 describe('resumeDrain', () => {
   test('a drain resumed from an aborted one is held after idle', async () => {
-    const { clock, lb } = setUp()
+    const { clock, lb } = setUp({ instance: 'lb' })
     wall.clock = clock
     lb.occupy(web1)
     const stop = new AbortController()
@@ -141,7 +143,7 @@ describe('resumeDrain', () => {
     await clock.advance(2_000)
     stop.abort('SIGTERM')
     await caught
-    const other = setUp()
+    const other = setUp({ instance: 'lb' })
     wall.clock = other.clock
     wall.base += 60_000
     other.lb.setBehind(web1, 'drain')
@@ -176,12 +178,11 @@ describe('resumeDrain', () => {
     expect(lb.state(web1)).toBe('drain')
     lb.setBehind(web1, 'ready')
     const frozen = tickets[0]!
-    const state = frozen.members[0]!.state as Record<string, never>
-    const unsent = {
+    const [member] = frozen.members
+    const hold = { ...member!.state.hold, wish: 'none' as const, intended: null }
+    const unsent: Ticket = {
       ...frozen,
-      members: [
-        { ...frozen.members[0]!, changes: [], state: { ...state, wish: 'none', pending: null } },
-      ],
+      members: [{ ...member!, changes: [], state: { ...member!.state, hold } }],
     }
     const resumed = resumeDrain(lb, unsent, { clock })
     await clock.runUntil(resumed.done)

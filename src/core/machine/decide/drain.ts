@@ -1,0 +1,202 @@
+import type { PresentReading } from '../../../provider/contract.js'
+import { DrainableError } from '../../../provider/error.js'
+import { formatRef } from '../../../provider/member-ref.js'
+import type { Draft } from '../draft.js'
+import { openGoal, UNDO_LIMIT } from '../goal.js'
+import { whyLower } from '../owner.js'
+import { maintEffect } from '../policy.js'
+import { inWishedState, marksOf } from '../proof.js'
+import { atLeast, type DrainState } from '../state.js'
+import { checkDeadline } from './deadline.js'
+import { closeDoor } from './door.js'
+import { endGone, endUncounted, goneForCertain } from './gone.js'
+import { loseIdle, prove, sayLostWork, staysIdle } from './idle.js'
+import { escalate } from './raise.js'
+import { remove } from './remove.js'
+import { sendHold } from './send.js'
+
+/** Waits before the state of somebody else is changed back, in milliseconds. */
+const REAPPLY = [250, 1_000, 4_000]
+/** Most of the random wait before a hold that left too few serving is undone, in milliseconds. */
+const YIELD_WAIT = 1_000
+
+/** Goal `drain`: compares what was found with what was wished, and asks for at most one change. */
+export function decideDrain(draft: Draft): void {
+  const { state } = draft
+  if (state.ending.ended !== null && !state.ending.holding) return
+  // What can't be read now is unknown: nothing is sent on the word of an older reading.
+  const unseen = state.last === null || state.unread !== null
+  if (state.hold.pending !== null) return
+  if (unseen || state.last.askedAt <= state.hold.confirmedAt) {
+    checkDeadline(draft)
+    return
+  }
+  const there = goneForCertain(draft)
+  if (there === 'unsure') checkDeadline(draft)
+  else if (there === 'replaced') endGone(draft, there)
+  else if (there === 'absent') absent(draft)
+  else if (state.last.reading.present) present(draft, state.last.reading)
+}
+
+function present(draft: Draft, reading: PresentReading): void {
+  sayLostWork(draft)
+  if (draft.state.hold.wish === 'none') {
+    if (reading.own !== 'unknown') {
+      draft.hold({ wish: firstWish(draft, reading) })
+      sendHold(draft)
+    }
+    checkDeadline(draft)
+    return
+  }
+  if (!inWishedState(draft.state)) {
+    if (reading.own === 'unknown') loseIdle(draft)
+    else putBack(draft, reading.own)
+    checkDeadline(draft)
+    return
+  }
+  if (draft.state.phase === 'active') draft.phase('draining')
+  if (yieldsFloor(draft)) {
+    checkDeadline(draft)
+    return
+  }
+  if (escalate(draft, reading)) return
+  if (draft.state.phase === 'idle' && !staysIdle(draft)) loseIdle(draft)
+  if (draft.state.phase === 'idle') finishIdle(draft)
+  else judge(draft, reading)
+  checkDeadline(draft)
+}
+
+/** The rule, the verdict, the door. */
+function judge(draft: Draft, reading: PresentReading): void {
+  if (draft.state.proof.verdict === null) {
+    const proof = prove(draft)
+    if (proof === null || mayOpenLate(draft.state)) return
+    const scopes = marksOf(draft.state)
+    draft.proof({ verdict: { at: draft.now, proof, scopes, sealedAt: null } })
+  }
+  if (closeDoor(draft, reading)) finishIdle(draft)
+}
+
+/** Idle: remove it if that is wished, else this is the end. */
+function finishIdle(draft: Draft): void {
+  const { state, policy } = draft
+  if (state.ending.ended !== null) return
+  if (policy.until === 'removed') remove(draft)
+  else draft.end(state.ending.terminated > 0 ? 'terminated' : 'idle')
+}
+
+/** Whether an undo of ours whose answer was lost may still open the member: it would not stay idle. */
+function mayOpenLate(state: DrainState): boolean {
+  return state.hold.late.some(({ change }) => change.kind === 'restore')
+}
+
+/** Maint only where it is gentle, or the caller gave their word. */
+function firstWish(draft: Draft, reading: PresentReading): 'drain' | 'maint' {
+  const { hold: wished, onTimeout } = draft.policy
+  const allowed = maintEffect(draft.policy, reading) === 'gentle' || onTimeout === 'terminate'
+  return wished === 'maint' && !allowed ? 'drain' : wished
+}
+
+/** The own state is lower than wished: never set, forgotten by a reload, or overruled by somebody. */
+function putBack(draft: Draft, own: 'ready' | 'drain' | 'maint'): void {
+  const cause = whyLower(draft.state, own)
+  if (cause !== 'theirs' && lowerSeal(draft) && atLeast(own, draft.state.hold.wish)) {
+    loseIdle(draft) // what it closed over is proved anew, then it is sealed again
+    return
+  }
+  const { state, policy } = draft
+  // A held idle that a reload forgot is put back, and lost only where work is seen.
+  const kept = cause === 'forgotten' && (state.hold.wish === 'maint' || policy.seal === 'never')
+  if (!kept || !staysIdle(draft)) loseIdle(draft)
+  if (cause !== 'theirs') {
+    sendHold(draft)
+    return
+  }
+  if (state.hold.wish === 'none') return
+  if (!state.hold.overruled) {
+    const wait = REAPPLY[state.hold.overrules]
+    const reset = policy.onOverrule === 'reapply' && wait !== undefined
+    const expected = state.hold.wish
+    draft.emit({ type: 'overruled', ...draft.stamp, expected, found: own, reset })
+    draft.hold({ overruled: true, overrules: state.hold.overrules + 1 })
+    if (!reset) {
+      const error = overruledError(state, own)
+      draft.lose(error)
+      draft.phase('active')
+      draft.finish('overruled', error)
+      return
+    }
+    lowerSeal(draft)
+    draft.hold({ notBefore: draft.now + wait })
+    return
+  }
+  sendHold(draft)
+}
+
+/** A maint that only sealed is not put straight back over live work where it cuts: drain, prove, seal again. */
+function lowerSeal(draft: Draft): boolean {
+  const { state, policy } = draft
+  const reading = state.last?.reading
+  if (state.hold.wish !== 'maint' || reading?.present !== true) return false
+  if (policy.hold === 'maint' || state.hold.escalated) return false
+  if (maintEffect(policy, reading) === 'gentle') return false
+  draft.hold({ wish: 'drain', confirmed: 'drain' })
+  return true
+}
+
+function overruledError(state: DrainState, own: string): DrainableError {
+  return new DrainableError(
+    'DRAIN_OVERRULED',
+    `${formatRef(state.ref)} was set to '${own}' by somebody else while '${state.hold.wish}' was wished, find out who; onOverrule: 'reapply' puts the drain back`,
+    { ref: state.ref },
+  )
+}
+
+/**
+ * The first look after the first hold: whether another controller took the last place in the same
+ * moment. Then ours is undone after a random wait, so that two that did the same don't both give way;
+ * until that is decided nothing else is.
+ *
+ * @returns whether it is still undecided, or being undone
+ */
+function yieldsFloor(draft: Draft): boolean {
+  const { input, state } = draft
+  const { hold } = state
+  if (hold.floor !== 'granted' || input.type !== 'reading') return false
+  const broken = input.floor ?? null
+  const ours = hold.changes.some((change) => change.kind === 'hold' && change.state === 'applied')
+  if (broken === null || !ours || state.found?.serves !== true) {
+    draft.hold({ floor: 'kept', yieldAt: null })
+    return false
+  }
+  if (hold.yieldAt === null) {
+    draft.hold({ yieldAt: draft.now + (input.random ?? 0) * YIELD_WAIT })
+    return true
+  }
+  if (draft.now < hold.yieldAt) return true
+  draft.fault(broken)
+  draft.hold({ floor: 'unasked', yieldAt: null, wish: 'none', confirmed: 'none' })
+  draft.set({
+    goal: openGoal({
+      of: 'ours',
+      until: draft.now + UNDO_LIMIT,
+      lateUntil: null,
+      then: draft.policy.onMinimum === 'fail' ? 'refuse' : 'wait',
+      because: broken,
+    }),
+  })
+  return true
+}
+
+/** Not in the configuration any more. An old process may still be busy for it. */
+function absent(draft: Draft): void {
+  endUncounted(draft)
+  const { state } = draft
+  const held = state.hold.confirmed !== 'none'
+  const busy = held && state.proof.scopes.size > 0
+  if (busy && prove(draft) === null && state.ending.ended === null) {
+    checkDeadline(draft)
+    return
+  }
+  endGone(draft, 'absent')
+}

@@ -1,0 +1,62 @@
+import { DrainableError } from '../../../provider/error.js'
+import { formatRef } from '../../../provider/member-ref.js'
+import { confirm } from '../confirm.js'
+import type { Draft } from '../draft.js'
+import { endAll, SAMPLE_GAP } from '../scopes.js'
+
+/**
+ * Whether the member is absent, or another one by its identity, for certain: one damaged reply must
+ * not make a busy member gone, so a second look says the same, as far apart as the product needs.
+ */
+export function goneForCertain(draft: Draft): 'here' | 'unsure' | 'absent' | 'replaced' {
+  const { last, found, vanished } = draft.state
+  if (last === null) return 'here'
+  const { reading, askedAt } = last
+  const identity = reading.present ? reading.identity : null
+  if (reading.present && (found === null || found.identity === identity)) return 'here'
+  if (vanished === null || vanished.identity !== identity) {
+    draft.set({ vanished: { identity, since: askedAt } })
+    return 'unsure'
+  }
+  if (askedAt < vanished.since + gapOf(draft)) return 'unsure'
+  return reading.present ? 'replaced' : 'absent'
+}
+
+function gapOf(draft: Draft): number {
+  return Math.max(SAMPLE_GAP, draft.policy.capabilities.freshness)
+}
+
+/** A member that is gone and has no process listed ends there, where the product counts nothing after a removal. */
+export function endUncounted(draft: Draft): void {
+  const { last, proof } = draft.state
+  if (draft.policy.capabilities.countsAfterRemove || proof.scopes.size === 0) return
+  if (last === null || last.reading.scopes.length > 0) return
+  const tracked = endAll(proof)
+  const at = draft.stamp.at
+  draft.proof({
+    scopes: tracked.scopes,
+    ended: tracked.ended,
+    lost: [...proof.lost, ...tracked.lost.map((lost) => ({ ...lost, at }))],
+  })
+}
+
+/** Gone: by a removal of ours whose answer was lost, or by somebody else. */
+export function endGone(draft: Draft, what: 'absent' | 'replaced'): void {
+  const { state } = draft
+  const ours = state.hold.late.find(({ change }) => change.kind === 'remove')
+  if (what === 'absent' && ours !== undefined) {
+    confirm(draft, ours.change, 'applied')
+    return
+  }
+  if (state.phase !== 'idle') draft.proof({ proof: null, sealed: false })
+  const name = formatRef(state.ref)
+  const message =
+    what === 'absent'
+      ? `${name} is not in the pool any more, somebody removed it`
+      : `${name} is another member now (another address or id), it was left alone`
+  draft.phase('removed')
+  draft.emit({ type: 'removed', ...draft.stamp })
+  // An idle that was not the outcome of the whole run yet is overtaken.
+  if (!state.ending.settled && state.phase === 'idle') draft.ending({ ended: null })
+  draft.finish('gone', new DrainableError('MEMBER_GONE', message, { ref: state.ref }))
+}

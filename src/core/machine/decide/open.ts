@@ -1,0 +1,286 @@
+import type { AdminState, PresentReading } from '../../../provider/contract.js'
+import { formatDuration } from '../../../provider/duration.js'
+import { DrainableError } from '../../../provider/error.js'
+import { formatRef } from '../../../provider/member-ref.js'
+import { mayBeOurs, targetOf } from '../changes.js'
+import type { Draft } from '../draft.js'
+import type { OpenGoal } from '../goal.js'
+import { owesUndo, whoseHold } from '../owner.js'
+import { isRefused } from '../result.js'
+import { anotherIncarnation, incarnationsOf, ownOf, type DrainState } from '../state.js'
+import { endGone, goneForCertain } from './gone.js'
+import { send } from './send.js'
+
+/** How often a member is changed before we give in to whoever sets it back. */
+const MOST_TRIES = 12
+
+/**
+ * Goal `open`: takes a member to the state wished for, by way of drain where it comes out of maint. No
+ * checks run in maint, and some products call a server up the moment it leaves it, so the door stays
+ * closed until the first check has a result.
+ */
+export function decideOpen(draft: Draft, goal: OpenGoal): void {
+  const { state } = draft
+  if (state.ending.ended !== null || state.hold.pending !== null) return
+  if (goal.of === 'ours' && !owesUndo(state)) {
+    done(draft, goal)
+    return
+  }
+  const { last } = state
+  if (last === null || state.unread !== null || last.askedAt <= state.hold.confirmedAt) {
+    giveUp(draft, goal)
+    return
+  }
+  const there = goneForCertain(draft)
+  if (there === 'absent' || there === 'replaced') endGone(draft, there)
+  else if (there === 'unsure' || !last.reading.present || last.reading.own === 'unknown')
+    giveUp(draft, goal)
+  else step(draft, meet(draft, goal, last.reading.own), last.reading, last.reading.own)
+}
+
+/** Notes the state it was first found in. */
+function meet(draft: Draft, goal: OpenGoal, own: AdminState): OpenGoal {
+  if (goal.wasAdmin !== null) return goal
+  const met = { ...goal, wasAdmin: own }
+  draft.set({ goal: met })
+  return met
+}
+
+function step(draft: Draft, goal: OpenGoal, reading: PresentReading, own: AdminState): void {
+  const { state } = draft
+  const to = destination(state, goal)
+  if (to === null) {
+    fail(
+      draft,
+      'overruled',
+      'its state before the drain was not known, it was left alone, ready() opens it',
+    )
+    return
+  }
+  if (own === to) {
+    arrived(draft, goal, reading)
+    return
+  }
+  const theirs = whoseFault(state, goal, own, to)
+  if (theirs !== null) {
+    fail(draft, 'overruled', theirs)
+    return
+  }
+  if (goal.tries >= MOST_TRIES) {
+    fail(
+      draft,
+      'overruled',
+      `it is '${own}' again after it was made '${to}': somebody else sets it back, find out who`,
+    )
+    return
+  }
+  const next = nextStep(draft, goal, reading, to)
+  if (next === null) giveUp(draft, goal)
+  else change(draft, goal, own, next)
+}
+
+/** The state to go to; null where nobody knows. */
+function destination(state: DrainState, goal: OpenGoal): AdminState | null {
+  if (goal.of === 'anybody') return 'ready'
+  const own = state.found?.own ?? 'unknown'
+  return own === 'unknown' ? null : own
+}
+
+/** Why a state is not ours to change; null where it is. */
+function whoseFault(
+  state: DrainState,
+  goal: OpenGoal,
+  own: AdminState,
+  to: AdminState,
+): string | null {
+  const ownLate = mayBeOurs(state.hold.late, own)
+  if (goal.reached !== null && !ownLate && !anotherIncarnation(state, goal.reached))
+    return `it is '${own}' again after it was made '${to}': somebody else sets it back, find out who`
+  if (goal.of === 'anybody') return null
+  const whose = whoseHold(state, own)
+  if (whose === 'ours') return null
+  return whose === 'theirs'
+    ? `it is '${own}', set so by somebody else; it was left alone, ready() opens it`
+    : `the change to '${own}' was only intended, nobody can tell whether the '${own}' found is ours; it was left alone, ready() opens it`
+}
+
+/** The next state on the way; null while a check is waited for. */
+function nextStep(
+  draft: Draft,
+  goal: OpenGoal,
+  reading: PresentReading,
+  to: AdminState,
+): AdminState | null {
+  if (to !== 'ready') return to
+  const needsCheck =
+    reading.health !== 'unchecked' || (goal.check !== 'none' && goal.check !== 'passed')
+  const ladder = draft.policy.capabilities.ladder
+  if (reading.own === 'maint' && ladder.includes('drain') && needsCheck) return 'drain'
+  const { health } = reading
+  if (health === 'unknown' || (health === 'down' && goal.mustBeHealthy)) return null
+  return ownCheckPassed(draft, goal) ? 'ready' : null
+}
+
+/** The caller's own health check: asked once, before the door is opened. */
+function ownCheckPassed(draft: Draft, goal: OpenGoal): boolean {
+  if (goal.check === 'due') {
+    draft.set({ goal: { ...goal, check: 'running' } })
+    draft.effects.push({ type: 'check' })
+  }
+  return goal.check === 'none' || goal.check === 'passed'
+}
+
+function change(draft: Draft, goal: OpenGoal, own: AdminState, to: AdminState): void {
+  const { ref, found } = draft.state
+  const native = found?.native ?? null
+  const restore = {
+    kind: 'restore' as const,
+    ref,
+    ...draft.identity,
+    expect: own,
+    to,
+    ...(native === null || goal.of === 'anybody' ? {} : { native }),
+  }
+  if (isRefused(draft.state, restore)) {
+    draft.finish('refused', draft.state.hold.refusal?.error ?? null)
+    return
+  }
+  const repeat = draft.state.hold.losses + draft.state.hold.refusals > 0
+  if (!send(draft, restore)) giveUp(draft, goal)
+  else if (!repeat) draft.set({ goal: { ...goal, tries: goal.tries + 1 } })
+}
+
+/** It is as wished. What is still to be waited for: a check, or a change of ours that may be carried out late. */
+function arrived(draft: Draft, goal: OpenGoal, reading: PresentReading): void {
+  const { state } = draft
+  const { inherited, hints = [] } = reading
+  if (goal.reached === null || anotherIncarnation(state, goal.reached))
+    draft.set({ goal: { ...goal, reached: incarnationsOf(state) } })
+  if (goal.of === 'anybody' && (inherited === 'drain' || inherited === 'maint')) {
+    const said = hints.length === 0 ? '' : `: ${hints.join('; ')}`
+    fail(draft, 'overruled', `it is ready itself, but inherits '${inherited}'${said}`)
+    return
+  }
+  if (stillLate(state, reading.own)) {
+    giveUp(draft, goal)
+    return
+  }
+  const now = draft.state.goal
+  if (now.kind === 'open' && goal.mustBeHealthy) {
+    const up = reading.health === 'up' || reading.health === 'unchecked'
+    if (!ownCheckPassed(draft, now) || !up) {
+      giveUp(draft, goal)
+      return
+    }
+  }
+  done(draft, goal)
+}
+
+/** Whether a change of ours whose answer was lost may still lead away from here. */
+export function stillLate(state: DrainState, own: AdminState | 'unknown'): boolean {
+  return state.hold.late.some((late) => {
+    const to = targetOf(late.change)
+    return to !== null && to !== own
+  })
+}
+
+/** Nothing of ours is left. */
+function done(draft: Draft, goal: OpenGoal): void {
+  const { state } = draft
+  draft.hold({ changes: [], confirmed: 'none', wish: 'none', incarnations: null, refusal: null })
+  if (state.phase !== 'removed') draft.phase('active')
+  if (goal.then === 'end') {
+    draft.finish('restored')
+    return
+  }
+  if (goal.then === 'refuse') {
+    draft.finish('refused', goal.because)
+    return
+  }
+  draft.hold({ atMinimum: true, notBefore: draft.now + ASK_AGAIN })
+  draft.set({ goal: { kind: 'drain' } })
+}
+
+/** A floor that said no is asked again after that long, in milliseconds. */
+export const ASK_AGAIN = 250
+
+function fail(draft: Draft, outcome: 'overruled' | 'refused', words: string): void {
+  const { ref } = draft.state
+  const error = new DrainableError('CONFLICT', `${formatRef(ref)}: ${words}`, {
+    ref,
+    retryable: false,
+  })
+  draft.finish(outcome, error)
+}
+
+/** Ends what has taken too long. */
+function giveUp(draft: Draft, goal: OpenGoal): void {
+  const { state } = draft
+  if (state.ending.ended !== null) return
+  const { until, lateUntil } = goal
+  const waitsForLate = goal.reached !== null && stillLate(state, ownOf(state))
+  if (waitsForLate && state.unread === null) {
+    if (lateUntil !== null && draft.now >= lateUntil) draft.finish('refused', lateError(draft))
+    return
+  }
+  if (until === null || draft.now < until) return
+  if (state.unread !== null) {
+    draft.finish('unreachable', state.hold.refusal?.error ?? state.unread.error)
+    return
+  }
+  if (state.hold.refusal !== null) draft.finish('refused', state.hold.refusal.error)
+  else draft.finish('refused', state.hold.loss ?? tooLate(draft))
+}
+
+/** Its time is over and no look came back in time. */
+export function openOverdue(draft: Draft, goal: OpenGoal, error: DrainableError): void {
+  const { state } = draft
+  if (state.ending.ended !== null) return
+  const { until, lateUntil, reached } = goal
+  const waitsForLate = reached !== null && stillLate(state, ownOf(state))
+  if (waitsForLate && lateUntil !== null && draft.now >= lateUntil)
+    draft.finish('refused', lateError(draft))
+  else if (until !== null && draft.now >= until && !(waitsForLate && answers(state, until)))
+    draft.finish('unreachable', state.hold.refusal?.error ?? error)
+}
+
+/** Whether the balancer still answers: what is waited for is not its answer. */
+function answers({ last, unread }: DrainState, until: number): boolean {
+  return unread === null && last !== null && last.askedAt >= until
+}
+
+/** What is said of a change that may still be carried out when nobody waits any longer. */
+function lateError(draft: Draft): DrainableError {
+  const { ref, hold } = draft.state
+  const until = Math.max(...hold.late.map((late) => late.until ?? draft.now))
+  return new DrainableError(
+    'CONFLICT',
+    `${formatRef(ref)} was opened, but a change of ours whose answer was lost may still be carried out until ${draft.iso(until)}: restore the ticket after that`,
+    { ref },
+  )
+}
+
+function tooLate(draft: Draft): DrainableError {
+  const { state } = draft
+  const { ref } = state
+  const own = ownOf(state)
+  const took = formatDuration(draft.now - state.startedAt)
+  const name = formatRef(ref)
+  if (state.last === null)
+    return new DrainableError(
+      'CALL_TIMEOUT',
+      `${name}: no answer from the balancer within ${took}`,
+      { ref },
+    )
+  if (own === 'unknown') {
+    const words = `the balancer contradicts itself about its state for ${took}, so nothing was changed`
+    return new DrainableError('CONFLICT', `${name}: ${words}`, { ref })
+  }
+  const reading = state.last.reading
+  const health = reading.present ? reading.health : 'unknown'
+  return new DrainableError(
+    'HEALTH_TIMEOUT',
+    `${name} is '${own}' and no check passed within ${took} (health: ${health}), see what its health check says`,
+    { ref },
+  )
+}

@@ -1,0 +1,28 @@
+import type { PresentReading } from '../../../provider/contract.js'
+import type { Draft } from '../draft.js'
+import { maintEffect } from '../policy.js'
+import { isRefused } from '../result.js'
+import { sendHold } from './send.js'
+
+/** Raises a drain that persistence keeps busy. */
+export function escalate(draft: Draft, reading: PresentReading): boolean {
+  const { state, policy } = draft
+  const { escalateAfter } = policy
+  if (escalateAfter === null || state.hold.escalated) return false
+  if (state.ending.ended !== null || state.phase === 'idle') return false
+  if (draft.now < state.startedAt + escalateAfter || draft.now < state.hold.notBefore) return false
+  draft.hold({ escalated: true })
+  return raise(draft, reading)
+}
+
+/** Raises to maint where there is one above the present state; where that cuts, the caller gave their word. */
+export function raise(draft: Draft, reading: PresentReading): boolean {
+  const effect = maintEffect(draft.policy, reading)
+  if (effect === 'none' || reading.own === 'maint' || reading.sealed === true) return false
+  if (effect !== 'gentle' && draft.policy.onTimeout !== 'terminate') return false
+  const change = { kind: 'hold' as const, to: 'maint' as const, ref: draft.state.ref }
+  if (isRefused(draft.state, change)) return false
+  draft.hold({ wish: 'maint' })
+  draft.proof({ verdict: null })
+  return sendHold(draft)
+}

@@ -1,0 +1,15 @@
+import type { Draft } from '../draft.js'
+import { endRefused, isRefused } from '../result.js'
+import { send } from './send.js'
+
+/**
+ * Takes an idle member out of its pool. Before that every change of ours whose answer was lost must
+ * have had its time: one that came through afterwards would meet whatever has the name then.
+ */
+export function remove(draft: Draft): void {
+  const { ref, hold } = draft.state
+  if (hold.late.length > 0) return
+  const change = { kind: 'remove' as const, ref, ...draft.identity }
+  if (isRefused(draft.state, change)) endRefused(draft)
+  else send(draft, change)
+}

@@ -1,0 +1,29 @@
+import type { Change } from '../../../provider/contract.js'
+import type { Draft } from '../draft.js'
+import { endRefused, isRefused } from '../result.js'
+import { incarnationsOf } from '../state.js'
+
+/**
+ * Sends a change, unless a wait is on.
+ *
+ * @returns whether something went out
+ */
+export function send(draft: Draft, change: Change, first = false): boolean {
+  const { hold } = draft.state
+  if (draft.now < hold.notBefore || hold.pending !== null) return false
+  if (hold.incarnations === null) draft.hold({ incarnations: incarnationsOf(draft.state) })
+  if (first) draft.hold({ floor: 'granted' })
+  draft.apply(change, first)
+  return true
+}
+
+/** Sends the wished hold, without which the drain can't go on. The very first one must pass the floor. */
+export function sendHold(draft: Draft): boolean {
+  const { hold, ref } = draft.state
+  if (hold.wish === 'none') return false
+  const first = hold.floor === 'unasked'
+  const change = { kind: 'hold' as const, to: hold.wish, ref, ...draft.identity }
+  if (!isRefused(draft.state, change)) return send(draft, change, first)
+  endRefused(draft)
+  return false
+}

@@ -1,0 +1,104 @@
+import type { Change, Reading } from '../../provider/contract.js'
+import type { DrainableError } from '../../provider/error.js'
+import { lacksEffect, lateChange, noted, ownChange, targetOf } from './changes.js'
+import { confirm, countCut } from './confirm.js'
+import type { Draft } from './draft.js'
+import { backOff } from './pace.js'
+import { atLeast, type LateChange, type SentChange } from './state.js'
+
+/**
+ * The answer to a change was lost: it may have been carried out, or be carried out later. A hold is
+ * sent again as soon as a look shows that it is not there; a repeat of it harms nothing.
+ */
+export function loseAnswer(draft: Draft, sent: SentChange, error: DrainableError): void {
+  const { hold } = draft.state
+  const losses = hold.losses + 1
+  const repeats = sent.change.kind === 'hold' || sent.change.kind === 'restore'
+  const pause = repeats && losses > 1 ? backOff(losses - 2) : 0
+  draft.hold({
+    pending: null,
+    late: [...hold.late, lateChange(sent, draft.now)],
+    losses,
+    loss: error,
+    confirmedAt: draft.now,
+    notBefore: Math.max(hold.notBefore, draft.now + pause),
+  })
+}
+
+/**
+ * What a reading says of changes whose answer was lost: the effect is there, or they can't be carried
+ * out any more, because the balancer answered for as long as it can hold a request.
+ */
+export function settleLate(draft: Draft, reading: Reading, askedAt: number, load: number): void {
+  for (const entry of draft.state.hold.late) {
+    if (askedAt < entry.lostAt) continue
+    if (isOurs(draft, entry, reading)) happened(draft, entry, load)
+    else if (entry.until !== null && askedAt >= entry.until) expired(draft, entry, reading)
+    else watch(draft, entry, reading)
+  }
+}
+
+function watch(draft: Draft, entry: LateChange, reading: Reading): void {
+  const until = entry.until ?? draft.now + draft.policy.capabilities.lateBound
+  const witnessed = entry.witnessed || (reading.present && lacksEffect(entry.change, reading.own))
+  if (until === entry.until && witnessed === entry.witnessed) return
+  replace(draft, entry, { ...entry, until, witnessed })
+}
+
+function replace(draft: Draft, entry: LateChange, by: LateChange | undefined): void {
+  const late = draft.state.hold.late.flatMap((known) =>
+    known === entry ? (by === undefined ? [] : [by]) : [known],
+  )
+  draft.hold({ late })
+}
+
+/**
+ * Whether the effect that is there came from this very change: it was not there before, and no repeat
+ * of ours that was confirmed can have brought it.
+ */
+function isOurs(draft: Draft, entry: LateChange, reading: Reading): boolean {
+  return (
+    entry.witnessed &&
+    shows(draft, reading, entry.change) &&
+    !draft.state.hold.changes.some(
+      (known) =>
+        known.at >= entry.lostAt &&
+        known.state === 'applied' &&
+        known.to === targetOf(entry.change),
+    )
+  )
+}
+
+/** Absence is not shown here: it wants a second look, and is decided there. */
+function shows(draft: Draft, reading: Reading, change: Change): boolean {
+  if (!reading.present) return false
+  // A member found in a higher state than asked for was raised by somebody else as well.
+  if (change.kind === 'hold')
+    return draft.state.goal.kind === 'drain'
+      ? atLeast(reading.own, change.to)
+      : reading.own === change.to
+  return change.kind === 'restore' && reading.own === change.to
+}
+
+/** It was carried out after all, by us: nobody else was seen in between. */
+function happened(draft: Draft, entry: LateChange, load: number): void {
+  replace(draft, entry, undefined)
+  countCut(draft, entry.change, load)
+  confirm(draft, entry.change, 'applied')
+  const { goal } = draft.state
+  // It led away from where it was to go, and that is nobody else's doing.
+  if (goal.kind === 'open') draft.set({ goal: { ...goal, reached: null } })
+  // A lost undo came through under the next drain: to be held again, and nobody else's doing.
+  if (entry.change.kind === 'restore' && draft.state.goal.kind === 'drain')
+    draft.hold({ confirmed: 'none' })
+}
+
+/** It can't happen any more. Where its effect was there all along, nobody can tell whose that is. */
+function expired(draft: Draft, entry: LateChange, reading: Reading): void {
+  replace(draft, entry, undefined)
+  const known = draft.state.hold.changes
+  const to = targetOf(entry.change)
+  const unsure = !entry.witnessed && shows(draft, reading, entry.change)
+  if (!unsure || known.some((change) => change.state === 'applied' && change.to === to)) return
+  draft.hold({ changes: noted(known, ownChange(entry.change, 'intended', entry.lostAt)) })
+}

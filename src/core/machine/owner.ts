@@ -1,0 +1,69 @@
+import type { AdminState } from '../../provider/contract.js'
+import { mayBeOurs } from './changes.js'
+import { anotherIncarnation, atLeast, type DrainState, type OwnChange } from './state.js'
+
+/**
+ * Whose a state is that is not as wished:
+ *
+ * - `unset`: we have not set it yet, or a lost undo of ours came through
+ * - `raise`: what we set is there, only the raise over it is not
+ * - `forgotten`: another process than the one that had taken it
+ * - `theirs`: somebody else set it
+ */
+export type Cause = 'unset' | 'raise' | 'forgotten' | 'theirs'
+
+/** Why a member under drain is found lower than wished. */
+export function whyLower(state: DrainState, own: AdminState): Cause {
+  const { hold, found } = state
+  if (mayBeOurs(hold.late, own) && !atLeast(own, 'drain')) return 'unset'
+  if (hold.confirmed === 'none') {
+    const lowered = found !== null && found.own !== 'unknown' && !atLeast(own, found.own)
+    return lowered && hold.changes.length === 0 && !anotherIncarnation(state, hold.incarnations)
+      ? 'theirs'
+      : 'unset'
+  }
+  if (atLeast(own, hold.confirmed)) return 'raise'
+  return anotherIncarnation(state, hold.incarnations) ? 'forgotten' : 'theirs'
+}
+
+/**
+ * Whether a state found while a member is to be opened is ours to undo.
+ *
+ * - `ours`: we set it, or a change of ours whose answer is missing may have
+ * - `unknown`: a change to it was only intended, and nobody can tell whether it was carried out
+ * - `theirs`: somebody else set it
+ */
+export function whoseHold(state: DrainState, own: AdminState): 'ours' | 'unknown' | 'theirs' {
+  const { changes, late, incarnations } = state.hold
+  if (mayBeOurs(late, own)) return 'ours'
+  const applied = changes.findLastIndex(isApplied)
+  if (applied >= 0) {
+    const last = changes[applied]
+    // A raise over our own that was only intended is ours in either state.
+    const raised = [
+      ...changes.slice(applied + 1).map((change) => change.to),
+      ...late.map(({ change }) => ('to' in change ? change.to : null)),
+    ]
+    if (last?.to === own || raised.includes(own)) return 'ours'
+    const earlier = changes.some((change) => isApplied(change) && change.to === own)
+    return earlier && anotherIncarnation(state, incarnations) ? 'ours' : 'theirs'
+  }
+  const intended =
+    changes.some((change) => change.state === 'intended' && change.to === own) ||
+    late.some(({ change }) => 'to' in change && change.to === own)
+  return intended ? 'unknown' : 'theirs'
+}
+
+function isApplied(change: OwnChange): boolean {
+  return (change.kind === 'hold' || change.kind === 'restore') && change.state === 'applied'
+}
+
+/** Whether there is anything of ours to undo. */
+export function owesUndo(state: DrainState): boolean {
+  const { changes, late, pending } = state.hold
+  return (
+    pending !== null ||
+    late.length > 0 ||
+    changes.some((change) => change.state !== 'unchanged' && change.kind !== 'terminate')
+  )
+}

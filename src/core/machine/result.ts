@@ -1,0 +1,136 @@
+import type { AdminState, Change, ChangeResult } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
+import { lateChange, sameChange, targetOf } from './changes.js'
+import { confirm, countCut, countTerminated } from './confirm.js'
+import type { Draft } from './draft.js'
+import { loseAnswer } from './late.js'
+import { backOff } from './pace.js'
+import {
+  anotherIncarnation,
+  atLeast,
+  type DrainState,
+  type LateChange,
+  type SentChange,
+} from './state.js'
+
+/** Takes the result of the change under way in. */
+export function absorbResult(draft: Draft, change: Change, result: ChangeResult): void {
+  const sent = draft.state.hold.pending
+  if (sent?.change !== change) return // given up before: its answer comes too late to tell anything
+  switch (result.status) {
+    case 'applied':
+      draft.hold({ pending: null })
+      countCut(draft, change, result.terminated)
+      meetAgain(draft, sent)
+      confirm(draft, change, 'applied')
+      if (change.kind === 'terminate')
+        countTerminated(draft, result.terminated ?? 0, result.atMost ?? false)
+      return
+    case 'unchanged':
+      draft.hold({ pending: null })
+      confirm(draft, change, raisedMeanwhile(sent) ? 'unknown' : 'unchanged')
+      return
+    case 'unknown':
+      loseAnswer(draft, sent, result.error)
+      draft.fault(result.error)
+      return
+    case 'rejected':
+      rejected(draft, change, result.error)
+      return
+    default:
+      result satisfies never
+  }
+}
+
+/**
+ * The first hold of ours that changed anything: an undo goes back to the state that it was decided on,
+ * unless that may be the doing of a hold of ours whose answer was lost.
+ */
+function meetAgain(draft: Draft, sent: SentChange): void {
+  const { change } = sent
+  const { found, hold } = draft.state
+  if (change.kind !== 'hold' || found === null) return
+  const before = stateBefore(sent)
+  if (before === 'unknown' || found.own === before) return
+  if (hold.changes.some((known) => known.state === 'applied')) return
+  // What another process forgot was somebody's wish: it is no state to go back to.
+  if (anotherIncarnation(draft.state, hold.incarnations)) return
+  const maybeOurs = [
+    ...hold.late.map((late) => targetOf(late.change)),
+    ...hold.changes.flatMap((known) => (known.state === 'intended' ? [known.to] : [])),
+  ].some((to) => to === before && !atLeast(found.own, to))
+  if (!maybeOurs) draft.set({ found: { ...found, own: before } })
+}
+
+/** The state that a hold changed. One that was read as closed already was opened in between. */
+function stateBefore({ change, before }: SentChange): AdminState | 'unknown' {
+  if (change.kind !== 'hold' || !atLeast(before, change.to)) return before
+  return change.to === 'drain' ? 'ready' : 'unknown'
+}
+
+/** It was read lower, and is as wished already: by a lost change of ours, or by somebody else. */
+function raisedMeanwhile({ change, before }: SentChange): boolean {
+  return change.kind === 'hold' && before !== 'unknown' && !atLeast(before, change.to)
+}
+
+/**
+ * The balancer said no. Where that is not for now only, the same change is not sent again: the next
+ * look decides whether the member is still as it was.
+ */
+function rejected(draft: Draft, change: Change, error: DrainableError): void {
+  const { hold, proof, phase } = draft.state
+  draft.fault(error)
+  draft.hold({
+    pending: null,
+    late: [...hold.late, ...halfDone(draft)],
+    confirmedAt: draft.now,
+    refusals: hold.refusals + 1,
+    refusal: { change, error },
+    notBefore: draft.now + backOff(hold.refusals),
+  })
+  if (draft.state.goal.kind !== 'drain' || change.kind !== 'hold') return
+  const sealing = proof.verdict !== null && proof.verdict.sealedAt === null && phase !== 'idle'
+  if (sealing) sealRefused(draft, error)
+  else if (hold.confirmed !== 'none' && change.to !== hold.confirmed)
+    draft.hold({ wish: hold.confirmed, escalated: !error.retryable }) // the drain itself goes on
+}
+
+/**
+ * A change called refused may have been carried out in part: where the next look shows it, and it was
+ * not there before, it is ours.
+ */
+function halfDone({ state, now }: Draft): readonly LateChange[] {
+  const { pending } = state.hold
+  if (pending === null || targetOf(pending.change) === null) return []
+  return [{ ...lateChange(pending, now), until: now }]
+}
+
+/** The door could not be closed. Refused for good, the verdict stands without: nothing was changed. */
+function sealRefused(draft: Draft, error: DrainableError): void {
+  const { hold, proof } = draft.state
+  draft.hold({ wish: hold.confirmed })
+  if (error.retryable) draft.proof({ verdict: null, sealFailures: proof.sealFailures + 1 })
+  else draft.proof({ sealFailures: Number.MAX_SAFE_INTEGER })
+}
+
+/** Whether the same change was refused for good. A NOT_FOUND that the look contradicts is tried again. */
+export function isRefused({ hold }: DrainState, change: Change): boolean {
+  const { refusal } = hold
+  if (refusal === null || refusal.error.retryable || refusal.error.code === 'NOT_FOUND')
+    return false
+  return sameChange(refusal.change, change)
+}
+
+/** The end of a run that can't go on without a change that was refused for good. */
+export function endRefused(draft: Draft): void {
+  const error = draft.state.hold.refusal?.error
+  if (error === undefined) return
+  const lost = new DrainableError(
+    'IDLE_LOST',
+    `${formatRef(draft.state.ref)}: the drain could not be put back: ${error.message}`,
+    { ref: draft.state.ref, cause: error },
+  )
+  draft.lose(lost)
+  draft.finish('refused', error)
+}

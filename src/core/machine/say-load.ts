@@ -1,0 +1,26 @@
+import type { Draft } from './draft.js'
+import { loadOf, readScopes } from './state.js'
+import { explain } from './why.js'
+
+/** A load event is repeated after that long without a change, in milliseconds. */
+const SAY_AGAIN = 1_000
+
+/** Says the load of a member under drain or watch, when it changed and at least once a second. */
+export function sayLoad(draft: Draft): void {
+  const { state } = draft
+  if (state.phase === 'removed' || state.goal.kind === 'open') return
+  const why = explain(state, draft.policy, draft.now, draft.wall - draft.now)
+  const read = readScopes(state)
+  const queued = read.reduce((sum, scope) => sum + scope.queued, 0)
+  const active = loadOf(state) - queued
+  const known = state.proof.scopes.size
+  const complete = state.unread === null && read.length === known && known > 0
+  const key = JSON.stringify([active, queued, complete, why.map((w) => [w.code, w.scope])])
+  const quiet = state.said?.key === key && draft.now - state.said.at < SAY_AGAIN
+  if (quiet || (state.said?.key === key && state.phase === 'idle')) return
+  draft.set({ said: { key, at: draft.now } })
+  const event = { type: 'load' as const, ...draft.stamp, active, queued, complete, why }
+  const at = draft.effects.findIndex((e) => e.type === 'emit' && e.event.type === 'phase')
+  if (at < 0) draft.emit(event)
+  else draft.effects.splice(at, 0, { type: 'emit', event }) // the load that led to the phase comes first
+}

@@ -1,0 +1,149 @@
+import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
+import { systemClock } from '../../provider/clock.js'
+import { refKey } from '../../provider/member-ref.js'
+import type { FoundMember, LateChange, OwnChange } from '../machine/state.js'
+import { setBackgroundTimer } from './timer.js'
+
+/** What a run of this process wants of a member. */
+export type Side = 'drain' | 'open'
+
+/** A change without an undo: whoever drains the member next owns it. */
+export interface Owned {
+  readonly found: FoundMember
+  readonly changes: readonly OwnChange[]
+}
+
+/** One run of this process, as others see it. Copies of this module meet here: plain data and functions only. */
+export interface Stake {
+  /** When its call was made: of two with opposite goals the later wins. */
+  seq: number
+  /** What it wants of the member now, or will once it knows its members; null: nothing. */
+  readonly side: (ref: MemberRef) => Side | null
+  /** Members it wishes down, by their key. */
+  readonly down: ReadonlyMap<string, MemberRef>
+  /** Another call speaks for the member from now on; what an undo that ends by this has not undone is handed over. */
+  readonly overrule: (ref: MemberRef, by: Side) => Owned | null
+  /** Changes of the member whose answer it never got. */
+  readonly late: (ref: MemberRef) => readonly LateChange[]
+}
+
+/** All runs of this process on one balancer, whichever provider objects they use. */
+export interface Balancer {
+  seq: number
+  readonly stakes: Set<Stake>
+}
+
+/** ESM and CJS copies of this module are one process: they share these maps. */
+const BALANCERS = Symbol.for('drainable.balancers.1')
+/** Changes without an answer that ended runs have left, by balancer and member. */
+const LEFT = Symbol.for('drainable.left.1')
+
+/** Calls that change something and have not ended, by balancer and member. */
+const CALLS = Symbol.for('drainable.calls.1')
+
+/** A map that all copies of this module share. */
+function shared<T>(name: symbol): Map<string, T> {
+  const holder = globalThis as unknown as Record<symbol, Map<string, T> | undefined>
+  const map = holder[name] ?? new Map<string, T>()
+  holder[name] = map
+  return map
+}
+
+const balancers = (): Map<string, Balancer> => shared(BALANCERS)
+const leftChanges = (): Map<string, readonly LateChange[]> => shared(LEFT)
+const openCalls = (): Map<string, Set<Promise<void>>> => shared(CALLS)
+
+function keyOf({ name, instance }: DrainableProvider): string {
+  return `${name}\0${instance}`
+}
+
+/** A run's membership of its balancer. */
+export interface Membership {
+  readonly stake: Stake
+  /** Every other run. */
+  readonly others: () => readonly Stake[]
+  /** A number later than every call before. */
+  readonly nextSeq: () => number
+  /** A call that changes a member goes out; it is forgotten when it has ended. */
+  readonly calling: (ref: MemberRef, done: Promise<void>) => void
+  /** Calls that change a member and have not ended, whoever made them. */
+  readonly callsOf: (ref: MemberRef) => readonly Promise<void>[]
+  /** Takes what ended runs have left of a member. */
+  readonly takeLeft: (ref: MemberRef) => readonly LateChange[]
+  /** Leaves; `late` are the changes whose answer never came, for whoever comes next. */
+  readonly leave: (late: ReadonlyMap<string, readonly LateChange[]>, lateBound: number) => void
+}
+
+/**
+ * Joins the runs of a balancer. An entry exists only while a run lives.
+ *
+ * @param counts - false for a run that wants nothing: nobody else sees it
+ */
+export function joinBalancer(
+  provider: DrainableProvider,
+  counts: boolean,
+  make: (seq: number) => Stake,
+): Membership {
+  const map = counts ? balancers() : new Map<string, Balancer>()
+  const key = keyOf(provider)
+  const balancer = map.get(key) ?? { seq: 0, stakes: new Set<Stake>() }
+  map.set(key, balancer)
+  const nextSeq = (): number => (balancer.seq += 1)
+  const stake = make(nextSeq())
+  balancer.stakes.add(stake)
+  const open = counts ? openCalls() : new Map<string, Set<Promise<void>>>()
+  const left = counts ? leftChanges() : new Map<string, readonly LateChange[]>()
+  return {
+    stake,
+    nextSeq,
+    others: () => [...balancer.stakes].filter((other) => other !== stake),
+    calling: (ref, done) => {
+      const of = `${key}\0${refKey(ref)}`
+      const calls = open.get(of) ?? new Set()
+      open.set(of, calls.add(done))
+      void done.finally(() => {
+        calls.delete(done)
+        if (calls.size === 0 && open.get(of) === calls) open.delete(of)
+      })
+    },
+    callsOf: (ref) => [...(open.get(`${key}\0${refKey(ref)}`) ?? [])],
+    takeLeft: (ref) => {
+      const of = `${key}\0${refKey(ref)}`
+      const changes = left.get(of) ?? []
+      left.delete(of)
+      return changes
+    },
+    leave: (late, lateBound) => {
+      balancer.stakes.delete(stake)
+      if (balancer.stakes.size === 0 && map.get(key) === balancer) map.delete(key)
+      for (const [member, changes] of late) {
+        const of = `${key}\0${member}`
+        left.set(of, changes)
+        const forget = (): void => {
+          if (left.get(of) === changes) left.delete(of)
+        }
+        // By the real clock: nobody may be left who moves another one on.
+        setBackgroundTimer(systemClock, forget, lateBound + LEFT_FOR)
+      }
+    },
+  }
+}
+
+/** How long a change without an answer is remembered beyond the product's bound, in milliseconds. */
+const LEFT_FOR = 30_000
+
+/** Changes of a member that other runs sent and never got an answer to. */
+export function inheritedLate(
+  { takeLeft, others }: Membership,
+  ref: MemberRef,
+  now: number,
+): readonly LateChange[] {
+  const all = [...takeLeft(ref), ...others().flatMap((other) => other.late(ref))]
+  return all.map(({ change }) => ({ change, lostAt: now, until: null, witnessed: false }))
+}
+
+/** Whether a drain of this process speaks for a member. */
+export function isClaimed(provider: DrainableProvider, ref: MemberRef): boolean {
+  const balancer = balancers().get(keyOf(provider))
+  return [...(balancer?.stakes ?? [])].some((stake) => stake.side(ref) === 'drain')
+}

@@ -1,0 +1,116 @@
+import type { Change, ChangeResult, DrainableProvider } from '../../provider/contract.js'
+import type { Clock } from '../../provider/clock.js'
+import type { DrainableError } from '../../provider/error.js'
+import { bounded, CALL_LIMIT, toDrainableError } from './call.js'
+import { checkResult } from './gate.js'
+import { setBackgroundTimer } from './timer.js'
+
+/** How long a change is waited for that nobody waits for any more, in milliseconds. */
+const LINGER = 2_000
+
+/** One result of one's own changes, by its index among them. */
+export type OnResult = (index: number, result: ChangeResult) => void
+
+/** When an asker does not wait any more. */
+export interface SendSignals {
+  /** It has let go: the answer is still of use for a while. */
+  readonly leave: AbortSignal
+  /** It waited long enough: the call goes at once, unless somebody else waits for it. */
+  readonly giveUp: AbortSignal
+}
+
+interface Part {
+  readonly from: number
+  readonly count: number
+  readonly onResult: OnResult
+}
+
+/** Changes of everybody who asked in one turn: one call. */
+export class Batch {
+  readonly changes: Change[] = []
+  /** Resolves when the call has ended, however: each part has got all of its results by then. */
+  readonly done: Promise<void>
+  readonly #parts: Part[] = []
+  readonly #handed = new Map<number, ChangeResult>()
+  readonly #stop = new AbortController()
+  readonly #clock: Clock
+  #waiting = 0
+
+  /** @param closed - called when nothing can be added any more */
+  constructor(provider: DrainableProvider, clock: Clock, closed: () => void) {
+    this.#clock = clock
+    this.done = (async () => {
+      await Promise.resolve()
+      closed()
+      await this.#call(provider)
+    })()
+  }
+
+  /** Adds changes; each result is told once, as soon as it is known. */
+  add(changes: readonly Change[], signals: SendSignals, onResult: OnResult): Promise<void> {
+    this.#parts.push({ from: this.changes.length, count: changes.length, onResult })
+    this.changes.push(...changes)
+    this.#waiting += 1
+    let waits = true
+    const stop = (after: number, reason: unknown): void => {
+      if (waits) this.#waiting -= 1
+      waits = false
+      if (this.#waiting === 0) this.#linger(after, reason)
+    }
+    const onLeave = (): void => stop(LINGER, signals.leave.reason)
+    const onGiveUp = (): void => stop(0, signals.giveUp.reason)
+    signals.leave.addEventListener('abort', onLeave, { once: true })
+    signals.giveUp.addEventListener('abort', onGiveUp, { once: true })
+    return this.done.finally(() => {
+      signals.leave.removeEventListener('abort', onLeave)
+      signals.giveUp.removeEventListener('abort', onGiveUp)
+    })
+  }
+
+  /**
+   * Nobody waits any more. The answer may still be waited for a little longer, because a ticket that
+   * learns of it can undo the change; then the call goes too.
+   */
+  #linger(after: number, reason: unknown): void {
+    if (after === 0) {
+      this.#stop.abort(reason)
+      return
+    }
+    const cancel = setBackgroundTimer(this.#clock, () => this.#stop.abort(reason), after)
+    void this.done.finally(cancel)
+  }
+
+  async #call(provider: DrainableProvider): Promise<void> {
+    const { changes } = this
+    try {
+      const results = await bounded(
+        {
+          provider: provider.name,
+          what: 'apply',
+          clock: this.#clock,
+          signals: [this.#stop.signal],
+          limit: CALL_LIMIT,
+          result: (index, result) => this.#hand(index, result, provider.name),
+        },
+        (context) => provider.apply(changes, context),
+      )
+      const list: readonly unknown[] = Array.isArray(results) ? results : []
+      changes.forEach((_, i) => this.#hand(i, list[i] as ChangeResult | undefined, provider.name))
+    } catch (thrown) {
+      const error: DrainableError = toDrainableError(thrown, provider.name, 'apply')
+      // What was handed up is known; the rest may have been carried out, or may still be.
+      changes.forEach(({ ref }, i) =>
+        this.#hand(i, { ref, status: 'unknown', error }, provider.name),
+      )
+    }
+  }
+
+  #hand(index: number, result: ChangeResult | undefined, provider: string): void {
+    const change = this.changes[index]
+    if (change === undefined || this.#handed.has(index)) return
+    const safe = checkResult(change, result, provider)
+    this.#handed.set(index, safe)
+    const part = this.#parts.find(({ from, count }) => index >= from && index < from + count)
+    part?.onResult(index - part.from, safe)
+  }
+}

@@ -1,0 +1,142 @@
+import type { CallContext } from '../../provider/contract.js'
+import type { Clock } from '../../provider/clock.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+
+/** No call to a provider may take longer, in milliseconds, whatever the provider's own limits are. */
+export const CALL_LIMIT = 30_000
+/** How long a look or a change asked for when the time is over may take before it counts as failed. */
+export const LAST_LOOK = 2_000
+/** How long a change that is under way is waited for before an undo or another call goes on, in milliseconds. */
+export const QUIET_LIMIT = 5_000
+
+/** What a bounded call needs to know. */
+export interface CallOptions {
+  readonly provider: string
+  readonly what: string
+  readonly clock: Clock
+  /** Whoever may give the call up. Listeners are taken away again: these may live for days. */
+  readonly signals: readonly AbortSignal[]
+  /** Milliseconds. */
+  readonly limit: number
+  readonly result?: CallContext['result']
+}
+
+/**
+ * Calls a provider: bounded, and given up at once when a signal fires, whether the provider listens to
+ * it or not.
+ *
+ * @throws the signal's reason, `CALL_TIMEOUT`, or what the provider threw as a {@link DrainableError}
+ */
+export async function bounded<T>(
+  options: CallOptions,
+  call: (context: CallContext) => Promise<T>,
+): Promise<T> {
+  const { provider, what, clock, signals, limit, result } = options
+  for (const signal of signals) signal.throwIfAborted()
+  const own = new AbortController()
+  const undo: (() => void)[] = []
+  const giveUp = new Promise<never>((_, reject) => {
+    const late = (): void => {
+      const words = `${what}: no answer from the balancer within ${Math.round(limit)} ms`
+      const error = new DrainableError('CALL_TIMEOUT', words, { provider })
+      reject(error)
+      own.abort(error)
+    }
+    undo.push(clock.setTimeout(late, limit))
+    for (const signal of signals) {
+      const onAbort = (): void => {
+        reject(signal.reason)
+        own.abort(signal.reason)
+      }
+      signal.addEventListener('abort', onAbort, { once: true })
+      undo.push(() => signal.removeEventListener('abort', onAbort))
+    }
+  })
+  giveUp.catch(() => undefined) // the race below sees it, or nobody needs it any more
+  const context = { signal: own.signal, clock, ...(result === undefined ? {} : { result }) }
+  try {
+    return await Promise.race([(async () => call(context))(), giveUp])
+  } catch (error) {
+    const aborted = signals.find((signal) => signal.aborted)
+    if (aborted !== undefined) throw aborted.reason
+    throw toDrainableError(error, provider, what)
+  } finally {
+    for (const take of undo) take()
+  }
+}
+
+/** The promise, or the signal's reason as soon as it fires. */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) {
+    promise.catch(() => undefined) // nobody waits for it any more
+    return Promise.reject(signal.reason as Error)
+  }
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}
+
+/** Resolves when the promise has settled, however, or after `limit`: what a caller gave must not hold an end back. */
+export async function settledWithin(
+  promise: Promise<unknown>,
+  clock: Clock,
+  limit: number,
+): Promise<void> {
+  let cancel = (): void => undefined
+  const late = new Promise<void>((resolve) => {
+    cancel = clock.setTimeout(resolve, limit)
+  })
+  await Promise.race([promise.catch(() => undefined), late])
+  cancel()
+}
+
+/** Codes that say that the network, or the way to the balancer, failed. */
+const NETWORK =
+  /^(?:E(?:AI_\w+|CONN\w+|HOST\w+|NET\w+|ADDRNOTAVAIL|NOENT|NOTFOUND|PIPE|TIMEDOUT|PROTO|ACCES|PERM|AGAIN)|ENOENT|ENOTFOUND|UND_ERR_\w+|ERR_(?:TLS|SSL|SOCKET|HTTP2|STREAM)\w*|CERT_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+)$/
+
+/** What was thrown, in words, whatever it is: also an object without a prototype has some. */
+export function wordsOf(error: unknown): string {
+  try {
+    return error instanceof Error ? error.message : String(error)
+  } catch {
+    return 'something that can not be said in words'
+  }
+}
+
+/** What a provider threw, as ours: an error without a code of the network in it or its causes is a failure of the provider. */
+export function toDrainableError(error: unknown, provider: string, what: string): DrainableError {
+  if (isDrainableError(error)) return error
+  const words = wordsOf(error)
+  const code = codesOf(error).some((known) => NETWORK.test(known))
+    ? 'CONNECTION_LOST'
+    : 'PROVIDER_FAILED'
+  return new DrainableError(code, `${what}: ${words}`, { provider, cause: error })
+}
+
+/** Codes of an error and of its causes. */
+function codesOf(error: unknown): readonly string[] {
+  const codes: string[] = []
+  const queue: unknown[] = [error]
+  for (let depth = 0; depth < 20 && queue.length > 0; depth += 1) {
+    const next = queue.shift()
+    if (typeof next !== 'object' || next === null) continue
+    const { code, cause, errors } = next as { code?: unknown; cause?: unknown; errors?: unknown }
+    if (typeof code === 'string') codes.push(code)
+    queue.push(cause, ...(Array.isArray(errors) ? (errors as unknown[]) : []))
+  }
+  return codes
+}
+
+const NOBODY = new Set(['ENOENT', 'ECONNREFUSED', 'ENOTFOUND'])
+
+/** Whether nothing listens there: no socket, no server, no such name. */
+export function isNobodyThere(error: unknown): boolean {
+  return codesOf(error).some((code) => NOBODY.has(code))
+}
+
+/** Whether the provider was closed: it will never answer again. */
+export function isClosed(error: DrainableError): boolean {
+  return !error.retryable && (error.code === 'UNREACHABLE' || error.code === 'CONNECTION_LOST')
+}

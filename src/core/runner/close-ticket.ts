@@ -1,0 +1,29 @@
+import type { DrainReport } from '../../provider/report.js'
+import { owesUndo } from '../machine/owner.js'
+import { settledWithin } from './call.js'
+import type { RunState } from './run-state.js'
+
+/** How long the end waits until the ticket is written, in milliseconds. */
+const STORE_LIMIT = 2_000
+
+/** At the end of a run: a ticket with nothing left to undo is not kept. */
+export async function closeTicket(run: RunState, report: DrainReport): Promise<void> {
+  const { states, spec, keeper, sender } = run
+  const owes = states.some((state) => state.phase !== 'removed' && owesUndo(state))
+  const over = spec.side === 'open' || report.outcome === 'refused' || report.outcome === 'gone'
+  const gone = states.every((state) => state.phase === 'removed')
+  const drop = gone || (over && !owes)
+  const written = drop ? keeper?.drop() : sender?.save()
+  // Where it can't be dropped it stays, and is found as an orphan.
+  await settledWithin(written ?? Promise.resolve(), spec.clock, STORE_LIMIT)
+}
+
+/** At the end of an undo: the ticket is kept where something could not be undone. */
+export async function closeUndone(run: RunState): Promise<void> {
+  const { states, spec, keeper, sender } = run
+  const owes = states.some(
+    (state) => state.phase !== 'removed' && (owesUndo(state) || state.ending.ended?.error != null),
+  )
+  const written = owes ? sender?.save() : keeper?.drop()
+  await settledWithin(written ?? Promise.resolve(), spec.clock, STORE_LIMIT)
+}

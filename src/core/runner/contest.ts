@@ -1,0 +1,208 @@
+import type { MemberRef } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { formatRef, refKey } from '../../provider/member-ref.js'
+import type { DrainReport } from '../../provider/report.js'
+import { lateChange } from '../machine/changes.js'
+import { owesUndo } from '../machine/owner.js'
+import type { DrainState, LateChange } from '../machine/state.js'
+import { inheritedLate, joinBalancer, type Membership, type Owned, type Side } from './balancer.js'
+import { abortable, QUIET_LIMIT, settledWithin } from './call.js'
+import { Floor } from './floor.js'
+import type { Members } from './members.js'
+import type { RunState } from './run-state.js'
+
+/** What becomes of a run that loses a contest. */
+export interface ContestOptions {
+  /** Another call has taken a member: that may have been the last one. */
+  readonly overruled: () => void
+  /** Other calls have taken all named members before they were known here. */
+  readonly endEarly: (report: DrainReport) => void
+}
+
+/**
+ * Which run of this process speaks for a member: of two calls with opposite goals the later one. A run
+ * has one contest, with its membership of the balancer and its part of the floor.
+ */
+export class Contest {
+  readonly #run: RunState
+  readonly #options: ContestOptions
+  /** Members that another call took before they were known here. */
+  readonly #takenEarly = new Map<string, Side>()
+  #down = new Map<string, MemberRef>()
+  #membership: Membership
+  #floor: Floor
+
+  constructor(run: RunState, options: ContestOptions) {
+    this.#run = run
+    this.#options = options
+    this.#membership = this.#join()
+    this.#floor = new Floor(this.#membership, this.#down, run.spec.keepReady)
+  }
+
+  get membership(): Membership {
+    return this.#membership
+  }
+
+  get floor(): Floor {
+    return this.#floor
+  }
+
+  /** Back among the runs of this balancer, for an undo after the release. */
+  rejoin(): void {
+    this.#down = new Map()
+    this.#membership = this.#join()
+    this.#floor = new Floor(this.#membership, this.#down, this.#run.spec.keepReady)
+  }
+
+  /** Leaves the runs of this balancer; what never got an answer is left to whoever comes next. */
+  leave(): void {
+    const { members, states } = this.#run
+    const left = new Map<string, readonly LateChange[]>()
+    for (const state of states) {
+      const late = this.#lateOf(state)
+      if (late.length > 0) left.set(refKey(state.ref), late)
+    }
+    this.#membership.leave(left, members?.policy.capabilities.lateBound ?? 0)
+  }
+
+  /** This run counts as the latest call from now on. */
+  renew(): void {
+    this.#membership.stake.seq = this.#membership.nextSeq()
+  }
+
+  /**
+   * Decides for each member against every other run. What an earlier one has under way is waited for,
+   * and what it never got an answer to is inherited.
+   *
+   * @returns whether nobody else was there
+   */
+  async decide(): Promise<boolean> {
+    const { members, spec } = this.#run
+    if (members === undefined || spec.side === null) return true
+    const before = this.#run.now()
+    for (const { ref } of members.all) this.#decideMember(ref)
+    const quiet = await this.#callsEnded(members.refs)
+    if (this.#run.isReleased()) return false
+    const inherited = this.#inheritLate(members)
+    return quiet && !inherited && this.#run.now() === before
+  }
+
+  #join(): Membership {
+    const { provider, side } = this.#run.spec
+    return joinBalancer(provider, side !== null, (seq) => ({
+      seq,
+      side: (ref) => this.#sideOf(ref),
+      down: this.#down,
+      overrule: (ref, by) => this.#overrule(ref, by),
+      late: (ref) => this.#lateOf(this.#run.members?.get(refKey(ref))),
+    }))
+  }
+
+  #sideOf(ref: MemberRef): Side | null {
+    const state = this.#run.members?.get(refKey(ref))
+    if (state === undefined || state.goal.kind === 'watch') return null
+    if (state.ending.ended !== null && !state.ending.holding) return null
+    return state.goal.kind
+  }
+
+  #lateOf(state: DrainState | undefined): readonly LateChange[] {
+    if (state === undefined) return []
+    const { late, pending } = state.hold
+    const onlyAnnounced = this.#run.spec.announced !== undefined
+    return pending === null || onlyAnnounced
+      ? late
+      : [...late, lateChange(pending, this.#run.now())]
+  }
+
+  #decideMember(ref: MemberRef): void {
+    const mine = this.#sideOf(ref)
+    const early = this.#takenEarly.get(refKey(ref))
+    if (early !== undefined) this.#overrule(ref, early)
+    if (mine === null) return
+    for (const other of this.#membership.others()) {
+      if (other.seq < this.#membership.stake.seq) this.#inherit(ref, other.overrule(ref, mine))
+      else {
+        const theirs = other.side(ref)
+        if (theirs !== null && theirs !== mine) this.#overrule(ref, theirs)
+      }
+    }
+  }
+
+  /** Waits for the calls of others that change these members, but not for ever. */
+  async #callsEnded(refs: readonly MemberRef[]): Promise<boolean> {
+    const { spec, stop } = this.#run
+    const calls = refs.flatMap((ref) => this.#membership.callsOf(ref))
+    if (calls.length === 0) return true
+    const done = settledWithin(Promise.allSettled(calls), spec.clock, QUIET_LIMIT)
+    await abortable(done, stop.signal).catch(() => undefined)
+    return false
+  }
+
+  /** Takes over the changes of others that never got an answer; returns whether there were any. */
+  #inheritLate(members: Members): boolean {
+    let inherited = false
+    for (const key of members.keys) {
+      const ref = members.get(key)?.ref
+      const late = ref === undefined ? [] : inheritedLate(this.#membership, ref, this.#run.now())
+      if (late.length === 0) continue
+      inherited = true
+      members.take(key, { type: 'inherit', late })
+    }
+    return inherited
+  }
+
+  /** An undo that this drain has overruled: its member goes back to what it was before both. */
+  #inherit(ref: MemberRef, owned: Owned | null): void {
+    if (owned === null || this.#sideOf(ref) !== 'drain') return
+    this.#run.members?.take(refKey(ref), { type: 'inherit', late: [], owned })
+  }
+
+  /** Another call speaks for the member from now on; returns what an undo that ends by this still owed. */
+  #overrule(ref: MemberRef, by: Side): Owned | null {
+    const { members, sender } = this.#run
+    const key = refKey(ref)
+    if (members === undefined) {
+      this.#takenEarly.set(key, by)
+      this.#endTaken()
+      return null
+    }
+    const mine = this.#sideOf(ref)
+    if (mine === null || mine === by) return null
+    const state = members.get(key)
+    members.take(key, { type: 'yield', error: overruledError(ref, by, mine) })
+    this.#floor.withdraw(ref)
+    void sender?.save()
+    this.#options.overruled()
+    return state === undefined ? null : ownedBy(state)
+  }
+
+  /** Before it knows its members: all that were named have been taken by other calls. */
+  #endTaken(): void {
+    const { refs, side } = this.#run.spec
+    if (refs === undefined || side === null || this.#run.isReleased()) return
+    const by = refs.map((ref) => this.#takenEarly.get(refKey(ref)))
+    const [ref] = refs
+    const [first] = by
+    if (ref === undefined || first === undefined) return
+    if (!by.every((taker) => taker !== undefined && taker !== side)) return
+    const elapsed = this.#run.since(this.#run.startedAt)
+    const error = overruledError(ref, first, side)
+    this.#options.endEarly({ outcome: 'overruled', members: [], elapsed, error })
+  }
+}
+
+/** What an undo of a member has not undone yet; null where it is no undo, or owes nothing. */
+function ownedBy(state: DrainState): Owned | null {
+  const { found, hold, goal } = state
+  if (goal.kind !== 'open' || goal.of !== 'ours') return null
+  return found !== null && owesUndo(state) ? { found, changes: hold.changes } : null
+}
+
+function overruledError(ref: MemberRef, by: Side, was: Side): DrainableError {
+  const word = { open: 'made ready', drain: 'drained' }
+  return new DrainableError(
+    'DRAIN_OVERRULED',
+    `${formatRef(ref)} was ${word[by]} by another call of this process while it was ${word[was]}`,
+    { ref },
+  )
+}

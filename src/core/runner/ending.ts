@@ -1,0 +1,151 @@
+import { DrainableError } from '../../provider/error.js'
+import type { DrainReport } from '../../provider/report.js'
+import { closeTicket } from './close-ticket.js'
+import type { Contest } from './contest.js'
+import type { InForce } from './in-force.js'
+import { leaveIdle } from './left-idle.js'
+import type { Looking } from './looking.js'
+import type { RunState } from './run-state.js'
+
+/** How a run ends: its report, said and resolved once, and how it lets go of the balancer. */
+export class Ending {
+  readonly done: Promise<DrainReport>
+  readonly #run: RunState
+  readonly #contest: Contest
+  readonly #looking: Looking
+  readonly #inForce: InForce
+  readonly #again: () => void
+  #givenUp = false
+  #takenBack = false
+  #ended: DrainReport | undefined
+  #finish: (report: DrainReport) => void = () => undefined
+
+  /** @param again - goes on looking: an idle was lost before it was said */
+  constructor(
+    run: RunState,
+    contest: Contest,
+    looking: Looking,
+    inForce: InForce,
+    again: () => void,
+  ) {
+    this.#again = again
+    this.#run = run
+    this.#contest = contest
+    this.#looking = looking
+    this.#inForce = inForce
+    this.done = new Promise((resolve) => (this.#finish = resolve))
+  }
+
+  /** What `done` was resolved with; undefined before. */
+  get ended(): DrainReport | undefined {
+    return this.#ended
+  }
+
+  /** It ends before its members are known: nothing was changed. */
+  endEarly(report: DrainReport): void {
+    if (this.#ended !== undefined) return
+    this.#run.life = 'released'
+    this.leave()
+    this.say(report)
+    this.resolve(report)
+  }
+
+  /**
+   * Every member has its outcome. It is said once the ticket is written: until then an idle can still be
+   * lost. A drain that holds is kept up until it is released.
+   */
+  end(): void {
+    const { members, spec, alarm } = this.#run
+    if (members === undefined) return
+    this.#run.life = 'held'
+    alarm.clear()
+    const report = members.report(this.#run.startedAt)
+    const held = members.all.some(({ ending }) => ending.holding)
+    const goesOn = held && spec.side !== 'open' && spec.announced === undefined
+    if (!goesOn) this.#settle()
+    void closeTicket(this.#run, report).then(() => this.#written(report))
+    if (goesOn) this.#looking.sit(true)
+    else this.leave()
+  }
+
+  /** An undo began before the outcome was said: it says itself how that went. */
+  takeBack(): void {
+    this.#takenBack = true
+  }
+
+  /** The caller's signal fired before the outcome was said. */
+  giveUp(): void {
+    this.#givenUp = true
+  }
+
+  /** The ticket is written: the outcome stands, unless something came in between. */
+  #written(report: DrainReport): void {
+    const { members, life, states } = this.#run
+    if (members === undefined || this.#ended !== undefined || this.#takenBack) return
+    if (life === 'held' && states.some(({ ending }) => ending.ended === null)) {
+      this.#run.life = 'looking'
+      this.#again()
+      return
+    }
+    this.#settle()
+    const final = life === 'held' ? members.report(this.#run.startedAt) : report
+    const said = this.#givenUp ? abortedReport(final) : final
+    this.say(said)
+    this.resolve(said)
+  }
+
+  #settle(): void {
+    const { members, sender } = this.#run
+    for (const key of members?.keys ?? []) {
+      if (members?.get(key)?.ending.settled === true) continue
+      sender?.send(members?.take(key, { type: 'settle' }) ?? [])
+    }
+  }
+
+  /** Not even the members' ends can be told. */
+  break(report: DrainReport): void {
+    this.leave()
+    if (this.#ended === undefined) this.say(report)
+    this.resolve(report)
+  }
+
+  say(report: DrainReport): void {
+    if (this.#run.spec.background === true) return
+    const at = new Date().toISOString()
+    this.#run.emit({ type: 'end', at, outcome: report.outcome, report }, true)
+  }
+
+  resolve(report: DrainReport): void {
+    if (this.#ended !== undefined) return
+    this.#ended = report
+    this.#inForce.over()
+    this.#finish(report)
+  }
+
+  /** Stops looking and keeping the drain up; nothing is changed. */
+  leave(): void {
+    const { alarm, spec, stop } = this.#run
+    alarm.clear()
+    this.#looking.leave()
+    this.#run.life = 'released'
+    if (this.#run.left) return
+    this.#run.left = true
+    stop.abort(new DrainableError('CONFLICT', 'the drain was released'))
+    if (spec.side === 'drain') leaveIdle(spec.provider, this.#run.states)
+    this.#contest.leave()
+  }
+
+  /** How it went, or goes. */
+  report(): DrainReport {
+    const { members, startedAt } = this.#run
+    if (members !== undefined) return members.report(startedAt)
+    const elapsed = this.#run.since(startedAt)
+    return this.#ended ?? { outcome: 'aborted', members: [], elapsed }
+  }
+}
+
+/** A report that was to be said when the caller gave up. */
+function abortedReport(report: DrainReport): DrainReport {
+  const members = report.members.map((member) => ({ ...member, outcome: 'aborted' as const }))
+  return { ...report, outcome: 'aborted', members }
+}

@@ -1,0 +1,119 @@
+import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { formatRef, poolKey, refKey } from '../../provider/member-ref.js'
+import type { Membership } from './balancer.js'
+import { readingsOf } from './readings.js'
+
+/**
+ * The floor of serving members of each pool, for all runs of this process on one balancer. A member
+ * that any of them wishes down never counts as serving, whatever a reload made of it.
+ */
+export class Floor {
+  readonly #membership: Membership
+  readonly #down: Map<string, MemberRef>
+  readonly #keepReady: number
+  /** Members that did not serve when they were asked for. */
+  readonly #idleWishes = new Set<string>()
+
+  /** @param down - the members that this run wishes down: its stake shows them to others */
+  constructor(membership: Membership, down: Map<string, MemberRef>, keepReady: number) {
+    this.#membership = membership
+    this.#down = down
+    this.#keepReady = keepReady
+  }
+
+  /**
+   * Whether a member may be taken. Where it may, the wish is entered in the same turn, so that nobody
+   * else can take the same place.
+   *
+   * @returns why not, or undefined
+   */
+  ask(reading: Reading, snapshot: Snapshot): DrainableError | undefined {
+    const { ref } = reading
+    const serves = reading.present && reading.serves
+    // A wish that was entered while the member did not serve has taken no place yet.
+    const taken = this.#down.has(refKey(ref)) && !this.#idleWishes.has(refKey(ref))
+    const takesNothing = taken || !serves
+    const left = this.#left(ref, snapshot)
+    if (!takesNothing && this.#keepReady > 0 && (left === undefined || left < this.#keepReady))
+      return this.#refusal(ref, snapshot, left)
+    this.#down.set(refKey(ref), ref)
+    if (serves) this.#idleWishes.delete(refKey(ref))
+    else this.#idleWishes.add(refKey(ref))
+    return undefined
+  }
+
+  /** Notes a wish without asking: the member is down already, or was let pass before. */
+  enter(ref: MemberRef): void {
+    this.#down.set(refKey(ref), ref)
+  }
+
+  /** The member is not wished down any more. */
+  withdraw(ref: MemberRef): void {
+    this.#down.delete(refKey(ref))
+  }
+
+  /** Why the pool of a member that we hold has too few left; null where it has enough. */
+  broken({ ref }: Reading, snapshot: Snapshot): DrainableError | null {
+    const others = this.#membership.others()
+    if (this.#keepReady === 0 || others.some((other) => other.down.has(refKey(ref)))) return null
+    const serving = this.#left(ref, snapshot, false)
+    if (serving === undefined || serving >= this.#keepReady) return null
+    return new DrainableError(
+      'POOL_AT_MINIMUM',
+      `${formatRef(ref)} was made ready again: somebody else took another member of ${ref.pool} at the same moment, and ${serving} were left serving, keepReady is ${this.#keepReady}`,
+      { ref },
+    )
+  }
+
+  /** Members of the same pools that other runs wish down: a look that asks for them can tell whether they are still counted. */
+  companions(refs: Iterable<MemberRef>): readonly MemberRef[] {
+    const pools = new Set([...refs].map(poolKey))
+    const known = new Set([...refs].map(refKey))
+    return [...this.#wished()]
+      .filter(([key, ref]) => pools.has(poolKey(ref)) && !known.has(key))
+      .map(([, ref]) => ref)
+  }
+
+  #wished(): ReadonlyMap<string, MemberRef> {
+    const all = new Map(this.#down)
+    for (const other of this.#membership.others())
+      for (const [key, ref] of other.down) all.set(key, ref)
+    return all
+  }
+
+  /**
+   * How many members of the pool would be left serving without this one and without those that any of
+   * us wishes down; undefined where the balancer did not say.
+   *
+   * @param counted - whether this one is counted as serving in what was read
+   */
+  #left(ref: MemberRef, snapshot: Snapshot, counted = true): number | undefined {
+    const key = poolKey(ref)
+    const pool = snapshot.pools.find((candidate) => poolKey(candidate) === key)
+    if (pool === undefined) return undefined
+    const readings = readingsOf(snapshot)
+    // One that was not read counts as one that still serves: its wish is newer than the look.
+    const stillCounted = [...this.#wished()].filter(([member, wished]) => {
+      if (member === refKey(ref) || poolKey(wished) !== key) return false
+      const reading = readings.get(member)
+      return reading === undefined || (reading.present && reading.serves)
+    })
+    return pool.serving - stillCounted.length - (counted ? 1 : 0)
+  }
+
+  #refusal(ref: MemberRef, snapshot: Snapshot, left: number | undefined): DrainableError {
+    const pool = snapshot.pools.find((candidate) => poolKey(candidate) === poolKey(ref))
+    const known =
+      left === undefined
+        ? `the balancer did not say how many members of ${ref.pool} serve`
+        : `${Math.max(0, left)} of ${pool?.total ?? '?'} members of ${ref.pool} would be left serving`
+    const advice =
+      (left ?? 0) <= 0 ? 'keepReady: 0 lets the last one go' : 'lower keepReady if that is enough'
+    return new DrainableError(
+      'POOL_AT_MINIMUM',
+      `${formatRef(ref)} was not drained: ${known}, keepReady is ${this.#keepReady}; bring another member up, onMinimum: 'wait' waits for it, ${advice}`,
+      { ref },
+    )
+  }
+}

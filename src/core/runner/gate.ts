@@ -1,0 +1,255 @@
+import type {
+  Capabilities,
+  Change,
+  ChangeResult,
+  LoadScope,
+  MemberRef,
+  PoolReading,
+  PresentReading,
+  ProviderInfo,
+  Reading,
+  Snapshot,
+} from '../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { formatRef, refKey } from '../../provider/member-ref.js'
+
+/**
+ * The one gate between providers and the core. What comes through is what the contract promises: a
+ * count is a finite integer from 0 up, a state is a known one. A scope that says anything else is
+ * unread, with what was found; zero is `=== 0`, and nothing else is taken for it.
+ */
+export function checkSnapshot(snapshot: Snapshot, provider: string, at: number): Snapshot {
+  const { readings, pools, ended } = whole(snapshot, provider)
+  const seen = new Set<string>()
+  const checked = readings.map((reading) => {
+    const safe = checkReading(reading, provider, at)
+    const key = refKey(safe.ref)
+    if (seen.has(key)) throw malformed(provider, `it listed ${formatRef(safe.ref)} twice`)
+    seen.add(key)
+    return safe
+  })
+  const unchanged = checked.every((reading, i) => reading === readings[i])
+  const counted = pools.filter(isPool)
+  if (unchanged && counted.length === pools.length) return snapshot
+  return { readings: checked, pools: counted, ...(ended === undefined ? {} : { ended }) }
+}
+
+/** What a provider gave, before it is known to be what its type says. */
+type Loose<T> = Partial<Record<keyof T, unknown>>
+
+function loose<T>(value: T): Loose<T> {
+  return typeof value === 'object' && value !== null ? value : {}
+}
+
+function whole(snapshot: Snapshot, provider: string): Snapshot {
+  const { readings, pools, ended } = loose(snapshot)
+  if (!Array.isArray(readings) || !Array.isArray(pools))
+    throw malformed(provider, 'observe() gave no lists of readings and pools')
+  if (ended !== undefined && ended !== 'unlisted' && !Array.isArray(ended))
+    throw malformed(provider, "'ended' is neither a list nor 'unlisted'")
+  return snapshot
+}
+
+function malformed(provider: string, what: string): DrainableError {
+  return new DrainableError('MALFORMED_REPLY', `${provider}: ${what}`, { provider })
+}
+
+/** A pool without a count is left out: the floor then says that it is not known. */
+function isPool(pool: PoolReading): boolean {
+  return isCount(pool.serving) && isCount(pool.total)
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
+
+const STATES: readonly unknown[] = ['ready', 'drain', 'maint']
+const HEALTHS: readonly unknown[] = ['up', 'down', 'unchecked', 'unknown']
+
+function checkReading(reading: Reading, provider: string, at: number): Reading {
+  const { ref, present, scopes } = loose(reading)
+  const { pool, member } = loose(ref as MemberRef)
+  if (typeof pool !== 'string' || typeof member !== 'string')
+    throw malformed(provider, 'it listed a reading without a member')
+  const name = formatRef(reading.ref)
+  if (typeof present !== 'boolean')
+    throw malformed(provider, `it did not say whether ${name} is there`)
+  if (!Array.isArray(scopes)) throw malformed(provider, `${name} has no list of processes`)
+  // "No scope" must not look like "no work".
+  if (present && scopes.length === 0)
+    throw malformed(provider, `it listed ${name} without any process that can hold its work`)
+  const safe = checkScopes(reading.scopes, at)
+  if (!reading.present) return safe === scopes ? reading : { ...reading, scopes: safe }
+  return checkPresent(reading, safe, provider)
+}
+
+function checkPresent(
+  reading: PresentReading,
+  scopes: readonly LoadScope[],
+  provider: string,
+): PresentReading {
+  const { own, inherited, health, serves, identity, maint } = reading
+  const hints: unknown = reading.hints
+  const hinted =
+    hints === undefined || (Array.isArray(hints) && hints.every((hint) => typeof hint === 'string'))
+  const name = formatRef(reading.ref)
+  if (typeof identity !== 'string') throw malformed(provider, `${name} has no identity`)
+  const fits =
+    hinted &&
+    (STATES.includes(own) || own === 'unknown') &&
+    HEALTHS.includes(health) &&
+    typeof serves === 'boolean' &&
+    (maint === undefined || MAINT.includes(maint)) &&
+    (inherited === undefined || STATES.includes(inherited))
+  if (fits) return scopes === reading.scopes ? reading : { ...reading, scopes }
+  const said = STATES.includes(own) || own === 'unknown' ? [] : [`it says own: ${show(own)}`]
+  const safe: { -readonly [K in keyof PresentReading]: PresentReading[K] } = {
+    ...reading,
+    own: STATES.includes(own) ? own : 'unknown',
+    health: HEALTHS.includes(health) ? health : 'unknown',
+    serves: (serves as unknown) === true,
+    hints: [...said, ...(hinted ? (reading.hints ?? []) : [])],
+    scopes,
+  }
+  if (!STATES.includes(inherited)) delete safe.inherited
+  if (maint !== undefined && !MAINT.includes(maint)) safe.maint = 'unknown'
+  return safe
+}
+
+const MAINT: readonly unknown[] = ['gentle', 'cuts', 'unknown', 'none']
+
+/** The same list where nothing is wrong with it. */
+function checkScopes(scopes: readonly LoadScope[], at: number): readonly LoadScope[] {
+  const byName = new Map<string, LoadScope>()
+  let wrong = false
+  for (const scope of scopes) {
+    const safe = checkScope(scope, at)
+    const twice = byName.has(safe.scope)
+    wrong ||= twice || safe !== scope
+    // Of a name that is listed twice one entry stays, unread.
+    byName.set(safe.scope, twice ? unread(scope, 'it is listed twice', at) : safe)
+  }
+  return wrong ? [...byName.values()] : scopes
+}
+
+function checkScope(scope: LoadScope, at: number): LoadScope {
+  const problem = problemOf(scope, at)
+  if (problem !== undefined) return unread(scope, problem, at)
+  const { state } = scope
+  // The numbers of one that was not read mean nothing.
+  if (state !== 'read' && problemOf({ ...scope, state: 'read' }, at) !== undefined)
+    return { ...unread(scope, '', at), state, ...(state === 'ended' ? {} : noteOf(scope)) }
+  return tidy(scope)
+}
+
+/** Without information that is none: nothing depends on it, and a ticket could not hold it. */
+function tidy(scope: LoadScope): LoadScope {
+  const { pooled, released, note, old } = loose(scope)
+  const fits =
+    (pooled === undefined || Number.isFinite(pooled)) &&
+    (released === undefined || typeof released === 'boolean') &&
+    (note === undefined || typeof note === 'string') &&
+    (old === undefined || typeof old === 'boolean')
+  if (fits) return scope
+  const safe: { -readonly [K in keyof LoadScope]: LoadScope[K] } = { ...scope }
+  if (!Number.isFinite(pooled)) delete safe.pooled
+  if (typeof released !== 'boolean') delete safe.released
+  if (typeof note !== 'string') delete safe.note
+  if (typeof old !== 'boolean') delete safe.old
+  return safe
+}
+
+function noteOf(scope: LoadScope): { readonly note?: string } {
+  const { note } = loose(scope)
+  return typeof note === 'string' ? { note } : {}
+}
+
+function problemOf(given: LoadScope, at: number): string | undefined {
+  const scope = loose(given)
+  const said = (field: keyof LoadScope): string => `it says ${field}: ${show(scope[field])}`
+  if (typeof scope.scope !== 'string') return said('scope')
+  const { state, arrivals, sampledAt, admin, open, lived } = scope
+  if (state === 'unread' || state === 'ended') return undefined
+  if (state !== 'read') return said('state')
+  if (typeof scope.incarnation !== 'string') return said('incarnation')
+  if (!isCount(scope.active)) return said('active')
+  if (!isCount(scope.queued)) return said('queued')
+  if (arrivals !== undefined && !isCount(arrivals)) return said('arrivals')
+  if (typeof sampledAt !== 'number' || !(sampledAt <= at)) return said('sampledAt')
+  if (typeof scope.inForce !== 'boolean') return said('inForce')
+  if (admin !== undefined && admin !== 'unknown' && !STATES.includes(admin)) return said('admin')
+  if (open !== undefined && typeof open !== 'boolean') return said('open')
+  if (lived !== undefined && !(typeof lived === 'number' && lived >= 0 && lived < Infinity))
+    return said('lived')
+  return undefined
+}
+
+/** A few words for any value; a text from outside is cut and quoted. */
+function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, 40))
+  return typeof value === 'object' && value !== null ? 'an object' : String(value)
+}
+
+function unread(scope: LoadScope, problem: string, at: number): LoadScope {
+  const { scope: name, incarnation } = loose(scope)
+  return {
+    scope: typeof name === 'string' ? name : 'a process without a name',
+    incarnation: typeof incarnation === 'string' ? incarnation : '',
+    state: 'unread',
+    sampledAt: at,
+    active: 0,
+    queued: 0,
+    inForce: false,
+    ...(problem === '' ? {} : { note: problem }),
+  }
+}
+
+/** The results of a call as the contract has them: whatever is no result is unknown. */
+export function checkResult(
+  change: Change,
+  result: ChangeResult | undefined,
+  provider: string,
+): ChangeResult {
+  const { ref } = change
+  const status: unknown = (result as Partial<ChangeResult> | undefined)?.status
+  if (result === undefined || typeof result !== 'object')
+    return { ref, status: 'unknown', error: malformed(provider, 'a change has no result') }
+  if (status === 'applied' || status === 'unchanged') {
+    const { terminated } = result as { terminated?: unknown }
+    if (terminated === undefined || isCount(terminated)) return result
+    return { ref, status }
+  }
+  const { error } = result as { error?: unknown }
+  if ((status === 'rejected' || status === 'unknown') && isDrainableError(error)) return result
+  const words = `the result of '${change.kind}' is ${show(status)}`
+  const cause = isDrainableError(error) ? error : malformed(provider, words)
+  return { ref, status: 'unknown', error: cause }
+}
+
+const COUNTS: readonly unknown[] = ['requests', 'connections', 'none']
+const NUMBERS = ['freshness', 'blind', 'lateBound', 'minTimeout', 'minInterval'] as const
+
+/** What a provider says of itself. */
+export function checkInfo(info: ProviderInfo, provider: string): ProviderInfo {
+  const fail = (what: string): never => {
+    throw new DrainableError('PROVIDER_FAILED', `${provider}: describe() gave ${what}`, {
+      provider,
+    })
+  }
+  const given = loose(info).capabilities
+  if (typeof given !== 'object' || given === null) return fail('no capabilities')
+  const capabilities = loose(given as Capabilities)
+  const { ladder } = capabilities
+  if (!Array.isArray(ladder) || !ladder.every((state) => STATES.includes(state)))
+    return fail('no ladder of admin states')
+  if (!MAINT.includes(capabilities.maint)) return fail(`maint: ${show(capabilities.maint)}`)
+  if (!COUNTS.includes(capabilities.counts)) return fail(`counts: ${show(capabilities.counts)}`)
+  for (const field of NUMBERS) {
+    const value = capabilities[field]
+    const optional = field === 'minTimeout' || field === 'minInterval'
+    if (value === undefined && optional) continue
+    if (typeof value !== 'number' || !(value >= 0) || value === Infinity)
+      return fail(`${field}: ${show(value)}`)
+  }
+  return info
+}

@@ -1,0 +1,199 @@
+import { EventEmitter } from 'eventemitter3'
+import type { DrainEvent } from '../events.js'
+import { guarded, shout } from './emitters.js'
+import type { DrainReport, Why } from '../../provider/report.js'
+import type { Ticket } from '../tickets/ticket.js'
+
+/**
+ * A drain under way: an emitter of typed events (eventemitter3), and the same events as an async
+ * iterator, whose last event is always `end`. After that listeners still hear what becomes of a drain
+ * that is held: `idle-lost`, `overruled`, `phase`, `idle`, `in-force`, `fault`, `removed`.
+ */
+export interface Drain extends AsyncDisposable, AsyncIterable<DrainEvent> {
+  /** Listens to one kind of event. */
+  on<K extends DrainEvent['type']>(e: K, fn: (ev: Extract<DrainEvent, { type: K }>) => void): this
+  /** Stops listening. */
+  off<K extends DrainEvent['type']>(e: K, fn: (ev: Extract<DrainEvent, { type: K }>) => void): this
+  /** How it ended. Always resolves; only `drain()` and `roll()` throw. */
+  readonly done: Promise<DrainReport>
+  /** True once the hold was in force for every member, in every process; false where the drain ended before that. Never rejects. */
+  readonly inForce: Promise<boolean>
+  /** How it goes at the moment. A member without an outcome yet says `aborted`: what it would be if it were given up now. */
+  report(): DrainReport
+  /** Why it is not idle. */
+  why(): readonly Why[]
+  /** The ticket as of now. */
+  readonly ticket: Promise<Ticket>
+  /**
+   * Undoes what this drain changed, and only that, whatever state the drain is in. A member's outcome
+   * is then `restored`, or says why not. A {@link Drain.done} that has not resolved yet resolves after
+   * it with `aborted`.
+   */
+  restore(): Promise<DrainReport>
+  /** Stops holding the drain (the member stays as it is). Disposing does the same; it never restores. */
+  release(): Promise<void>
+  /** The same as {@link Drain.release}. */
+  close(): Promise<void>
+}
+
+/** What stands behind a handle. */
+export interface HandleBody {
+  readonly done: Promise<DrainReport>
+  readonly inForce: Promise<boolean>
+  report(): DrainReport
+  why(): readonly Why[]
+  ticket(): Promise<Ticket>
+  restore(): Promise<DrainReport>
+  release(): Promise<void>
+}
+
+/** Events for one reader. A slow reader loses loads first: the next load says the same and more. */
+const MOST_WAITING = 1_000
+
+class EventQueue implements AsyncIterator<DrainEvent> {
+  readonly #waiting: DrainEvent[] = []
+  readonly #leave: () => void
+  readonly #wakes = new Set<() => void>()
+  #closed = false
+
+  constructor(leave: () => void) {
+    this.#leave = leave
+  }
+
+  push(event: DrainEvent): void {
+    if (this.#closed) return
+    if (this.#waiting.length >= MOST_WAITING) {
+      const load = this.#waiting.findIndex((waiting) => waiting.type === 'load')
+      if (load >= 0) this.#waiting.splice(load, 1)
+    }
+    this.#waiting.push(event)
+    if (event.type === 'end') this.#closed = true
+    this.#wake()
+  }
+
+  async next(): Promise<IteratorResult<DrainEvent>> {
+    for (;;) {
+      const event = this.#waiting.shift()
+      if (event !== undefined) return { done: false, value: event }
+      if (this.#closed) return { done: true, value: undefined }
+      await new Promise<void>((resolve) => void this.#wakes.add(resolve))
+    }
+  }
+
+  /** Everybody who waits looks again, in the order they asked. */
+  #wake(): void {
+    for (const wake of this.#wakes) wake()
+    this.#wakes.clear()
+  }
+
+  return(): Promise<IteratorResult<DrainEvent>> {
+    this.#closed = true
+    this.#waiting.length = 0
+    this.#wake()
+    this.#leave()
+    return Promise.resolve({ done: true, value: undefined })
+  }
+}
+
+type Listener = (event: DrainEvent) => void
+
+/** The events of one drain, handed to everybody who listens. */
+export class EventHub {
+  readonly #emitter = new EventEmitter()
+  readonly #queues = new Set<EventQueue>()
+  readonly #onEvent: ((e: DrainEvent) => void) | undefined
+  #end: DrainEvent | undefined
+
+  constructor(onEvent: ((e: DrainEvent) => void) | undefined) {
+    this.#onEvent = onEvent
+  }
+
+  emit(event: DrainEvent): void {
+    // After the end only what becomes of the held drain is news.
+    if (this.#end !== undefined && (event.type === 'end' || event.type === 'load')) return
+    if (event.type === 'end') this.#end = event
+    if (this.#onEvent !== undefined) guarded(() => this.#onEvent?.(event))
+    shout(this.#emitter, event)
+    for (const queue of this.#queues) queue.push(event)
+  }
+
+  on(type: string, fn: (event: never) => void): void {
+    this.#emitter.on(type, fn as Listener)
+  }
+
+  off(type: string, fn: (event: never) => void): void {
+    this.#emitter.off(type, fn as Listener)
+  }
+
+  /** Events from now on; after the end, the end alone. */
+  read(): AsyncIterator<DrainEvent> {
+    const queue: EventQueue = new EventQueue(() => this.#queues.delete(queue))
+    if (this.#end === undefined) this.#queues.add(queue)
+    else queue.push(this.#end)
+    return queue
+  }
+}
+
+/** The handle users get. */
+export class DrainHandle implements Drain {
+  readonly #hub: EventHub
+  readonly #body: HandleBody
+
+  constructor(hub: EventHub, body: HandleBody) {
+    this.#hub = hub
+    this.#body = body
+  }
+
+  on<K extends DrainEvent['type']>(e: K, fn: (ev: Extract<DrainEvent, { type: K }>) => void): this {
+    this.#hub.on(e, fn)
+    return this
+  }
+
+  off<K extends DrainEvent['type']>(
+    e: K,
+    fn: (ev: Extract<DrainEvent, { type: K }>) => void,
+  ): this {
+    this.#hub.off(e, fn)
+    return this
+  }
+
+  get done(): Promise<DrainReport> {
+    return this.#body.done
+  }
+
+  get inForce(): Promise<boolean> {
+    return this.#body.inForce
+  }
+
+  get ticket(): Promise<Ticket> {
+    return this.#body.ticket()
+  }
+
+  report(): DrainReport {
+    return this.#body.report()
+  }
+
+  why(): readonly Why[] {
+    return this.#body.why()
+  }
+
+  restore(): Promise<DrainReport> {
+    return this.#body.restore()
+  }
+
+  release(): Promise<void> {
+    return this.#body.release()
+  }
+
+  close(): Promise<void> {
+    return this.release()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release()
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<DrainEvent> {
+    return this.#hub.read()
+  }
+}

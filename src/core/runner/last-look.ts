@@ -1,0 +1,84 @@
+import { DrainableError } from '../../provider/error.js'
+import type { DrainState } from '../machine/state.js'
+import { LAST_LOOK } from './call.js'
+import type { Looking } from './looking.js'
+import type { RunState } from './run-state.js'
+
+/** A balancer that had not answered for that long when the time was over was not readable, in milliseconds. */
+const SILENCE = 5_000
+
+/** One last look when the time is over; where it does not come, the end says what was known before. */
+export class LastLook {
+  readonly #run: RunState
+  readonly #looking: Looking
+  readonly #changed: () => void
+
+  /** @param changed - called when members were told that the look did not come */
+  constructor(run: RunState, looking: Looking, changed: () => void) {
+    this.#run = run
+    this.#looking = looking
+    this.#changed = changed
+  }
+
+  /** Sets the alarm for the first moment when a member must have its outcome. */
+  arm(): void {
+    const { states, alarm } = this.#run
+    const moments = states.flatMap((state) => momentsOf(state, this.#run.now()))
+    if (moments.length === 0) alarm.clear()
+    else alarm.set(Math.min(...moments), () => this.#ask())
+  }
+
+  #ask(): void {
+    this.#looking.soon()
+    const { cost, floor } = this.#run.scheduler
+    const patience = LAST_LOOK + 2 * cost + floor // a large table takes its time to read
+    this.#run.alarm.set(this.#run.now() + patience, () => {
+      this.#overdue(patience)
+      if (!this.#run.isReleased()) this.arm()
+    })
+  }
+
+  #overdue(patience: number): void {
+    const { members, spec } = this.#run
+    if (members === undefined) return
+    const error = new DrainableError(
+      'CALL_TIMEOUT',
+      `the balancer gave no answer to the last look within ${Math.round(patience)} ms`,
+      { provider: spec.provider.name },
+    )
+    for (const key of members.keys) {
+      const state = members.get(key)
+      if (state !== undefined) this.#overdueMember(key, state, error)
+    }
+    this.#changed()
+  }
+
+  #overdueMember(key: string, state: DrainState, error: DrainableError): void {
+    const { members, sender } = this.#run
+    const { goal, ending } = state
+    const deadline = goal.kind === 'open' ? goal.until : state.deadline
+    if (ending.ended !== null) return
+    if (ending.terminateUntil !== null && this.#run.now() < ending.terminateUntil) return
+    if (deadline === null || this.#run.now() < deadline) {
+      if (goal.kind !== 'open') return
+    } else sender?.giveUp(state, error)
+    const silent = this.#isSilent(state, deadline ?? this.#run.now())
+    sender?.send(members?.take(key, { type: 'overdue', error, silent }) ?? [])
+  }
+
+  /** Whether the balancer had given no answer for long already when the time was over. */
+  #isSilent({ last }: DrainState, deadline: number): boolean {
+    const { cost, floor } = this.#run.scheduler
+    return last === null || deadline - last.at > Math.max(SILENCE, 3 * cost + floor)
+  }
+}
+
+/** When something must have happened for a member at the latest. */
+function momentsOf(state: DrainState, now: number): readonly number[] {
+  const { ending, goal, deadline } = state
+  if (ending.ended !== null) return []
+  if (goal.kind === 'watch') return []
+  const wanted =
+    goal.kind === 'open' ? [goal.until, goal.lateUntil] : [ending.terminateUntil ?? deadline]
+  return wanted.flatMap((moment) => (moment === null ? [] : [Math.max(moment, now)]))
+}

@@ -1,0 +1,101 @@
+import type { MemberRef } from '../../provider/contract.js'
+import type { DrainableError } from '../../provider/error.js'
+import { isClosed } from './call.js'
+import type { Contest } from './contest.js'
+import type { Look } from './look.js'
+import { pauseOf } from './pause-of.js'
+import type { RunState } from './run-state.js'
+import type { Subscription } from './scheduler.js'
+
+/** What looks lead to. */
+export interface LookingOptions {
+  /** A look was taken in. */
+  readonly seen: () => void
+  /** The provider was closed: no look will ever come again. */
+  readonly closed: (error: DrainableError) => void
+  /** Something threw while a look was taken in. */
+  readonly broken: (thrown: unknown) => void
+}
+
+/** The looks of one run: whom they are for, how often they come, and what they make necessary. */
+export class Looking {
+  readonly #run: RunState
+  readonly #contest: Contest
+  readonly #options: LookingOptions
+  #seat: Subscription | undefined
+  /** Looks that failed in a row. */
+  #failures = 0
+  /** Whether the caller's action runs. */
+  acting = false
+
+  constructor(run: RunState, contest: Contest, options: LookingOptions) {
+    this.#run = run
+    this.#contest = contest
+    this.#options = options
+  }
+
+  /** Takes a place at the scheduler, instead of the one before. */
+  sit(background: boolean): void {
+    this.#seat?.leave()
+    this.#seat = this.#run.scheduler.join({
+      refs: () => this.#refs(),
+      background,
+      see: (look) => this.see(look),
+    })
+  }
+
+  /** Wants the next look at once. */
+  soon(): void {
+    this.#seat?.next(0)
+  }
+
+  leave(): void {
+    this.#seat?.leave()
+    this.#seat = undefined
+  }
+
+  /** Takes a look in. Whatever throws on the way ends the run: nothing else would. */
+  see(look: Look): void {
+    try {
+      this.#take(look)
+    } catch (thrown) {
+      this.#options.broken(thrown)
+    }
+  }
+
+  /** Every member gets it; what it makes necessary goes out in one call. */
+  #take(look: Look): void {
+    const { members, sender } = this.#run
+    if (members === undefined || this.#run.isReleased()) return
+    if (look.error !== undefined && isClosed(look.error)) {
+      this.#options.closed(look.error)
+      return
+    }
+    this.#failures = look.error === undefined ? 0 : this.#failures + 1
+    sender?.send(members.see(look))
+    this.#options.seen()
+    this.#seat?.next(this.#pause())
+  }
+
+  /** The members, and whoever else of their pools this process wishes down while the floor matters. */
+  #refs(): readonly MemberRef[] {
+    const { members, states, spec } = this.#run
+    const refs = members?.refs ?? []
+    const asks = states.some(({ hold }) => hold.floor !== 'kept')
+    if (!asks || spec.side !== 'drain' || spec.keepReady === 0) return refs
+    return [...refs, ...this.#contest.floor.companions(refs)]
+  }
+
+  #pause(): number {
+    const { states, members, scheduler, life } = this.#run
+    return pauseOf({
+      states,
+      policy: members?.policy,
+      scheduler,
+      now: this.#run.now(),
+      failures: this.#failures,
+      held: life === 'held',
+      acting: this.acting,
+    })
+  }
+}

@@ -1,0 +1,194 @@
+import type { Change, MemberRef, Snapshot } from '../../provider/contract.js'
+import type { DrainableError } from '../../provider/error.js'
+import { refKey } from '../../provider/member-ref.js'
+import type { DrainReport, Why } from '../../provider/report.js'
+import type { DrainEvent } from '../events.js'
+import { sameChange } from '../machine/changes.js'
+import type { Effect, Input } from '../machine/input.js'
+import type { MachinePolicy } from '../machine/policy.js'
+import { ownOf, type DrainState } from '../machine/state.js'
+import { absorbOnly, transition } from '../machine/transition.js'
+import { explain } from '../machine/why.js'
+import type { Floor } from './floor.js'
+import type { Look } from './look.js'
+import { readingOf } from './readings.js'
+import { reportAll, reportMember } from './report.js'
+
+type WithoutStamp<T> = T extends unknown ? Omit<T, 'at' | 'wall'> : never
+/** An input without its moment. */
+export type FreeInput = WithoutStamp<Input>
+
+/** One change on its way, and whose it is. */
+export interface MemberChange {
+  readonly key: string
+  readonly change: Change
+}
+
+/** Where effects go. */
+export interface MembersOptions {
+  readonly policy: MachinePolicy
+  readonly now: () => number
+  /** Epoch milliseconds minus the run's clock. */
+  readonly wallOffset: () => number
+  readonly floor: () => Floor
+  readonly emit: (event: DrainEvent) => void
+  readonly check: (ref: MemberRef) => void
+  readonly lost: (error: DrainableError) => void
+  /** One step: only these changes are sent, others are announced. */
+  readonly announced: ReadonlyMap<string, Change> | undefined
+}
+
+/** The members of one run: each input goes through the machine, its effects go where they belong. */
+export class Members {
+  readonly #options: MembersOptions
+  readonly #states: Map<string, DrainState>
+  #snapshot: Snapshot | undefined
+  /** Whether a change was announced instead of sent. */
+  announcing = false
+
+  constructor(options: MembersOptions, states: readonly DrainState[]) {
+    this.#options = options
+    this.#states = new Map(states.map((state) => [refKey(state.ref), state]))
+  }
+
+  get policy(): MachinePolicy {
+    return this.#options.policy
+  }
+
+  get all(): readonly DrainState[] {
+    return [...this.#states.values()]
+  }
+
+  get keys(): readonly string[] {
+    return [...this.#states.keys()]
+  }
+
+  get refs(): readonly MemberRef[] {
+    return this.all.map((state) => state.ref)
+  }
+
+  get(key: string): DrainState | undefined {
+    return this.#states.get(key)
+  }
+
+  /** Puts other states in the place of the present ones: a step that starts its proof anew. */
+  replace(change: (state: DrainState) => DrainState): void {
+    for (const [key, state] of this.#states) this.#states.set(key, change(state))
+  }
+
+  /** Takes a look in, for every member; what it makes necessary is returned, to go out in one call. */
+  see(look: Look): readonly MemberChange[] {
+    if (look.snapshot !== undefined) this.#snapshot = look.snapshot
+    return this.keys.flatMap((key) => {
+      const state = this.#states.get(key)
+      return state === undefined ? [] : this.take(key, this.inputOf(look, state))
+    })
+  }
+
+  /** What a look says of one member. */
+  inputOf(look: Look, state: DrainState): FreeInput {
+    const { askedAt, took } = look
+    if (look.error !== undefined) return { type: 'unreadable', error: look.error, askedAt }
+    const { snapshot } = look
+    const reading = readingOf(snapshot, state.ref)
+    const { ended } = snapshot
+    const floor =
+      state.hold.floor === 'granted' ? this.#options.floor().broken(reading, snapshot) : undefined
+    return {
+      type: 'reading',
+      reading,
+      askedAt,
+      took,
+      random: Math.random(),
+      ...(ended === undefined ? {} : { ended }),
+      ...(floor === undefined ? {} : { floor }),
+    }
+  }
+
+  /** One input of one member. */
+  take(key: string, input: FreeInput): readonly MemberChange[] {
+    const state = this.#states.get(key)
+    if (state === undefined) return []
+    const stamped = this.stamp(input)
+    const step = transition(state, stamped, this.policy)
+    const wish = step.effects.find((effect) => effect.type === 'apply')
+    if (wish !== undefined && !this.#maySend(key, wish.change))
+      return this.#announce(key, absorbOnly(state, stamped, this.policy), wish)
+    this.#states.set(key, step.state)
+    return step.effects.flatMap((effect) => this.#effect(key, effect))
+  }
+
+  stamp(input: FreeInput): Input {
+    const at = this.#options.now()
+    return { ...input, at, wall: at + this.#options.wallOffset() }
+  }
+
+  #maySend(key: string, change: Change): boolean {
+    const { announced } = this.#options
+    const known = announced?.get(key)
+    return announced === undefined || (known !== undefined && sameChange(known, change))
+  }
+
+  /** The ticket that knows of the change is kept before anything happens: the next step decides again. */
+  #announce(
+    key: string,
+    state: DrainState,
+    { change, first }: Extract<Effect, { type: 'apply' }>,
+  ): readonly MemberChange[] {
+    this.#states.set(key, state)
+    const denied = first ? this.#ask(state) : undefined
+    if (denied !== undefined) return this.take(key, { type: 'denied', error: denied })
+    this.announcing = true
+    this.#states.set(key, {
+      ...state,
+      hold: { ...state.hold, pending: { change, before: ownOf(state) } },
+    })
+    return []
+  }
+
+  /** Why the floor does not let a first hold pass. */
+  #ask(state: DrainState): DrainableError | undefined {
+    const reading = state.last?.reading
+    if (reading === undefined || this.#snapshot === undefined) return undefined
+    return this.#options.floor().ask(reading, this.#snapshot)
+  }
+
+  #effect(key: string, effect: Effect): readonly MemberChange[] {
+    switch (effect.type) {
+      case 'emit':
+        this.#options.emit(effect.event)
+        return []
+      case 'check': {
+        const ref = this.#states.get(key)?.ref
+        if (ref !== undefined) this.#options.check(ref)
+        return []
+      }
+      case 'lost':
+        this.#options.lost(effect.error)
+        return []
+      case 'apply': {
+        const state = this.#states.get(key)
+        const denied = effect.first && state !== undefined ? this.#ask(state) : undefined
+        if (denied === undefined) return [{ key, change: effect.change }]
+        return this.take(key, { type: 'denied', error: denied })
+      }
+      case 'end':
+        return []
+      default:
+        return effect satisfies never
+    }
+  }
+
+  report(startedAt: number): DrainReport {
+    const now = this.#options.now()
+    const offset = this.#options.wallOffset()
+    const members = this.all.map((state) => reportMember(state, this.policy, now, offset))
+    return reportAll(members, Math.round(now - startedAt))
+  }
+
+  why(): readonly Why[] {
+    const now = this.#options.now()
+    const offset = this.#options.wallOffset()
+    return this.all.flatMap((state) => explain(state, this.policy, now, offset))
+  }
+}

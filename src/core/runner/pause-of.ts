@@ -1,0 +1,63 @@
+import { dueIn, unchangedFor, workOf } from '../machine/due.js'
+import type { MachinePolicy } from '../machine/policy.js'
+import type { DrainState } from '../machine/state.js'
+import { nextPause } from './cadence.js'
+import type { Scheduler } from './scheduler.js'
+
+/** Pause between looks while a drain that is over is still held, in milliseconds. */
+const HOLD_PAUSE = 100
+/** The same while the caller's action runs: a reload that forgot the drain is to be seen soon. */
+const ACTION_PAUSE = 20
+/** Pause before the last look, where the one under way was asked for before the deadline. */
+const LAST_PAUSE = 20
+/** Longest pause while a member is opened. */
+const OPEN_PAUSE = 100
+/** While a drain is held, or an action runs, looks may take one part in that many of the time. */
+const HELD_SHARE = 10
+const ACTION_SHARE = 5
+
+/** What the pause of a run depends on. */
+export interface PauseInput {
+  readonly states: readonly DrainState[]
+  readonly policy: MachinePolicy | undefined
+  readonly scheduler: Pick<Scheduler, 'cost' | 'floor'>
+  readonly now: number
+  /** Looks that failed in a row. */
+  readonly failures: number
+  readonly held: boolean
+  readonly acting: boolean
+}
+
+/** How long a run waits before its next look. */
+export function pauseOf(input: PauseInput): number {
+  const { states, policy, now, failures } = input
+  const { cost, floor } = input.scheduler
+  if (policy === undefined) return HOLD_PAUSE
+  if (input.acting) return Math.max(ACTION_PAUSE, floor, cost * ACTION_SHARE)
+  if (input.held) return Math.max(HOLD_PAUSE, floor, cost * HELD_SHARE)
+  const pauses = states.map((state) => {
+    if (isPastDeadline(state, now)) return Math.max(LAST_PAUSE, floor)
+    const paced = {
+      work: workOf(state),
+      unchangedFor: unchangedFor(state, now),
+      due: dueIn(state, policy, now),
+      cost,
+      floor,
+      failures,
+    }
+    return state.goal.kind === 'open'
+      ? nextPause({
+          ...paced,
+          work: null,
+          unchangedFor: 0,
+          due: Math.min(paced.due ?? OPEN_PAUSE, OPEN_PAUSE),
+        })
+      : nextPause(paced)
+  })
+  return Math.min(...pauses)
+}
+
+function isPastDeadline({ ending, deadline, goal }: DrainState, now: number): boolean {
+  if (ending.ended !== null || ending.terminateUntil !== null || goal.kind !== 'drain') return false
+  return deadline !== null && now >= deadline
+}

@@ -1,0 +1,70 @@
+import type { DrainableProvider, MemberRef, Snapshot } from '../../provider/contract.js'
+import type { Clock } from '../../provider/clock.js'
+import { refKey } from '../../provider/member-ref.js'
+import { readingsOf } from './readings.js'
+
+/** A pushed snapshot, and the earliest moment any number in it can be from. */
+export type OnPush = (snapshot: Snapshot, askedAt: number) => void
+
+/**
+ * Listens to what a provider pushes about the members somebody looks at. A push is a look like any
+ * other, only sooner: the polling goes on beside it, so a push that stays away costs time and never
+ * the truth.
+ */
+export class Push {
+  readonly #provider: DrainableProvider
+  readonly #clock: Clock
+  readonly #onPush: OnPush
+  #key = ''
+  #stop = new AbortController()
+
+  constructor(provider: DrainableProvider, clock: Clock, onPush: OnPush) {
+    this.#provider = provider
+    this.#clock = clock
+    this.#onPush = onPush
+  }
+
+  /** Listens to these members from now on; to nothing where there are none. */
+  follow(refs: readonly MemberRef[]): void {
+    const key = refs.map(refKey).sort().join('\n')
+    if (key === this.#key) return
+    this.#key = key
+    this.#stop.abort()
+    if (refs.length === 0 || this.#provider.watch === undefined) return
+    this.#stop = new AbortController()
+    void this.#listen(refs, this.#stop.signal)
+  }
+
+  async #listen(refs: readonly MemberRef[], signal: AbortSignal): Promise<void> {
+    try {
+      const snapshots = this.#provider.watch?.(refs, { signal, clock: this.#clock }) ?? []
+      for await (const snapshot of snapshots) {
+        if (signal.aborted) return
+        // One that nothing dates may be older than our last change: the next look sees it.
+        if (isDated(snapshot)) this.#onPush(snapshot, earliest(snapshot, this.#clock.now()))
+      }
+    } catch {
+      // The polling says what is wrong; the next change of members tries again.
+    }
+    if (!signal.aborted) this.#key = ''
+  }
+}
+
+/** Whether a pushed snapshot speaks for all of these members: one it leaves out is not absent. */
+export function speaksFor(snapshot: Snapshot, refs: readonly MemberRef[] | 'all'): boolean {
+  if (refs === 'all') return false
+  const readings = readingsOf(snapshot)
+  return refs.every((ref) => readings.has(refKey(ref)))
+}
+
+/** Whether every member was read in some process: a sample has its moment, nothing else in a push has. */
+function isDated({ readings }: Snapshot): boolean {
+  return readings.every(({ scopes }) => scopes.some((scope) => scope.state === 'read'))
+}
+
+function earliest(snapshot: Snapshot, now: number): number {
+  const moments = snapshot.readings.flatMap((reading) =>
+    reading.scopes.filter((scope) => scope.state === 'read').map((scope) => scope.sampledAt),
+  )
+  return Math.min(now, ...moments)
+}

@@ -1,0 +1,19 @@
+import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
+import { refKey } from '../../provider/member-ref.js'
+
+const indexes = new WeakMap<Snapshot, Map<string, Reading>>()
+
+/** A snapshot's readings by member; made once a snapshot, however many drains look at it. */
+export function readingsOf(snapshot: Snapshot): ReadonlyMap<string, Reading> {
+  let index = indexes.get(snapshot)
+  if (index === undefined) {
+    index = new Map(snapshot.readings.map((reading) => [refKey(reading.ref), reading]))
+    indexes.set(snapshot, index)
+  }
+  return index
+}
+
+/** The reading of a member that was asked for: one that is not listed is absent. */
+export function readingOf(snapshot: Snapshot, ref: MemberRef): Reading {
+  return readingsOf(snapshot).get(refKey(ref)) ?? { ref, present: false, scopes: [] }
+}

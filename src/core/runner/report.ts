@@ -1,0 +1,109 @@
+import { DrainableError, type ErrorCode } from '../../provider/error.js'
+import { formatDuration } from '../../provider/duration.js'
+import { formatRef } from '../../provider/member-ref.js'
+import type { DrainReport, MemberReport, Outcome } from '../../provider/report.js'
+import type { MachinePolicy } from '../machine/policy.js'
+import type { DrainState } from '../machine/state.js'
+import { explain } from '../machine/why.js'
+
+/** From best to worst: a drain of several members ends as its worst one. */
+const WORSE: readonly Outcome[] = [
+  'restored',
+  'idle',
+  'removed',
+  'terminated',
+  'proceeded',
+  'gone',
+  'timeout',
+  'unreachable',
+  'overruled',
+  'refused',
+  'aborted',
+]
+
+/** The worst of several outcomes. */
+export function worst(outcomes: readonly Outcome[]): Outcome {
+  return outcomes.reduce(
+    (a, b) => (WORSE.indexOf(b) > WORSE.indexOf(a) ? b : a),
+    outcomes[0] ?? 'restored',
+  )
+}
+
+/**
+ * How the run of one member went, or goes.
+ *
+ * @param wallOffset - epoch milliseconds minus the run's clock
+ */
+export function reportMember(
+  state: DrainState,
+  policy: MachinePolicy,
+  now: number,
+  wallOffset: number,
+): MemberReport {
+  const { found, last, proof, ending } = state
+  const { ended } = ending
+  const outcome = ended?.outcome ?? (state.phase === 'idle' ? 'idle' : 'aborted')
+  const verified = proof.proof !== null && proof.lost.length === 0 && proof.unverified === null
+  return {
+    ref: state.ref,
+    outcome,
+    phase: state.phase,
+    wasAdmin: found === null || found.own === 'unknown' ? 'ready' : found.own,
+    verifiedIdle: verified,
+    sealed: proof.sealed,
+    ...(proof.proof === null ? {} : { proof: proof.proof }),
+    lost: proof.lost,
+    terminated: ending.terminated,
+    ...(ending.terminatedAtMost ? { terminatedAtMost: true as const } : {}),
+    elapsed: Math.round((ended?.at ?? now) - state.startedAt),
+    why: explain(state, policy, now, wallOffset),
+    ...(last === null ? {} : { lastReading: last.reading }),
+    ...(ended?.error == null ? {} : { error: ended.error }),
+  }
+}
+
+/** The report of several members: the worst of their outcomes. */
+export function reportAll(members: readonly MemberReport[], elapsed: number): DrainReport {
+  return { outcome: worst(members.map((member) => member.outcome)), members, elapsed }
+}
+
+const CODE: Readonly<Record<Outcome, ErrorCode | null>> = {
+  idle: null,
+  removed: null,
+  terminated: null,
+  proceeded: null,
+  aborted: null,
+  restored: null,
+  timeout: 'DRAIN_TIMEOUT',
+  overruled: 'DRAIN_OVERRULED',
+  refused: 'REJECTED',
+  unreachable: 'UNREACHABLE',
+  gone: 'MEMBER_GONE',
+}
+
+/** The error a drain that did not work out is thrown as; undefined where it did, or was aborted. */
+export function toError(report: DrainReport): DrainableError | undefined {
+  const code = CODE[report.outcome]
+  if (code === null) return undefined
+  const member = report.members.find((m) => m.outcome === report.outcome)
+  const original = member?.error ?? report.error
+  const data = {
+    report,
+    ...(member === undefined ? {} : { ref: member.ref }),
+    ...(original === undefined ? {} : { cause: original, retryable: original.retryable }),
+  }
+  // A drain that ran out of time says so; the last refusal is in its words and its cause.
+  if (original !== undefined && code !== 'DRAIN_TIMEOUT')
+    return new DrainableError(original.code, original.message, data)
+  return new DrainableError(code, describe(report, member), data)
+}
+
+function describe(report: DrainReport, member: MemberReport | undefined): string {
+  const name = member === undefined ? 'the drain' : formatRef(member.ref)
+  const why = member?.why[0]
+  const left = report.members.filter((m) => m.outcome === report.outcome).length
+  const others = left > 1 ? ` (and ${left - 1} more)` : ''
+  const reason =
+    why === undefined ? '' : `: ${why.text}${why.hint === undefined ? '' : `; ${why.hint}`}`
+  return `${name}${others} was not idle after ${formatDuration(report.elapsed)}${reason}`
+}

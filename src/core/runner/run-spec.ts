@@ -1,0 +1,64 @@
+import type { Change, DrainableProvider, MemberRef } from '../../provider/contract.js'
+import type { Clock } from '../../provider/clock.js'
+import type { DrainEvent } from '../events.js'
+import type { MachinePolicy } from '../machine/policy.js'
+import type { DrainState } from '../machine/state.js'
+import type { TicketKeeper } from '../tickets/keeper.js'
+import type { Membership, Side } from './balancer.js'
+import type { Floor } from './floor.js'
+import type { SeenLook } from './look.js'
+import type { Scheduler } from './scheduler.js'
+
+/** What a verb wants run. */
+export interface RunSpec {
+  readonly provider: DrainableProvider
+  /** The verb, for messages. */
+  readonly subject: string
+  readonly clock: Clock
+  /** The caller's. */
+  readonly signal: AbortSignal | undefined
+  /** What it wants of its members: null for a watch, which wants nothing. */
+  readonly side: Side | null
+  /** Its members, where they were named: undefined while they are still to be found. */
+  readonly refs?: readonly MemberRef[] | undefined
+  readonly onAbort: 'leave' | 'restore'
+  readonly keepReady: number
+  /** How long the preparation may take, in milliseconds: the timeout of the run; null for none. */
+  readonly timeout: number | null
+  /** Goes on from a ticket: a preparation that fails is tried again until the deadline, and there may be something to undo at once. */
+  readonly resumed: boolean
+  /** Where its events go; they go to the provider as well. */
+  readonly emit: (event: DrainEvent) => void
+  /** The ticket of a run that could not begin. */
+  readonly keeper: () => TicketKeeper
+  readonly prepare: (context: RunContext) => Promise<Prepared>
+  /** The caller's own health check. */
+  readonly check?: (ref: MemberRef, signal: AbortSignal) => Promise<void>
+  /** Whether it should not keep the process alive. */
+  readonly background?: boolean
+  /** One step: sends only the changes announced before, by member. Others are announced. */
+  readonly announced?: ReadonlyMap<string, Change>
+}
+
+/** What a preparation works with. */
+export interface RunContext {
+  readonly provider: DrainableProvider
+  readonly scheduler: Scheduler
+  readonly membership: Membership
+  readonly floor: Floor
+  readonly startedAt: number
+  /** Fires when the run is given up, or its time has passed. */
+  readonly signal: AbortSignal
+  /** How long one call may take, in milliseconds. */
+  readonly limit: () => number
+}
+
+/** What a run needs before it can look. */
+export interface Prepared {
+  readonly policy: MachinePolicy
+  readonly states: readonly DrainState[]
+  /** Undefined: nothing is ever changed. */
+  readonly keeper: TicketKeeper | undefined
+  /** The look the members were picked from. */
+  readonly first?: SeenLook
+}

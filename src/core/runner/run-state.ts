@@ -1,0 +1,69 @@
+import type { DrainableError } from '../../provider/error.js'
+import type { DrainEvent } from '../events.js'
+import type { DrainState } from '../machine/state.js'
+import { emitOn } from './emitters.js'
+import type { Members } from './members.js'
+import type { Prepared, RunSpec } from './run-spec.js'
+import { schedulerOf, type Scheduler } from './scheduler.js'
+import type { Sender } from './sender.js'
+import { Alarm } from './timer.js'
+
+/** What all parts of one run share. What a single part needs is in that part. */
+export class RunState {
+  readonly spec: RunSpec
+  readonly scheduler: Scheduler
+  readonly startedAt: number
+  /** The one timer of the run: for the moment when its time is over. */
+  readonly alarm: Alarm
+  life: 'preparing' | 'looking' | 'held' | 'released' = 'preparing'
+  /** Whether it has left the runs of its balancer. */
+  left = false
+  /** Fires when the run lets go; an undo after that has a new one. */
+  stop = new AbortController()
+  /** Undefined until the run is prepared, like the two below. */
+  members: Members | undefined
+  sender: Sender | undefined
+  keeper: Prepared['keeper']
+
+  constructor(spec: RunSpec) {
+    this.spec = spec
+    this.scheduler = schedulerOf(spec.provider, spec.clock)
+    this.startedAt = spec.clock.now()
+    this.alarm = new Alarm(spec.clock)
+  }
+
+  now(): number {
+    return this.spec.clock.now()
+  }
+
+  /** Milliseconds since a moment, for a report. */
+  since(moment: number): number {
+    return Math.round(this.now() - moment)
+  }
+
+  /** A method, because it may have changed after an await. */
+  isReleased(): boolean {
+    return this.life === 'released'
+  }
+
+  get states(): readonly DrainState[] {
+    return this.members?.all ?? []
+  }
+
+  emit(event: DrainEvent, last = false): void {
+    if (this.isReleased() && !last) return
+    this.#hand(event)
+  }
+
+  /** Says that something failed which does not end the run; also after the release. */
+  fault(error: DrainableError): void {
+    const ref = error.ref ?? this.members?.refs[0]
+    if (ref === undefined) return
+    this.#hand({ type: 'fault', at: new Date().toISOString(), ref, error })
+  }
+
+  #hand(event: DrainEvent): void {
+    this.spec.emit(event)
+    emitOn(this.spec.provider, event)
+  }
+}

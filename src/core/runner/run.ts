@@ -1,0 +1,298 @@
+import type { MemberRef } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { refKey } from '../../provider/member-ref.js'
+import type { DrainReport, Why } from '../../provider/report.js'
+import type { OpenGoal } from '../machine/goal.js'
+import type { DrainState } from '../machine/state.js'
+import type { Ticket } from '../tickets/ticket.js'
+import { Action } from './action.js'
+import { abortable, toDrainableError } from './call.js'
+import { Contest } from './contest.js'
+import { Ending } from './ending.js'
+import type { HandleBody } from './handle.js'
+import { checkHealth } from './health-check.js'
+import { InForce } from './in-force.js'
+import { LastLook } from './last-look.js'
+import type { Look, SeenLook } from './look.js'
+import { Looking } from './looking.js'
+import { Members, type MembersOptions } from './members.js'
+import { boundPreparing, contextOf, prepareRun, unpreparedReport } from './prepare.js'
+import type { Prepared, RunSpec } from './run-spec.js'
+import { RunState } from './run-state.js'
+import type { Scheduler } from './scheduler.js'
+import { Sender } from './sender.js'
+import { Undo } from './undo.js'
+
+/** How long an abort waits for a change of ours that may be carried out late, in milliseconds. */
+const ABORT_LATE = 5_000
+
+/**
+ * One run over some members, whatever its goal: `preparing` (describe, first look), `looking` (until
+ * every member has its outcome), `held` (over, and the drain is kept up), `released`. An undo takes it
+ * back to `looking` from any of them. Turns the machine's effects into calls and events.
+ *
+ * The parts share a {@link RunState}. None imports this file: they come back through what they were
+ * given, so that what follows from a change is decided here alone.
+ */
+export class Run implements HandleBody {
+  /** Resolves when the preparation has ended, however. */
+  readonly prepared: Promise<void>
+  readonly #run: RunState
+  readonly #contest: Contest
+  readonly #looking: Looking
+  readonly #lastLook: LastLook
+  readonly #ending: Ending
+  readonly #undo: Undo
+  readonly #action: Action
+  readonly #inForce = new InForce()
+  #first: SeenLook | undefined
+
+  constructor(spec: RunSpec) {
+    const run = new RunState(spec)
+    this.#run = run
+    this.#contest = new Contest(run, {
+      overruled: () => this.#conclude(),
+      endEarly: (report) => this.#ending.endEarly(report),
+    })
+    this.#looking = new Looking(run, this.#contest, {
+      seen: () => this.#changed(false),
+      closed: (error) => this.#endAll('unreachable', error),
+      broken: (thrown) => this.#broken(thrown),
+    })
+    this.#lastLook = new LastLook(run, this.#looking, () => this.#changed(false))
+    this.#ending = new Ending(run, this.#contest, this.#looking, this.#inForce, () => {
+      this.#looking.sit(run.spec.background ?? false)
+      this.#lastLook.arm()
+    })
+    this.#action = new Action(this.#looking, this.#ending)
+    this.#undo = new Undo({
+      run,
+      contest: this.#contest,
+      looking: this.#looking,
+      lastLook: this.#lastLook,
+      ending: this.#ending,
+      prepared: () => this.prepared,
+      changed: () => this.#changed(),
+    })
+    this.prepared = this.#prepare()
+  }
+
+  get done(): Promise<DrainReport> {
+    return this.#ending.done
+  }
+
+  get inForce(): Promise<boolean> {
+    return this.#inForce.promise
+  }
+
+  get scheduler(): Scheduler {
+    return this.#run.scheduler
+  }
+
+  get startedAt(): number {
+    return this.#run.startedAt
+  }
+
+  /** The look that the members were picked from, for a step. */
+  get first(): SeenLook | undefined {
+    return this.#first
+  }
+
+  /** What a step is made of. */
+  get parts(): { readonly members: Members; readonly sender: Sender } | undefined {
+    const { members, sender } = this.#run
+    return members === undefined || sender === undefined ? undefined : { members, sender }
+  }
+
+  /** One look of a step: taken in, and what it makes necessary carried out. */
+  async step(look: Look): Promise<void> {
+    this.#looking.see(look)
+    await this.#run.sender?.settled()
+  }
+
+  /** Runs the caller's action while the drain is held: looks often, and tells it when the hold is lost. */
+  act<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return this.#action.run(action)
+  }
+
+  restore(): Promise<DrainReport> {
+    return this.#undo.start({ lateFor: null })
+  }
+
+  async release(): Promise<void> {
+    const { underWay } = this.#undo
+    if (underWay !== undefined) {
+      await underWay // the server is not left half opened
+      return
+    }
+    if (this.#run.members === undefined) {
+      this.#run.stop.abort(new DrainableError('CONFLICT', 'the drain was released'))
+      await this.prepared
+    }
+    if (this.#ending.ended === undefined && !this.#run.isReleased()) this.#endAll('aborted')
+    this.#ending.leave()
+  }
+
+  report(): DrainReport {
+    return this.#ending.report()
+  }
+
+  why(): readonly Why[] {
+    return this.#run.members?.why() ?? []
+  }
+
+  /** How the opening of a member went. */
+  goalOf(ref: MemberRef): OpenGoal | undefined {
+    const goal = this.#run.members?.get(refKey(ref))?.goal
+    return goal?.kind === 'open' ? goal : undefined
+  }
+
+  async ticket(): Promise<Ticket> {
+    await this.prepared
+    return this.ticketNow()
+  }
+
+  ticketNow(): Ticket {
+    const keeper = this.#run.keeper ?? this.#run.spec.keeper()
+    return keeper.ticket(this.#run.states)
+  }
+
+  // --- preparing
+
+  async #prepare(): Promise<void> {
+    const { spec, stop } = this.#run
+    if (spec.signal?.aborted === true) {
+      this.#ending.endEarly({ outcome: 'aborted', members: [], elapsed: 0 })
+      return
+    }
+    this.#listenToAbort()
+    const cancel = boundPreparing(this.#run)
+    const context = contextOf(this.#run, this.#contest)
+    let prepared: Prepared
+    try {
+      prepared = await abortable(prepareRun(spec, context), stop.signal)
+    } catch (error) {
+      this.#ending.endEarly(unpreparedReport(this.#run, error))
+      return
+    } finally {
+      cancel()
+    }
+    await this.#begin(prepared)
+  }
+
+  #listenToAbort(): void {
+    const { signal } = this.#run.spec
+    const onAbort = (): void => void this.#abort()
+    signal?.addEventListener('abort', onAbort, { once: true })
+    void this.done.then(() => signal?.removeEventListener('abort', onAbort))
+  }
+
+  async #begin(prepared: Prepared): Promise<void> {
+    if (this.#run.isReleased()) return
+    const { states, keeper, first } = prepared
+    const { announced, background } = this.#run.spec
+    const members = this.#membersOf(prepared)
+    this.#first = first
+    this.#run.keeper = keeper
+    this.#run.members = members
+    this.#run.sender = this.#senderOf(members, keeper)
+    for (const { ref, hold } of states) {
+      if (hold.floor !== 'unasked') this.#contest.floor.enter(ref)
+    }
+    const alone = await this.#contest.decide()
+    if (this.#run.isReleased()) return
+    this.#run.life = 'looking'
+    // A step looks when it is told to, and an undo goes its own way.
+    if (announced !== undefined || this.#undo.underWay !== undefined) return
+    this.#looking.sit(background ?? false)
+    this.#lastLook.arm()
+    if (first !== undefined && alone) this.#looking.see(first)
+    this.#conclude()
+  }
+
+  #membersOf({ policy, states }: Prepared): Members {
+    const options: MembersOptions = {
+      policy,
+      now: () => this.#run.now(),
+      wallOffset: () => Date.now() - this.#run.now(),
+      floor: () => this.#contest.floor,
+      emit: (event) => this.#run.emit(event),
+      check: (ref) => void checkHealth(this.#run, ref, () => this.#changed()),
+      lost: (error) => this.#action.lost(error),
+      announced: this.#run.spec.announced,
+    }
+    return new Members(options, states)
+  }
+
+  #senderOf(members: Members, keeper: Prepared['keeper']): Sender {
+    return new Sender({
+      members,
+      scheduler: this.#run.scheduler,
+      keeper,
+      signal: () => this.#run.stop.signal,
+      calling: (ref, done) => this.#contest.membership.calling(ref, done),
+      changed: () => this.#changed(),
+      fault: (error) => this.#run.fault(error),
+    })
+  }
+
+  // --- what follows from a change
+
+  /** Something changed: see whether that was the end, and when to look next. */
+  #changed(soon = true): void {
+    for (const state of this.#run.states) this.#follow(state)
+    this.#conclude()
+    if (soon) this.#looking.soon()
+  }
+
+  #follow({ ref, ending, goal, hold, proof }: DrainState): void {
+    const { floor } = this.#contest
+    if (ending.ended !== null && !ending.holding) floor.withdraw(ref)
+    if ((goal.kind === 'open' || hold.wish === 'none') && hold.pending === null) floor.withdraw(ref)
+    if (proof.inForce) this.#inForce.note(ref)
+    this.#inForce.check(this.#run.states.length)
+  }
+
+  /** Every member has its outcome: say so once. */
+  #conclude(): void {
+    const { members, life } = this.#run
+    if (members === undefined || this.#run.isReleased()) return
+    if (members.all.some(({ ending }) => ending.ended === null)) return
+    if (this.#undo.underWay !== undefined) void this.#undo.end()
+    else if (life !== 'held') this.#ending.end()
+  }
+
+  /** Something of ours or of the caller's threw: nothing else would end the run. */
+  #broken(thrown: unknown): void {
+    const { spec } = this.#run
+    const error = toDrainableError(thrown, spec.provider.name, spec.subject)
+    try {
+      this.#endAll('unreachable', error)
+    } catch {
+      const elapsed = this.#run.since(this.#run.startedAt)
+      this.#ending.break({ outcome: 'unreachable', members: [], elapsed, error })
+    }
+  }
+
+  #endAll(outcome: 'aborted' | 'unreachable', error?: DrainableError): void {
+    const { members } = this.#run
+    for (const key of members?.keys ?? []) {
+      members?.take(key, { type: 'end', outcome, ...(error === undefined ? {} : { error }) })
+    }
+    this.#changed(false)
+    this.#ending.leave()
+  }
+
+  async #abort(): Promise<void> {
+    if (this.#ending.ended !== undefined) return
+    const { members, spec, stop } = this.#run
+    if (members !== undefined && spec.onAbort === 'restore' && spec.side === 'drain') {
+      const report = await this.#undo.start({ lateFor: ABORT_LATE })
+      for (const { error } of report.members) if (error !== undefined) this.#run.fault(error)
+    } else if (this.#undo.underWay === undefined) {
+      if (spec.side === 'drain') this.#ending.giveUp()
+      stop.abort(spec.signal?.reason)
+      this.#endAll('aborted')
+    }
+  }
+}

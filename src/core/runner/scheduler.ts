@@ -1,0 +1,243 @@
+import type {
+  Change,
+  DrainableProvider,
+  MemberRef,
+  ProviderInfo,
+  Snapshot,
+} from '../../provider/contract.js'
+import type { Clock } from '../../provider/clock.js'
+import { type DrainableError, isDrainableError } from '../../provider/error.js'
+import { refKey } from '../../provider/member-ref.js'
+import { Batch, type OnResult, type SendSignals } from './batch.js'
+import { abortable, bounded, CALL_LIMIT, toDrainableError } from './call.js'
+import { checkInfo, checkSnapshot } from './gate.js'
+import type { Look, SeenLook, Subscriber } from './look.js'
+import { Push, speaksFor } from './push.js'
+import { setBackgroundTimer } from './timer.js'
+
+interface Seat {
+  readonly subscriber: Subscriber
+  due: number
+  pause: number
+}
+
+/** A place at the scheduler. */
+export interface Subscription {
+  /** The next look is wanted after that many milliseconds. */
+  readonly next: (pause: number) => void
+  readonly leave: () => void
+}
+
+/**
+ * The one way to one provider: everybody who drains on it shares one observe per tick and one apply
+ * per batch. An abort of one waits for no shared call.
+ */
+export class Scheduler {
+  readonly provider: DrainableProvider
+  readonly clock: Clock
+  readonly #seats = new Set<Seat>()
+  readonly #push: Push
+  #info: Promise<ProviderInfo> | undefined
+  #cancelTimer: (() => void) | undefined
+  #looking = false
+  #costs: readonly number[] = [0]
+  #floor = 0
+  #lastLook = -Infinity
+  #batch: Batch | undefined
+  /** Gives up the look under way, once nobody waits for it any more. */
+  #stopLook = new AbortController()
+
+  constructor(provider: DrainableProvider, clock: Clock) {
+    this.provider = provider
+    this.clock = clock
+    this.#push = new Push(provider, clock, (snapshot, askedAt) => this.#pushed(snapshot, askedAt))
+  }
+
+  /**
+   * How long a look takes at present, in milliseconds: the shortest of the last three, because a look
+   * that had to wait for a change of ours says nothing of what looking costs.
+   */
+  get cost(): number {
+    return Math.min(...this.#costs)
+  }
+
+  /** Shortest pause between two looks, as the provider wants it. */
+  get floor(): number {
+    return this.#floor
+  }
+
+  /** Product and capabilities, asked once. A failure is not remembered. */
+  async describe(signal: AbortSignal, limit = CALL_LIMIT): Promise<ProviderInfo> {
+    signal.throwIfAborted()
+    this.#info ??= this.#ask(limit)
+    const info = await abortable(this.#info, signal)
+    this.#floor = info.capabilities.minInterval ?? 0
+    return info
+  }
+
+  #ask(limit: number): Promise<ProviderInfo> {
+    const { provider, clock } = this
+    const asked = bounded(
+      {
+        provider: provider.name,
+        what: 'describe',
+        clock,
+        signals: [],
+        limit: Math.min(limit, CALL_LIMIT),
+      },
+      (context) => provider.describe(context),
+    ).then((info) => checkInfo(info, provider.name))
+    asked.catch(() => {
+      if (this.#info === asked) this.#info = undefined
+    })
+    return asked
+  }
+
+  /** One look, now and alone. */
+  async look(
+    refs: readonly MemberRef[] | 'all',
+    signal: AbortSignal,
+    limit = CALL_LIMIT,
+  ): Promise<SeenLook> {
+    const { provider, clock } = this
+    const askedAt = clock.now()
+    const snapshot = await bounded(
+      {
+        provider: provider.name,
+        what: 'observe',
+        clock,
+        signals: [signal],
+        limit: Math.min(limit, CALL_LIMIT),
+      },
+      (context) => provider.observe(refs, context),
+    )
+    const at = clock.now()
+    return { snapshot: checkSnapshot(snapshot, provider.name, at), askedAt, at, took: at - askedAt }
+  }
+
+  /**
+   * Sends changes, together with those of everybody else who asks in the same turn; each result is
+   * told as soon as it is known. After a signal the answer still comes, or the call is given up.
+   */
+  send(changes: readonly Change[], signals: SendSignals, onResult: OnResult): Promise<void> {
+    const batch = (this.#batch ??= this.#openBatch())
+    return batch.add(changes, signals, onResult)
+  }
+
+  #openBatch(): Batch {
+    return new Batch(this.provider, this.clock, () => (this.#batch = undefined))
+  }
+
+  /** Takes a place; the first look is due at once. */
+  join(subscriber: Subscriber): Subscription {
+    const seat: Seat = { subscriber, due: this.clock.now(), pause: 0 }
+    this.#seats.add(seat)
+    this.#follow()
+    this.#schedule()
+    return {
+      next: (pause) => {
+        seat.pause = pause
+        seat.due = this.clock.now() + pause
+        this.#schedule()
+      },
+      leave: () => {
+        if (!this.#seats.delete(seat)) return
+        if (this.#seats.size === 0) this.#stopLook.abort()
+        this.#follow()
+        this.#schedule()
+      },
+    }
+  }
+
+  #follow(): void {
+    const refs = [...this.#seats].flatMap(({ subscriber }) => {
+      const wanted = subscriber.refs()
+      return wanted === 'all' ? [] : wanted
+    })
+    this.#push.follow([...new Map(refs.map((ref) => [refKey(ref), ref])).values()])
+  }
+
+  /** What the provider says of its own accord goes to everybody it speaks for. */
+  #pushed(snapshot: Snapshot, askedAt: number): void {
+    const at = this.clock.now()
+    let safe: Snapshot
+    try {
+      safe = checkSnapshot(snapshot, this.provider.name, at)
+    } catch {
+      return // the next look says what is wrong
+    }
+    const look: Look = { snapshot: safe, askedAt, at, took: 0 }
+    for (const { subscriber } of [...this.#seats])
+      if (speaksFor(safe, subscriber.refs())) subscriber.see(look)
+  }
+
+  #schedule(): void {
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+    if (this.#looking || this.#seats.size === 0) return
+    const due = Math.min(...[...this.#seats].map((seat) => seat.due))
+    if (due === Infinity) return
+    const now = this.clock.now()
+    const wait = Math.max(0, due - now, this.#lastLook + this.#floor - now)
+    const background = [...this.#seats].every(({ subscriber }) => subscriber.background)
+    const look = (): void => {
+      this.#cancelTimer = undefined
+      void this.#tick()
+    }
+    this.#cancelTimer = background
+      ? setBackgroundTimer(this.clock, look, wait)
+      : this.clock.setTimeout(look, wait)
+  }
+
+  async #tick(): Promise<void> {
+    const askedAt = this.clock.now()
+    // Whoever is nearly due comes along, so that many drains make one look and not many.
+    const seats = [...this.#seats].filter((seat) => seat.due <= askedAt + seat.pause / 4)
+    if (seats.length === 0) {
+      this.#schedule()
+      return
+    }
+    this.#looking = true
+    this.#stopLook = new AbortController()
+    this.#lastLook = askedAt
+    for (const seat of seats) seat.due = Infinity
+    const look = await this.#observe(union(seats), askedAt)
+    this.#looking = false
+    this.#costs = [...this.#costs.slice(-2), look.at - askedAt]
+    for (const seat of seats) if (this.#seats.has(seat)) seat.subscriber.see(look)
+    this.#schedule()
+  }
+
+  async #observe(refs: readonly MemberRef[] | 'all', askedAt: number): Promise<Look> {
+    try {
+      return await this.look(refs, this.#stopLook.signal)
+    } catch (thrown) {
+      const error: DrainableError = isDrainableError(thrown)
+        ? thrown
+        : toDrainableError(thrown, this.provider.name, 'observe')
+      const at = this.clock.now()
+      return { error, askedAt, at, took: at - askedAt }
+    }
+  }
+}
+
+function union(seats: readonly Seat[]): readonly MemberRef[] | 'all' {
+  const refs = new Map<string, MemberRef>()
+  for (const { subscriber } of seats) {
+    const wanted = subscriber.refs()
+    if (wanted === 'all') return 'all'
+    for (const ref of wanted) refs.set(refKey(ref), ref)
+  }
+  return [...refs.values()]
+}
+
+const schedulers = new WeakMap<DrainableProvider, WeakMap<Clock, Scheduler>>()
+
+/** The scheduler of a provider object: one per clock, shared by everybody in this process. */
+export function schedulerOf(provider: DrainableProvider, clock: Clock): Scheduler {
+  const byClock = schedulers.get(provider) ?? new WeakMap<Clock, Scheduler>()
+  schedulers.set(provider, byClock)
+  const scheduler = byClock.get(clock) ?? new Scheduler(provider, clock)
+  byClock.set(clock, scheduler)
+  return scheduler
+}

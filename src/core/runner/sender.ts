@@ -1,0 +1,141 @@
+import type { Change, ChangeResult, MemberRef } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { refKey } from '../../provider/member-ref.js'
+import type { DrainState } from '../machine/state.js'
+import type { TicketKeeper } from '../tickets/keeper.js'
+import type { MemberChange, Members } from './members.js'
+import type { Scheduler } from './scheduler.js'
+import { wordsOf } from './call.js'
+
+/** What sends changes on behalf of a run. */
+export interface SenderOptions {
+  readonly members: Members
+  readonly scheduler: Scheduler
+  readonly keeper: TicketKeeper | undefined
+  /** Fires when the run has let go: what is under way may still be answered, nothing more is sent. */
+  readonly signal: () => AbortSignal
+  /** Told of each call that changes a member. */
+  readonly calling: (ref: MemberRef, done: Promise<void>) => void
+  /** Called whenever something has changed. */
+  readonly changed: () => void
+  readonly fault: (error: DrainableError) => void
+}
+
+/** Writes the ticket, sends the changes, takes each result in as it comes, writes the ticket again. */
+export class Sender {
+  readonly #options: SenderOptions
+  readonly #sending = new Set<Promise<void>>()
+  /** What gives up the call that a change went out with. */
+  readonly #calls = new Map<Change, AbortController>()
+  /** Whether anything was sent. */
+  sent = false
+
+  constructor(options: SenderOptions) {
+    this.#options = options
+  }
+
+  send(changes: readonly MemberChange[]): void {
+    if (changes.length === 0) return
+    const sending = this.#send(changes).finally(() => this.#sending.delete(sending))
+    this.#sending.add(sending)
+  }
+
+  /**
+   * A change without an answer is not waited for any longer: its call is given up, unless somebody else
+   * waits for it too, and its result is unknown.
+   */
+  giveUp({ ref, hold }: DrainState, error: DrainableError): void {
+    if (hold.pending === null) return
+    const { change } = hold.pending
+    this.#calls.get(change)?.abort(error)
+    this.#options.members.take(refKey(ref), {
+      type: 'result',
+      change,
+      result: { ref, status: 'unknown', error },
+    })
+  }
+
+  /** Resolves when nothing of ours is under way any more. */
+  async settled(): Promise<void> {
+    while (this.#sending.size > 0) await Promise.allSettled(this.#sending)
+  }
+
+  /** Writes the ticket; a failure is said, and the run goes on. */
+  async save(): Promise<void> {
+    const { keeper, members } = this.#options
+    try {
+      await keeper?.save(() => members.all)
+    } catch (cause) {
+      this.#options.fault(unsaved(cause))
+    }
+  }
+
+  async #send(wished: readonly MemberChange[]): Promise<void> {
+    const { members, scheduler, keeper, signal, changed } = this.#options
+    try {
+      await keeper?.save(() => members.all)
+    } catch (cause) {
+      this.#notKept(wished, unsaved(cause))
+    }
+    if (signal().aborted) return
+    // A store may be slow: what was given up in the meantime must not be sent any more.
+    const changes = wished.filter(({ key, change }) => isStillWished(members, key, change))
+    if (changes.length === 0) return
+    this.sent = true
+    const next: MemberChange[] = []
+    const giveUp = new AbortController()
+    for (const { change } of changes) this.#calls.set(change, giveUp)
+    const call = scheduler.send(
+      changes.map(({ change }) => change),
+      { leave: signal(), giveUp: giveUp.signal },
+      (i, result) => next.push(...this.#take(changes[i], result)),
+    )
+    for (const { change } of changes) this.#options.calling(change.ref, call)
+    await call
+    for (const { change } of changes) this.#calls.delete(change)
+    this.send(next)
+    changed()
+  }
+
+  #take(sent: MemberChange | undefined, result: ChangeResult): readonly MemberChange[] {
+    if (sent === undefined) return []
+    const next = this.#options.members.take(sent.key, {
+      type: 'result',
+      change: sent.change,
+      result,
+    })
+    void this.save()
+    return next
+  }
+
+  /**
+   * The ticket could not be written. Before the first change that ends the drain, because an undo
+   * would be impossible; later it is a fault, and the drain goes on.
+   */
+  #notKept(changes: readonly MemberChange[], error: DrainableError): void {
+    const { members, changed, fault } = this.#options
+    for (const { key, change } of changes) {
+      const state = members.get(key)
+      if (state?.goal.kind !== 'drain' || state.hold.confirmed !== 'none') continue
+      members.take(key, {
+        type: 'result',
+        change,
+        result: { ref: change.ref, status: 'rejected', error },
+      })
+      members.take(key, { type: 'end', outcome: 'refused', error })
+    }
+    fault(error)
+    changed()
+  }
+}
+
+function unsaved(cause: unknown): DrainableError {
+  const words = wordsOf(cause)
+  return new DrainableError('TICKET_INVALID', `the ticket could not be saved: ${words}`, { cause })
+}
+
+function isStillWished(members: Members, key: string, change: Change): boolean {
+  const state = members.get(key)
+  if (state?.hold.pending?.change !== change) return false
+  return state.ending.ended === null || state.ending.holding
+}

@@ -1,0 +1,167 @@
+import { DrainableError } from '../../provider/error.js'
+import type { DrainReport, MemberReport } from '../../provider/report.js'
+import { openGoal, UNDO_LIMIT } from '../machine/goal.js'
+import { QUIET_LIMIT } from './call.js'
+import { closeUndone } from './close-ticket.js'
+import type { Contest } from './contest.js'
+import type { Ending } from './ending.js'
+import type { LastLook } from './last-look.js'
+import type { Looking } from './looking.js'
+import type { Members } from './members.js'
+import { reportAll } from './report.js'
+import type { RunState } from './run-state.js'
+
+/** How an undo is to go. */
+export interface UndoOptions {
+  /** How long a change of ours that may be carried out late is waited for, in milliseconds; null: as long as it takes. */
+  readonly lateFor: number | null
+}
+
+/** What an undo works with. */
+export interface UndoParts {
+  readonly run: RunState
+  readonly contest: Contest
+  readonly looking: Looking
+  readonly lastLook: LastLook
+  readonly ending: Ending
+  /** The end of the preparation, however. */
+  readonly prepared: () => Promise<void>
+  readonly changed: () => void
+}
+
+/** An undo under way. */
+interface UnderWay {
+  readonly promise: Promise<DrainReport>
+  readonly resolve: (report: DrainReport) => void
+  readonly startedAt: number
+}
+
+/** Takes a drain back: its members get the goal `open`, at any time of the run, and also after it. */
+export class Undo {
+  readonly #parts: UndoParts
+  readonly #run: RunState
+  #underWay: UnderWay | undefined
+  /** The members' reports when an undo began before the end. */
+  #before: readonly MemberReport[] | undefined
+
+  constructor(parts: UndoParts) {
+    this.#parts = parts
+    this.#run = parts.run
+  }
+
+  /** The report to come of an undo under way. */
+  get underWay(): Promise<DrainReport> | undefined {
+    return this.#underWay?.promise
+  }
+
+  /** Returns the very promise of the undo, so that whoever waits for it goes on before `done` resolves. */
+  start(options: UndoOptions): Promise<DrainReport> {
+    if (this.#underWay !== undefined) return this.#underWay.promise
+    const startedAt = this.#run.now()
+    let resolve: UnderWay['resolve'] = () => undefined
+    const promise = new Promise<DrainReport>((done) => (resolve = done))
+    this.#underWay = { promise, resolve, startedAt }
+    void this.#begin(this.#underWay, options)
+    return promise
+  }
+
+  async #begin(undo: UnderWay, options: UndoOptions): Promise<void> {
+    const { resumed } = this.#run.spec
+    if (this.#run.members === undefined) {
+      // Nothing was changed yet, and nothing will be; what a ticket holds is undone.
+      if (!resumed) {
+        this.#run.stop.abort(new DrainableError('CONFLICT', 'the drain was taken back'))
+      }
+      await this.#parts.prepared()
+    }
+    const { members } = this.#run
+    if (members === undefined) this.#endUnprepared(undo)
+    else await this.#openMembers(members, undo, options)
+  }
+
+  #endUnprepared({ resolve, startedAt }: UnderWay): void {
+    const nothing = reportAll([], this.#run.since(startedAt))
+    this.#underWay = undefined
+    resolve(this.#run.spec.resumed ? (this.#parts.ending.ended ?? nothing) : nothing)
+  }
+
+  async #openMembers(
+    members: Members,
+    { startedAt }: UnderWay,
+    { lateFor }: UndoOptions,
+  ): Promise<void> {
+    const { contest, looking, lastLook, ending, changed } = this.#parts
+    if (ending.ended === undefined) {
+      this.#before = members.report(this.#run.startedAt).members
+      ending.takeBack()
+    }
+    this.#rejoin()
+    const goal = openGoal({
+      of: 'ours',
+      until: startedAt + UNDO_LIMIT,
+      lateUntil: lateFor === null ? null : startedAt + lateFor,
+    })
+    contest.renew()
+    for (const key of members.keys) {
+      this.#run.sender?.send(members.take(key, { type: 'goal', goal }))
+    }
+    this.#limitSent()
+    await contest.decide()
+    looking.sit(false)
+    lastLook.arm()
+    changed()
+  }
+
+  /** An undo after the release: back among the runs of this balancer. */
+  #rejoin(): void {
+    this.#run.alarm.clear()
+    if (this.#run.left) {
+      this.#run.left = false
+      this.#run.stop = new AbortController()
+      this.#parts.contest.rejoin()
+    }
+    this.#run.life = 'looking'
+  }
+
+  /** A change under way is waited for, but not for the whole time of a call. */
+  #limitSent(): void {
+    const { spec, sender } = this.#run
+    const cancel = spec.clock.setTimeout(() => {
+      const error = new DrainableError('CALL_TIMEOUT', 'apply: no answer before the undo')
+      for (const state of this.#run.states) sender?.giveUp(state, error)
+      this.#parts.changed()
+    }, QUIET_LIMIT)
+    void sender?.settled().then(cancel)
+  }
+
+  /** Every member has its outcome: the run lets go. */
+  async end(): Promise<void> {
+    const { ending } = this.#parts
+    const { members, startedAt } = this.#run
+    const undo = this.#underWay
+    if (members === undefined || undo === undefined) return
+    this.#underWay = undefined
+    this.#run.life = 'held'
+    this.#run.alarm.clear()
+    const now = members.report(startedAt)
+    const report = reportAll(now.members, this.#run.since(undo.startedAt))
+    ending.leave()
+    await closeUndone(this.#run)
+    undo.resolve(report)
+    await undo.promise
+    if (ending.ended !== undefined) return
+    const aborted = abortedReport(now, this.#before)
+    ending.say(aborted)
+    ending.resolve(aborted)
+  }
+}
+
+/** What `done` says of a drain that was taken back: aborted, and what the undo could not do. */
+function abortedReport(now: DrainReport, before: readonly MemberReport[] | undefined): DrainReport {
+  const members = now.members.map((member, i): MemberReport => {
+    const was = before?.[i] ?? member
+    const error = member.error ?? was.error
+    return { ...was, outcome: 'aborted', ...(error === undefined ? {} : { error }) }
+  })
+  return { ...reportAll(members, now.elapsed), outcome: 'aborted' }
+}

@@ -1,0 +1,111 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DrainableError } from '../../provider/error.js'
+import type { TicketStore } from './store.js'
+
+/** Ids of tickets, and keys of our own with a `=`. A file that begins with a dot is hidden, so it is none. */
+const FILE_KEY = /^(?!\.)[\w.:@=-]{1,200}$/
+
+const TEMPORARY = /\.json\.[0-9a-f-]{36}\.tmp$/
+
+/** When nobody can be writing a temporary file any more, in milliseconds. */
+const ABANDONED = 3_600_000
+
+/**
+ * A ticket store of files: one JSON file a ticket in `path`, readable by the owner only (0600), each
+ * written whole or not at all. The folder is made when it is needed.
+ *
+ * The file of ticket `a` is `a.json`. On a disk that ignores case, ids must differ in more than case;
+ * Windows allows no `:` in the name of a file.
+ *
+ * @param path - folder, such as `/var/lib/drain`
+ */
+export function fileTickets(path: string): TicketStore {
+  if (typeof path !== 'string' || path.length === 0) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      'fileTickets(): path: expected the path of a folder',
+    )
+  }
+  let swept = false
+  const file = (key: string): string => {
+    if (FILE_KEY.test(key)) return join(path, `${key}.json`)
+    throw new DrainableError(
+      'TICKET_INVALID',
+      `'${key}' can't be a ticket's id: expected letters, digits or _ . : @ -, and no dot in front`,
+    )
+  }
+  return {
+    async get(key) {
+      const name = file(key)
+      let text: string
+      try {
+        text = await readFile(name, 'utf8')
+      } catch (cause) {
+        if (isMissing(cause)) return undefined
+        throw cause
+      }
+      try {
+        return JSON.parse(text) as unknown
+      } catch (cause) {
+        throw new DrainableError(
+          'TICKET_INVALID',
+          `${name} is not JSON, remove it if it is none of ours`,
+          { cause },
+        )
+      }
+    },
+    async set(key, value) {
+      const name = file(key)
+      await mkdir(path, { recursive: true, mode: 0o700 })
+      if (!swept) {
+        swept = true
+        await removeAbandoned(path)
+      }
+      const temporary = `${name}.${randomUUID()}.tmp`
+      try {
+        await writeFile(temporary, JSON.stringify(value), { mode: 0o600, flush: true })
+        await rename(temporary, name)
+      } catch (error) {
+        await rm(temporary, { force: true })
+        throw error
+      }
+      return true
+    },
+    async delete(key) {
+      await rm(file(key), { force: true })
+      return true
+    },
+    async keys() {
+      try {
+        const entries = await readdir(path, { withFileTypes: true })
+        return entries
+          .filter((entry) => entry.isFile() && entry.name.endsWith('.json'))
+          .map((entry) => entry.name.slice(0, -'.json'.length))
+          .filter((key) => FILE_KEY.test(key))
+      } catch (cause) {
+        if (isMissing(cause)) return []
+        throw cause
+      }
+    },
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ENOENT'
+}
+
+/** Removes what a writer left that crashed before its rename. Where that fails a ticket can be written all the same. */
+async function removeAbandoned(path: string): Promise<void> {
+  try {
+    const names = await readdir(path)
+    for (const name of names.filter((each) => TEMPORARY.test(each))) {
+      const temporary = join(path, name)
+      const { mtimeMs } = await stat(temporary)
+      if (Date.now() - mtimeMs > ABANDONED) await rm(temporary, { force: true })
+    }
+  } catch {
+    // another process sweeps too, or the files are not ours to remove
+  }
+}

@@ -1,0 +1,95 @@
+import type { Change } from '../../provider/contract.js'
+import { ledgerOf } from '../machine/changes.js'
+import type { DrainState } from '../machine/state.js'
+import { moveMoments } from './moments.js'
+import { frozenSchema } from './schema.js'
+import type { FrozenState, TicketChange, TicketMember } from './ticket.js'
+
+/**
+ * One member as its ticket holds it.
+ *
+ * @param wallOffset - epoch milliseconds minus the run's clock
+ */
+export function freezeMember(state: DrainState, wallOffset: number): TicketMember {
+  const { ref, found, ending } = state
+  const own = found?.own ?? 'unknown'
+  return {
+    ref,
+    identity: found?.identity ?? null,
+    wasAdmin: own === 'unknown' ? null : own,
+    served: found?.serves ?? false,
+    native: found?.native ?? null,
+    changes: ledgerOf(state).map(({ kind, to, state: known, at }): TicketChange => ({
+      kind,
+      ...(to === null ? {} : { to }),
+      state: known,
+      at: new Date(at + wallOffset).toISOString(),
+    })),
+    outcome: ending.ended?.outcome ?? null,
+    state: moveMoments(frozenSchema, plain(state) as never, wallOffset),
+  }
+}
+
+/** Errors are no JSON, and a reading is as old as the ticket: both are read anew. */
+function plain(state: DrainState): FrozenState {
+  const { phase, startedAt, hold, proof, vanished, ending } = state
+  const { pending, late, incarnations } = hold
+  return {
+    v: 2,
+    phase,
+    startedAt,
+    hold: {
+      wish: hold.wish,
+      confirmed: hold.confirmed,
+      intended: pending === null ? null : sent(pending.change),
+      late: late.flatMap((entry) => {
+        const change = sent(entry.change)
+        return change === null ? [] : [{ ...entry, change }]
+      }),
+      confirmedAt: hold.confirmedAt,
+      notBefore: hold.notBefore,
+      losses: hold.losses,
+      refusals: hold.refusals,
+      incarnations: incarnations === null ? null : [...incarnations],
+      overrules: hold.overrules,
+      overruled: hold.overruled,
+      escalated: hold.escalated,
+      floor: hold.floor,
+      yieldAt: hold.yieldAt,
+      atMinimum: hold.atMinimum,
+    },
+    proof: {
+      scopes: [...proof.scopes.values()],
+      ended: proof.ended,
+      effectiveSince: proof.effectiveSince,
+      inForce: proof.inForce,
+      verdict:
+        proof.verdict === null
+          ? null
+          : {
+              ...proof.verdict,
+              scopes: [...proof.verdict.scopes].map(([scope, mark]) => ({ scope, ...mark })),
+            },
+      proof: proof.proof,
+      sealed: proof.sealed,
+      unverified: proof.unverified,
+      sealFailures: Math.min(proof.sealFailures, 1_000),
+      lost: proof.lost,
+    },
+    yielding: yieldingOf(state),
+    vanished,
+    holding: ending.holding,
+    terminated: ending.terminated,
+    terminatedAtMost: ending.terminatedAtMost,
+    terminateUntil: ending.terminateUntil,
+  }
+}
+
+function sent(change: Change): FrozenState['hold']['intended'] {
+  return change.kind === 'add' ? null : change
+}
+
+function yieldingOf({ goal }: DrainState): FrozenState['yielding'] {
+  if (goal.kind !== 'open' || goal.then === 'end') return null
+  return { then: goal.then, because: goal.because?.message ?? '' }
+}

@@ -1,0 +1,25 @@
+import { readFileSync } from 'node:fs'
+import { hostname, uptime } from 'node:os'
+
+/** How long a boot of this machine is told from the next by its moment, where it has no id, in milliseconds. */
+const BOOT_GRAIN = 60_000
+
+/**
+ * What the machine says of time: wall time can jump, the uptime of one boot can't. A ticket holds both,
+ * so that another process can tell how much time really passed between two steps.
+ */
+export const host = {
+  /** Epoch milliseconds. */
+  now: (): number => Date.now(),
+  /** Seconds since this machine was started. */
+  uptime: (): number => uptime(),
+  /** Names this boot of this machine. */
+  boot: (): string => {
+    try {
+      return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+    } catch {
+      const started = Date.now() - uptime() * 1_000
+      return `${hostname()}@${Math.round(started / BOOT_GRAIN)}`
+    }
+  },
+}

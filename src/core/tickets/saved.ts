@@ -1,0 +1,93 @@
+import { isDeepStrictEqual } from 'node:util'
+import { DrainableError } from '../../provider/error.js'
+import type { Ticket } from './ticket.js'
+import { holdsTicket, listing, shows, ticketAt } from './listing.js'
+import { isTicketId, parseStored, type TicketStore } from './store.js'
+import { TicketIndex } from './ticket-index.js'
+
+/** What this process has written to a store. */
+interface Writer {
+  readonly index: TicketIndex
+  /** Ids that the store has shown in its own list, so they need no other. */
+  readonly shown: Set<string>
+}
+
+const writers = new WeakMap<TicketStore, Writer>()
+
+function writerOf(store: TicketStore): Writer {
+  let writer = writers.get(store)
+  if (writer === undefined) {
+    writer = { index: new TicketIndex(store), shown: new Set() }
+    writers.set(store, writer)
+  }
+  return writer
+}
+
+/**
+ * Writes a ticket and reads it back: some stores report a failed write by nothing at all. When it
+ * resolves, {@link listTickets} finds the ticket.
+ *
+ * @throws what the store threw, or `TICKET_INVALID` where it did not keep what it was given
+ */
+export async function saveTicket(store: TicketStore, ticket: Ticket): Promise<void> {
+  const { id } = ticket
+  if (!isTicketId(id)) {
+    throw new DrainableError(
+      'TICKET_INVALID',
+      `'${id}' can't be a ticket's id: expected 1 to 200 letters, digits or _ . : @ -`,
+    )
+  }
+  const { index, shown } = writerOf(store)
+  const known = shown.has(id) || index.has(id)
+  if (!known) await refuseOther(store, id)
+  const plain: unknown = JSON.parse(JSON.stringify(ticket))
+  await store.set(id, plain)
+  if (!isDeepStrictEqual(parseStored(await store.get(id)), plain)) {
+    throw new DrainableError(
+      'TICKET_INVALID',
+      `the ticket store did not keep ticket '${id}', check that it can write`,
+    )
+  }
+  if (!known && (await shows(store, id))) shown.add(id)
+  if (!shown.has(id)) await index.add(id)
+}
+
+/**
+ * Writes over no ticket of another id: Keyv 5 takes `app:x` for `x` in its namespace `app`, and some
+ * disks take `A` for `a`.
+ */
+async function refuseOther(store: TicketStore, id: string): Promise<void> {
+  const other = await ticketAt(store, id)
+  if (other === undefined || other === id) return
+  throw new DrainableError(
+    'TICKET_INVALID',
+    `the ticket store takes '${id}' and '${other}' for one key, give this drain another id`,
+  )
+}
+
+/**
+ * Forgets a ticket: it was undone, or its member is gone.
+ *
+ * @throws what the store threw
+ */
+export async function dropTicket(store: TicketStore, id: string): Promise<void> {
+  if (!isTicketId(id)) return // it was never saved, and may be a key of our own
+  await store.delete(id)
+  const { index, shown } = writerOf(store)
+  shown.delete(id)
+  // an id without a ticket is not listed, so it may stay in the index
+  await index.remove(id).catch(() => undefined)
+}
+
+/**
+ * Ids of all tickets in the store, sorted. One that can't be read is among them; other things are not.
+ *
+ * @throws what the store threw
+ */
+export async function listTickets(store: TicketStore): Promise<readonly string[]> {
+  const ids = await writerOf(store).index.ids()
+  for await (const id of listing(store) ?? []) ids.add(id)
+  const held: string[] = []
+  for (const id of [...ids].sort()) if (await holdsTicket(store, id)) held.push(id)
+  return held
+}

@@ -1,0 +1,212 @@
+import { z } from 'zod'
+import { moment } from './moments.js'
+
+const text = z.string()
+const name = text.min(1)
+/** A name that ends up in messages, file names and commands. */
+const plainName = name.regex(/^\P{Cc}*$/u, 'expected no control characters')
+const count = z.int().min(0)
+/** At most ten years, as in a policy. */
+const ms = z
+  .number()
+  .min(0)
+  .max(10 * 365 * 24 * 3_600_000)
+const admin = z.enum(['ready', 'drain', 'maint'])
+
+/** What names a member. */
+export const refSchema = z.strictObject({
+  pool: plainName,
+  member: plainName,
+  balancer: plainName.exactOptional(),
+})
+
+/** The plain data of a policy, durations in milliseconds; null stands for none. */
+export const policyDataSchema = z.strictObject({
+  timeout: ms.nullable(),
+  onTimeout: z.enum(['fail', 'terminate', 'proceed']),
+  hold: z.enum(['drain', 'maint']),
+  escalateAfter: ms.nullable(),
+  settle: ms,
+  until: z.enum(['idle', 'removed']),
+  seal: z.boolean().nullable(),
+  keepReady: count,
+  onMinimum: z.enum(['fail', 'wait']),
+  onOverrule: z.enum(['reapply', 'fail']),
+  onAbort: z.enum(['leave', 'restore']),
+  ifUnsupported: z.enum(['fail', 'proceed']),
+})
+
+const outcome = z.enum([
+  'idle',
+  'removed',
+  'terminated',
+  'proceeded',
+  'timeout',
+  'overruled',
+  'refused',
+  'aborted',
+  'unreachable',
+  'gone',
+  'restored',
+])
+
+/** One change of one member. */
+const changeSchema = z.strictObject({
+  kind: z.enum(['hold', 'restore', 'terminate', 'remove']),
+  /** The state it leads to; of a hold or a restore. */
+  to: admin.exactOptional(),
+  /** `unchanged`: it was so before us, so an undo leaves it alone. `intended`: nobody can tell yet. */
+  state: z.enum(['intended', 'applied', 'unchanged']),
+  /** ISO 8601. */
+  at: z.iso.datetime(),
+})
+
+const identity = text.exactOptional()
+const sentSchema = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('hold'),
+    ref: refSchema,
+    identity,
+    to: z.enum(['drain', 'maint']),
+  }),
+  z.strictObject({
+    kind: z.literal('restore'),
+    ref: refSchema,
+    identity,
+    expect: admin,
+    to: admin,
+    native: z.json().exactOptional(),
+  }),
+  z.strictObject({ kind: z.literal('terminate'), ref: refSchema, identity }),
+  z.strictObject({ kind: z.literal('remove'), ref: refSchema, identity }),
+])
+
+const scopeSchema = z.strictObject({
+  scope: text,
+  incarnation: text,
+  state: z.enum(['read', 'unread', 'ended']),
+  sampledAt: moment,
+  active: count,
+  queued: count,
+  pooled: z.number().exactOptional(),
+  arrivals: count.exactOptional(),
+  inForce: z.boolean(),
+  admin: z.enum(['ready', 'drain', 'maint', 'unknown']).exactOptional(),
+  open: z.boolean().exactOptional(),
+  lived: z.number().exactOptional(),
+  released: z.boolean().exactOptional(),
+  note: z.string().exactOptional(),
+  old: z.boolean().exactOptional(),
+})
+
+const trackSchema = z.strictObject({
+  last: scopeSchema,
+  read: scopeSchema.nullable(),
+  quietFrom: moment,
+  livedFrom: z.number().nullable(),
+  stalled: ms,
+  zeros: z.strictObject({ first: scopeSchema, last: scopeSchema }).nullable(),
+  arrivalsAtEffect: count.nullable(),
+  steadySince: moment,
+})
+
+const proofSchema = z.strictObject({
+  arrivals: z.enum(['unchanged', 'unknown']),
+  quietSince: z.iso.datetime(),
+  samples: z.array(z.strictObject({ at: z.iso.datetime(), scopes: z.array(scopeSchema) })),
+  text: z.string(),
+})
+
+/** Names with a value: no name can be mistaken for a property of objects. */
+const marks = z.array(
+  z.strictObject({ scope: text, incarnation: text, arrivals: count.nullable() }),
+)
+const incarnations = z.array(z.tuple([text, text]))
+
+/** The machine's state between two processes; moments in epoch milliseconds. */
+export const frozenSchema = z.strictObject({
+  /** Of this form: another one is refused, never guessed at. */
+  v: z.literal(2),
+  phase: z.enum(['active', 'draining', 'idle', 'removed']),
+  startedAt: moment,
+  hold: z.strictObject({
+    wish: z.enum(['none', 'drain', 'maint']),
+    confirmed: z.enum(['none', 'drain', 'maint']),
+    /** Announced, or sent and not answered: it may be carried out. */
+    intended: sentSchema.nullable(),
+    late: z.array(
+      z.strictObject({
+        change: sentSchema,
+        lostAt: moment,
+        until: moment.nullable(),
+        witnessed: z.boolean(),
+      }),
+    ),
+    confirmedAt: moment,
+    notBefore: moment,
+    losses: count,
+    refusals: count,
+    incarnations: incarnations.nullable(),
+    overrules: count,
+    overruled: z.boolean(),
+    escalated: z.boolean(),
+    floor: z.enum(['unasked', 'granted', 'kept']),
+    yieldAt: moment.nullable(),
+    atMinimum: z.boolean(),
+  }),
+  proof: z.strictObject({
+    scopes: z.array(trackSchema),
+    ended: count,
+    effectiveSince: moment.nullable(),
+    inForce: z.boolean(),
+    verdict: z
+      .strictObject({ at: moment, proof: proofSchema, scopes: marks, sealedAt: moment.nullable() })
+      .nullable(),
+    proof: proofSchema.nullable(),
+    sealed: z.boolean(),
+    unverified: z.string().nullable(),
+    sealFailures: count,
+    lost: z.array(z.strictObject({ scope: text, active: count, at: z.iso.datetime() })),
+  }),
+  /** The undo of a hold that left too few serving: what follows it, and why. */
+  yielding: z.strictObject({ then: z.enum(['refuse', 'wait']), because: z.string() }).nullable(),
+  vanished: z.strictObject({ identity: text.nullable(), since: moment }).nullable(),
+  holding: z.boolean(),
+  terminated: count,
+  terminatedAtMost: z.boolean(),
+  terminateUntil: moment.nullable(),
+})
+
+const memberSchema = z.strictObject({
+  ref: refSchema,
+  /** Address, port and id, as found before our first change; null: not read yet. */
+  identity: text.nullable(),
+  /** The own state an undo goes back to; null: not known. */
+  wasAdmin: admin.nullable(),
+  /** Whether it would have got new work then. */
+  served: z.boolean(),
+  /** What the adapter needs to restore; its own words. */
+  native: z.json(),
+  changes: z.array(changeSchema),
+  outcome: outcome.nullable(),
+  /** The machine's state. */
+  state: frozenSchema,
+})
+
+/** The ticket of a drain; this schema is its type. */
+export const ticketSchema = z.strictObject({
+  v: z.literal(1),
+  id: z.string().regex(/^[\w.:@-]{1,200}$/, 'expected 1 to 200 letters, digits or _ . : @ -'),
+  /** Which balancer: a resume on another one is refused. */
+  instance: text,
+  /** One entry a balancer. */
+  parts: z.array(z.strictObject({ balancer: name.nullable(), name: text, instance: text })).min(1),
+  /** ISO 8601. */
+  startedAt: z.iso.datetime(),
+  /** ISO 8601, absolute; null for none. */
+  deadline: z.iso.datetime().nullable(),
+  policy: policyDataSchema,
+  /** When it was written: wall time in epoch milliseconds, and seconds of uptime of which boot. */
+  saved: z.strictObject({ wall: z.number(), boot: text, uptime: z.number().min(0) }),
+  members: z.array(memberSchema),
+})

@@ -1,0 +1,272 @@
+import type { Change } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { targetOf } from '../machine/changes.js'
+import { openGoal, UNDO_LIMIT, type Goal, type OpenGoal } from '../machine/goal.js'
+import {
+  NO_ENDING,
+  NO_PROOF,
+  type DrainState,
+  type FoundMember,
+  type Hold,
+  type LateChange,
+  type OwnChange,
+  type ScopeTrack,
+} from '../machine/state.js'
+import { host } from './host.js'
+import { moveMoments } from './moments.js'
+import { frozenSchema } from './schema.js'
+import type { FrozenState, Ticket, TicketMember } from './ticket.js'
+
+/** Wall time and uptime may differ by that much over a gap and still agree, in milliseconds. */
+const AGREE = 1_000
+
+/** How much time passed since a ticket was written. */
+export interface Gap {
+  /** Milliseconds that count as passed. */
+  readonly ms: number
+  /** Whether another boot wrote it: only wall time says how long ago that was. */
+  readonly foreign: boolean
+}
+
+/**
+ * How much of the time since a ticket was written counts as passed: as far as the uptime of one boot
+ * and wall time agree. A wall clock that jumped counts nothing; on another boot there is only wall time.
+ */
+export function gapSince(saved: Ticket['saved']): Gap {
+  const wall = host.now() - saved.wall
+  if (host.boot() !== saved.boot) return { ms: Math.max(0, wall), foreign: true }
+  const up = (host.uptime() - saved.uptime) * 1_000
+  const agree = Math.abs(wall - up) <= AGREE
+  return { ms: agree ? Math.max(0, Math.min(wall, up)) : 0, foreign: false }
+}
+
+/** What a member's state is thawed for. */
+export interface ThawOptions {
+  /** Now, by the run's clock. */
+  readonly now: number
+  readonly wallOffset: number
+  readonly goal: Goal
+  readonly deadline: number | null
+}
+
+/**
+ * The state of a member for a run that goes on in another process, or undoes: the ledger and what may
+ * still be carried out, no proof. It starts from draining.
+ */
+export function thawMember(member: TicketMember, options: ThawOptions): DrainState {
+  const { now, wallOffset } = options
+  const frozen = moveMoments(frozenSchema, member.state as never, -wallOffset) as FrozenState
+  const { hold } = frozen
+  const state = base(member, frozen, options)
+  const started = Math.min(frozen.startedAt, now)
+  return {
+    ...state,
+    startedAt: started,
+    phase: frozen.phase === 'active' ? 'active' : 'draining',
+    hold: {
+      ...state.hold,
+      // What was wished above the confirmed state is decided anew, from a proof of this process.
+      wish: hold.confirmed === 'none' ? hold.wish : hold.confirmed,
+      confirmedAt: now - 1,
+      notBefore: now,
+      losses: 0,
+      refusals: 0,
+      overruled: false,
+      yieldAt: null,
+      late: state.hold.late.map((late) => ({
+        ...late,
+        lostAt: Math.min(late.lostAt, now),
+        until: null,
+        witnessed: false,
+      })),
+    },
+    proof: {
+      ...NO_PROOF,
+      scopes: new Map(frozen.proof.scopes.map((track) => [track.last.scope, restart(track, now)])),
+      ended: frozen.proof.ended,
+      lost: frozen.proof.lost,
+    },
+    ending: {
+      ...NO_ENDING,
+      terminated: frozen.terminated,
+      terminatedAtMost: frozen.terminatedAtMost,
+    },
+  }
+}
+
+/**
+ * The state of a member for the next step of a drain: everything, the quiet time included, as far as
+ * the gap counts.
+ */
+export function thawStep(
+  member: TicketMember,
+  saved: Ticket['saved'],
+  gap: Gap,
+  options: ThawOptions,
+): DrainState {
+  const shift = options.now - gap.ms - saved.wall
+  const frozen = moveMoments(frozenSchema, member.state as never, shift) as FrozenState
+  const state = base(member, frozen, options, true)
+  const { verdict } = frozen.proof
+  return {
+    ...state,
+    goal: yieldingGoal(member, frozen, options) ?? state.goal,
+    vanished:
+      frozen.vanished === null
+        ? null
+        : { ...frozen.vanished, since: Math.min(frozen.vanished.since, options.now) },
+    hold: {
+      ...state.hold,
+      ...pastMoments(state.hold, options.now),
+      // An ended member is judged anew: one that is still overruled is said to be so again.
+      overruled: frozen.holding ? frozen.hold.overruled : false,
+    },
+    proof: {
+      ...frozen.proof,
+      scopes: new Map(frozen.proof.scopes.map((track) => [track.last.scope, track])),
+      verdict:
+        verdict === null
+          ? null
+          : {
+              ...verdict,
+              scopes: new Map(verdict.scopes.map(({ scope, ...mark }) => [scope, mark])),
+            },
+    },
+    ending: {
+      ...NO_ENDING,
+      terminated: frozen.terminated,
+      terminatedAtMost: frozen.terminatedAtMost,
+      terminateUntil: earlier(frozen.terminateUntil, options.now + LONGEST_CUT),
+    },
+  }
+}
+
+/** No wait that a step leaves behind is longer than that, in milliseconds. */
+const LONGEST_WAIT = 5_000
+/** How long what was cut may take to show at most, in milliseconds. */
+const LONGEST_CUT = 600_000
+
+function earlier(at: number | null, bound: number): number | null {
+  return at === null ? null : Math.min(at, bound)
+}
+
+/** What is past for sure is not in the future, whatever a damaged ticket or a clock that went back says. */
+function pastMoments(
+  hold: Hold,
+  now: number,
+): Pick<Hold, 'confirmedAt' | 'notBefore' | 'yieldAt' | 'late'> {
+  return {
+    confirmedAt: Math.min(hold.confirmedAt, now),
+    notBefore: Math.min(hold.notBefore, now + LONGEST_WAIT),
+    yieldAt: earlier(hold.yieldAt, now + LONGEST_WAIT),
+    late: hold.late.map((late) => ({
+      ...late,
+      lostAt: Math.min(late.lostAt, now),
+      until: late.until === null || late.until > now + LONGEST_CUT ? null : late.until,
+    })),
+  }
+}
+
+/** The undo of a hold that left too few serving goes on. */
+function yieldingGoal(
+  { ref }: TicketMember,
+  { yielding }: FrozenState,
+  { now }: ThawOptions,
+): OpenGoal | undefined {
+  if (yielding === null) return undefined
+  const { then, because } = yielding
+  return openGoal({
+    of: 'ours',
+    until: now + UNDO_LIMIT,
+    lateUntil: null,
+    then,
+    because: new DrainableError('POOL_AT_MINIMUM', because, { ref }),
+  })
+}
+
+/** A scope whose quiet time begins now, by this process's own clock. */
+export function restart(track: ScopeTrack, now: number): ScopeTrack {
+  return {
+    ...track,
+    quietFrom: now,
+    livedFrom: null,
+    stalled: 0,
+    zeros: null,
+    arrivalsAtEffect: null,
+    steadySince: now,
+  }
+}
+
+function base(
+  member: TicketMember,
+  frozen: FrozenState,
+  options: ThawOptions,
+  announced = false,
+): DrainState {
+  const { now, goal, deadline } = options
+  const { hold } = frozen
+  const late: LateChange[] = hold.late as LateChange[]
+  // What the last step only announced may have been sent by a step that crashed. Of a cut or a removal
+  // that makes no difference: the next look shows what is left.
+  const harmless =
+    announced && (hold.intended?.kind === 'remove' || hold.intended?.kind === 'terminate')
+  const all =
+    hold.intended === null || harmless
+      ? late
+      : [...late, { change: hold.intended as Change, lostAt: now, until: null, witnessed: false }]
+  const kept: Hold = {
+    ...withoutIntended(hold),
+    changes: settledChanges(member, all, options.wallOffset),
+    pending: null,
+    late: all,
+    loss: null,
+    refusal: null,
+    incarnations:
+      hold.incarnations === null
+        ? null
+        : new Map(hold.incarnations as readonly (readonly [string, string])[]),
+  }
+  return {
+    ref: member.ref,
+    goal,
+    phase: frozen.phase,
+    startedAt: frozen.startedAt,
+    deadline,
+    found: foundOf(member),
+    last: null,
+    unread: null,
+    vanished: null,
+    hold: kept,
+    proof: NO_PROOF,
+    ending: NO_ENDING,
+    said: null,
+  }
+}
+
+/** The ledger without what is only on its way. */
+export function settledChanges(
+  member: TicketMember,
+  late: readonly LateChange[],
+  wallOffset: number,
+): readonly OwnChange[] {
+  return member.changes.flatMap(({ kind, to = null, state, at }): OwnChange[] => {
+    const underWay =
+      state === 'intended' &&
+      late.some(({ change }) => change.kind === kind && targetOf(change) === to)
+    return underWay ? [] : [{ kind, to, state, at: Date.parse(at) - wallOffset }]
+  })
+}
+
+/** The member as the first run found it. */
+export function foundOf(member: TicketMember): FoundMember | null {
+  const { identity, wasAdmin, served, native } = member
+  if (identity === null) return null
+  return { identity, own: wasAdmin ?? 'unknown', serves: served, native }
+}
+
+/** What is on its way is among the late changes from now on. */
+function withoutIntended(hold: FrozenState['hold']): Omit<FrozenState['hold'], 'intended'> {
+  const copy: Partial<typeof hold> & Omit<typeof hold, 'intended'> = { ...hold }
+  delete (copy as { intended?: unknown }).intended
+  return copy
+}

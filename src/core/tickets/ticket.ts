@@ -1,0 +1,87 @@
+import type { z } from 'zod'
+import { DrainableError } from '../../provider/error.js'
+import type { DrainableProvider } from '../../provider/contract.js'
+import { refKey } from '../../provider/member-ref.js'
+import type { frozenSchema, policyDataSchema } from './schema.js'
+import { ticketSchema } from './schema.js'
+
+type Frozen<T> = T extends readonly (infer U)[]
+  ? readonly Frozen<U>[]
+  : T extends object
+    ? { readonly [K in keyof T]: Frozen<T[K]> }
+    : T
+
+/**
+ * What is needed to go on with a drain, or to undo it, from another process. Plain JSON, no secrets.
+ * Written before and after each change.
+ */
+export type Ticket = Frozen<z.infer<typeof ticketSchema>>
+/** One member, as the ticket knows it. */
+export type TicketMember = Ticket['members'][number]
+/** One change of one member, as the ticket knows it. */
+export type TicketChange = TicketMember['changes'][number]
+/** The machine's state between two processes; moments in epoch milliseconds. */
+export type FrozenState = Frozen<z.infer<typeof frozenSchema>>
+/** The plain data of a policy, durations in milliseconds; null stands for none. */
+export type PolicyData = Frozen<z.infer<typeof policyDataSchema>>
+
+/**
+ * Checks a ticket that came from outside: every field.
+ *
+ * @throws `TICKET_INVALID` naming what is wrong
+ */
+export function parseTicket(value: unknown, subject: string): Ticket {
+  const known = (value as { members?: { state?: { v?: unknown } }[] } | null)?.members
+  const version = Array.isArray(known) ? known[0]?.state?.v : undefined
+  if (version !== undefined && version !== 2) {
+    throw invalid(subject, `members.0.state.v is ${JSON.stringify(version)}, this version reads 2`)
+  }
+  const result = ticketSchema.safeParse(value)
+  if (!result.success) {
+    const issue = result.error.issues[0]
+    const where = issue === undefined || issue.path.length === 0 ? 'it' : issue.path.join('.')
+    throw invalid(subject, `${where}: ${issue?.message ?? 'unreadable'}`)
+  }
+  const ticket = result.data as Ticket
+  const keys = new Set(ticket.members.map((member) => refKey(member.ref)))
+  if (keys.size < ticket.members.length) throw invalid(subject, 'members: one of them twice')
+  return ticket
+}
+
+function invalid(subject: string, what: string): DrainableError {
+  return new DrainableError(
+    'TICKET_INVALID',
+    `${subject}: this is not a ticket of a drain (${what}), pass what the store or onTicket was given`,
+  )
+}
+
+/**
+ * Checks that a ticket belongs to a balancer, and where it is to be gone on with, that it has members.
+ *
+ * @throws `TICKET_INVALID`
+ */
+export function checkTicket(
+  ticket: Ticket,
+  provider: DrainableProvider,
+  subject: string,
+  needsMembers: boolean,
+): void {
+  const { instance, parts } = ticket
+  const belongs = parts.every(
+    (part) => part.instance === provider.instance && part.name === provider.name,
+  )
+  if (!belongs || instance !== provider.instance) {
+    throw new DrainableError(
+      'TICKET_INVALID',
+      `${subject}: instance, parts: ticket '${ticket.id}' belongs to ${parts.map((part) => `${part.name} ${part.instance}`).join(', ')}, this provider is ${provider.name} ${provider.instance}`,
+      { provider: provider.name },
+    )
+  }
+  if (needsMembers && ticket.members.length === 0) {
+    throw new DrainableError(
+      'TICKET_INVALID',
+      `${subject}: members: ticket '${ticket.id}' has none: its drain did not begin, start it anew`,
+      { provider: provider.name },
+    )
+  }
+}

@@ -1,0 +1,46 @@
+import type { TicketStore } from './store.js'
+
+/** The part of unstorage's `Storage` that tickets need. */
+export interface UnstorageLike {
+  /** What was stored under the key, or null. */
+  getItem(k: string): Promise<unknown>
+  /** Stores plain JSON. */
+  setItem(k: string, v: never): Promise<unknown>
+  /** Forgets the key. */
+  removeItem(k: string): Promise<unknown>
+  /** All keys. Every `Storage` has it; without it tickets are listed under keys of our own. */
+  getKeys?(): Promise<readonly string[]>
+}
+
+/**
+ * An unstorage `Storage` as a ticket store. A `:` in an id is kept as `~`: unstorage takes it for a
+ * folder, so that `a:`, `:a` and `a` would be one key, and files `a` and `a:b` can't both be.
+ *
+ * @param s - a storage, or `prefixStorage(storage, 'tickets')` where it holds other things as well
+ */
+export function fromUnstorage(s: UnstorageLike): TicketStore {
+  return {
+    get: (key) => s.getItem(toItemKey(key)),
+    set: async (key, value) => {
+      await s.setItem(toItemKey(key), value as never)
+      return true
+    },
+    delete: (key) => s.removeItem(toItemKey(key)),
+    ...(s.getKeys === undefined
+      ? {}
+      : { keys: async () => ((await s.getKeys?.()) ?? []).filter(isOurs).map(toKey) }),
+  }
+}
+
+function toItemKey(key: string): string {
+  return key.replaceAll(':', '~')
+}
+
+function toKey(itemKey: string): string {
+  return itemKey.replaceAll('~', ':')
+}
+
+/** What is stored through us has no folder. */
+function isOurs(itemKey: string): boolean {
+  return !itemKey.includes(':')
+}

@@ -1,0 +1,56 @@
+import { z } from 'zod'
+import type { DrainableProvider } from '../../provider/contract.js'
+import type { Clock } from '../../provider/clock.js'
+import { DrainableError } from '../../provider/error.js'
+import type { DrainEvent } from '../events.js'
+
+/** What every verb takes. */
+export interface Call {
+  /** Ends the call at once; it rejects with `signal.reason`. */
+  readonly signal?: AbortSignal
+  /** Default: the real clock. */
+  readonly clock?: Clock
+  /** Called with every event. What it throws is reported as an unhandled error of the process, never swallowed. */
+  readonly onEvent?: (e: DrainEvent) => void
+}
+
+/** A function among options. */
+export const fn = z.custom<(...args: never[]) => unknown>(
+  (value) => typeof value === 'function',
+  'expected a function',
+)
+
+function isClock(value: unknown): boolean {
+  const { now, setTimeout } = (value ?? {}) as Partial<Clock>
+  return typeof now === 'function' && typeof setTimeout === 'function'
+}
+
+/** The fields of {@link Call}. */
+export const callShape = {
+  signal: z
+    .custom<AbortSignal>((value) => value instanceof AbortSignal, 'expected an AbortSignal')
+    .exactOptional(),
+  clock: z.custom<Clock>(isClock, 'expected a clock with now() and setTimeout()').exactOptional(),
+  onEvent: fn.exactOptional() as unknown as z.ZodType<Call['onEvent']>,
+}
+
+const METHODS = ['describe', 'observe', 'apply', 'close'] as const
+
+/**
+ * Checks that something is a provider before anything is asked of it.
+ *
+ * @throws `INVALID_OPTIONS` naming what is missing
+ */
+export function checkProvider(value: unknown, subject: string): DrainableProvider {
+  const given = (value ?? {}) as Partial<Record<string, unknown>>
+  const missing = [
+    ...METHODS.filter((method) => typeof given[method] !== 'function').map((name) => `${name}()`),
+    ...['name', 'instance'].filter((field) => typeof given[field] !== 'string'),
+  ]
+  if (missing.length === 0) return value as DrainableProvider
+  const what = value === null || typeof value !== 'object' ? String(value) : 'an object'
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: provider: expected a DrainableProvider, found ${what} without ${missing.join(', ')}; pass what a factory such as haproxyRuntime() gave`,
+  )
+}

@@ -1,0 +1,120 @@
+import type { DrainableProvider, MemberRef, Reading } from '../../provider/contract.js'
+import { systemClock } from '../../provider/clock.js'
+import { refKey } from '../../provider/member-ref.js'
+import { emptyHold, initialState, NO_ENDING, type DrainState } from '../machine/state.js'
+import { isClaimed } from '../runner/balancer.js'
+import { isClosed } from '../runner/call.js'
+import { onLeftIdle } from '../runner/left-idle.js'
+import type { Look } from '../runner/look.js'
+import { Run } from '../runner/run.js'
+import { schedulerOf, type Scheduler, type Subscription } from '../runner/scheduler.js'
+import { parsePolicy, type ResolvedPolicy } from './policy.js'
+import { baseSpec, newKeeper } from './spec.js'
+import { watchPolicy } from './watch-policy.js'
+
+/** Pause between two looks at everything, in milliseconds: a look may be large. */
+const SEARCH_PAUSE = 1_000
+/** A look at everything may take at most one part in that many of the time. */
+const SEARCH_SHARE = 100
+const SETTLE = 1_000
+
+/**
+ * Watches members that somebody else drains, for those who listen on the provider itself: looks at
+ * everything once in a while, and runs a watch on each member that is under drain. It never changes
+ * anything and does not keep the process alive.
+ */
+export class Discovery {
+  readonly #provider: DrainableProvider
+  readonly #scheduler: Scheduler
+  readonly #resolved: ResolvedPolicy
+  readonly #watches = new Map<string, Run>()
+  /** What drains of ours left idle since the last search: that was announced, only what comes after is news. */
+  readonly #left = new Map<string, DrainState>()
+  #seat: Subscription | undefined
+  #stopped = false
+
+  constructor(provider: DrainableProvider) {
+    this.#provider = provider
+    this.#scheduler = schedulerOf(provider, systemClock)
+    const policy = parsePolicy({}, 'withEvents()')
+    this.#resolved = { ...policy, data: { ...policy.data, timeout: null } }
+    onLeftIdle(provider, (state) => this.#left.set(refKey(state.ref), state))
+    this.#search()
+  }
+
+  #search(): void {
+    if (this.#stopped) return
+    this.#seat = this.#scheduler.join({
+      refs: () => 'all',
+      background: true,
+      see: (look) => this.#found(look),
+    })
+  }
+
+  stop(): void {
+    this.#stopped = true
+    onLeftIdle(this.#provider, undefined)
+    this.#left.clear()
+    this.#seat?.leave()
+    for (const run of this.#watches.values()) void run.release()
+    this.#watches.clear()
+  }
+
+  #found(look: Look): void {
+    if (this.#stopped) return
+    if (look.error !== undefined && isClosed(look.error)) {
+      this.stop()
+      return
+    }
+    for (const reading of look.snapshot?.readings ?? []) this.#meet(reading)
+    this.#left.clear()
+    this.#seat?.next(Math.max(SEARCH_PAUSE, look.took * SEARCH_SHARE))
+  }
+
+  #meet(reading: Reading): void {
+    const key = refKey(reading.ref)
+    const known = this.#watches.get(key)
+    const drained = reading.present && (closed(reading.own) || closed(reading.inherited))
+    if (isClaimed(this.#provider, reading.ref) || !drained) {
+      if (known === undefined) return
+      this.#watches.delete(key)
+      void known.release()
+    } else if (known === undefined) this.#watch(key, reading.ref)
+  }
+
+  #watch(key: string, ref: MemberRef): void {
+    const { clock } = this.#resolved
+    const left = this.#left.get(key)
+    const run = new Run({
+      ...baseSpec(this.#provider, this.#resolved, 'withEvents()', () => undefined),
+      side: null,
+      background: true,
+      keeper: () => newKeeper(this.#resolved, this.#provider),
+      prepare: async ({ scheduler, signal, limit }) => {
+        const info = await scheduler.describe(signal, limit())
+        const fresh = initialState(ref, clock.now(), null, { kind: 'watch' })
+        return {
+          policy: watchPolicy(info.capabilities, SETTLE),
+          states: [left === undefined ? fresh : { ...fresh, ...takenOver(left, clock.now()) }],
+          keeper: undefined,
+        }
+      },
+    })
+    this.#watches.set(key, run)
+    void run.done.then(() => {
+      if (this.#watches.get(key) === run) this.#watches.delete(key)
+    })
+  }
+}
+
+/** A member that a drain of ours has left idle. */
+function takenOver(
+  { phase, found, proof }: DrainState,
+  now: number,
+): Pick<DrainState, 'phase' | 'found' | 'proof' | 'hold' | 'ending'> {
+  return { phase, found, proof, hold: emptyHold(now), ending: NO_ENDING }
+}
+
+function closed(state: string | undefined): boolean {
+  return state === 'drain' || state === 'maint'
+}

@@ -1,0 +1,117 @@
+import type { DrainableProvider } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import type { DrainReport } from '../../provider/report.js'
+import { DrainHandle, EventHub, type Drain } from '../runner/handle.js'
+import { toError } from '../runner/report.js'
+import { Run } from '../runner/run.js'
+import { checkProvider } from './call.js'
+import { parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
+import { prepareDrain } from './prepare-drain.js'
+import { baseSpec, newKeeper } from './spec.js'
+import { parseTarget, type ResolvedTarget, type Target } from './target.js'
+
+/**
+ * Starts to drain and gives a handle at once; its `done` always resolves with a report.
+ *
+ * After idle the handle goes on holding: it watches, and puts the drain back after a reload, until
+ * it is released, restored or disposed of. It does not keep the process alive for that.
+ *
+ * @throws `INVALID_OPTIONS` at once; everything else is in the report
+ */
+export function startDrain(p: DrainableProvider, target: Target, policy: Policy = {}): Drain {
+  const subject = 'startDrain()'
+  const provider = checkProvider(p, subject)
+  const parsed = parseTarget(target, subject)
+  return openDrain(provider, parsed, parsePolicy(policy, subject), subject).handle
+}
+
+function openDrain(
+  provider: DrainableProvider,
+  target: ResolvedTarget,
+  resolved: ResolvedPolicy,
+  subject: string,
+): { readonly handle: DrainHandle; readonly run: Run } {
+  const hub = new EventHub(resolved.onEvent)
+  const keeper = newKeeper(resolved, provider)
+  const run = new Run({
+    ...baseSpec(provider, resolved, subject, (event) => hub.emit(event)),
+    side: 'drain',
+    refs: target.kind === 'members' ? target.refs : undefined,
+    keeper: () => keeper,
+    prepare: (context) => prepareDrain(context, resolved, target, subject, keeper),
+  })
+  return { handle: new DrainHandle(hub, run), run }
+}
+
+/** What the action of a drain is given. */
+export interface ActionContext {
+  /**
+   * Fires when the idle that was said does not hold any more: work was seen, or the hold can't be put
+   * back (`IDLE_LOST`), or somebody opened the member (`DRAIN_OVERRULED`). Not for a hold that a reload
+   * forgot and that was put back with nothing seen.
+   */
+  readonly signal: AbortSignal
+}
+
+/** What to do while a drain is held. */
+export type DrainAction<T> = (report: DrainReport, context: ActionContext) => Promise<T>
+
+/**
+ * Drains and waits. Resolves where the outcome is `idle`, `removed`, `terminated` or `proceeded`;
+ * rejects with `signal.reason` on abort, and else with a {@link DrainableError} that carries the
+ * report.
+ *
+ * @throws `INVALID_OPTIONS`, `UNSUPPORTED`, `NOT_FOUND`, `POOL_AT_MINIMUM`, `UNREACHABLE`, `CALL_TIMEOUT`, `CONNECTION_LOST`, `PROVIDER_FAILED` before anything is changed
+ * @throws `DRAIN_TIMEOUT`, `DRAIN_OVERRULED`, `MEMBER_GONE`, `UNREACHABLE`, or the balancer's own code where it refused, with the report
+ */
+export async function drain(
+  p: DrainableProvider,
+  target: Target,
+  policy?: Policy,
+): Promise<DrainReport>
+/**
+ * Drains, and holds the drain, through reloads too, until the action has ended. The action runs only
+ * where the outcome is `idle`, `removed`, `terminated` or `proceeded`. It is waited for in any case:
+ * one that rejects with the reason of its signal makes this call reject with it.
+ *
+ * @throws `IDLE_LOST`, `DRAIN_OVERRULED` where the action gave up because its signal fired
+ */
+export async function drain<T>(
+  p: DrainableProvider,
+  target: Target,
+  policy: Policy,
+  action: DrainAction<T>,
+): Promise<T>
+export async function drain<T>(
+  p: DrainableProvider,
+  target: Target,
+  policy: Policy = {},
+  action?: DrainAction<T>,
+): Promise<T | DrainReport> {
+  const subject = 'drain()'
+  const provider = checkProvider(p, subject)
+  const parsed = parseTarget(target, subject)
+  const resolved = parsePolicy(policy, subject)
+  if (action !== undefined && typeof action !== 'function') {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${subject}: action: expected a function, found ${describe(action)}; leave it out to wait for the report alone`,
+    )
+  }
+  const { handle, run } = openDrain(provider, parsed, resolved, subject)
+  try {
+    const report = await handle.done
+    if (report.outcome === 'aborted' && resolved.signal?.aborted === true)
+      throw resolved.signal.reason
+    const error = toError(report)
+    if (error !== undefined) throw error
+    if (action === undefined) return report
+    return await run.act((signal) => action(report, { signal }))
+  } finally {
+    await handle.release()
+  }
+}
+
+function describe(value: unknown): string {
+  return value === null ? 'null' : typeof value
+}

@@ -1,0 +1,20 @@
+import type { Reading } from '../../provider/contract.js'
+import type { SeenLook } from '../runner/look.js'
+import type { RunContext } from '../runner/run-spec.js'
+import type { Scheduler } from '../runner/scheduler.js'
+import { pick, type ResolvedTarget } from './target.js'
+
+/**
+ * The first look at a target: what it hits, and the look itself.
+ *
+ * @throws `NOT_FOUND` where nothing is hit, or what the balancer failed with
+ */
+export async function firstLook(
+  scheduler: Scheduler,
+  target: ResolvedTarget,
+  { signal, limit }: Pick<RunContext, 'signal' | 'limit'>,
+): Promise<{ readonly look: SeenLook; readonly readings: readonly Reading[] }> {
+  const refs = target.kind === 'members' ? target.refs : 'all'
+  const look = await scheduler.look(refs, signal, limit())
+  return { look, readings: pick(target, look.snapshot) }
+}

@@ -1,0 +1,274 @@
+import { z } from 'zod'
+import type { Capabilities, MaintEffect } from '../../provider/contract.js'
+import { systemClock, type Clock } from '../../provider/clock.js'
+import { formatDuration, type Duration } from '../../provider/duration.js'
+import { DrainableError } from '../../provider/error.js'
+import { parseOptions } from '../../provider/options.js'
+import type { DrainEvent } from '../events.js'
+import type { MachinePolicy } from '../machine/policy.js'
+import type { TicketStore } from '../tickets/store.js'
+import type { PolicyData, Ticket } from '../tickets/ticket.js'
+import { callShape, fn, type Call } from './call.js'
+import { durationOption } from './duration-option.js'
+
+/** How a drain is to go. Every field has a default that is safe. */
+export interface Policy extends Call {
+  /**
+   * How long to wait for idle, counted from the call: it bounds the first look too. `Infinity` is
+   * allowed; a bare number from 1 to 999 is refused (seconds?). Refused where it can't hold
+   * max(`settle`, the product's blind time), the product's freshness and, where the first look was
+   * slow, two more looks like it, unless `onTimeout` is `proceed` or `terminate`.
+   * @defaultValue `'30s'`
+   */
+  readonly timeout?: Duration
+  /**
+   * What to do with work left at the deadline: `fail` leaves the member drained, `terminate` cuts it,
+   * `proceed` ends as `proceeded`.
+   * @defaultValue `'fail'`
+   */
+  readonly onTimeout?: 'fail' | 'terminate' | 'proceed'
+  /**
+   * The state to hold the member in. `maint` keeps persistent clients out from the start; where the
+   * product's maint is not gentle it needs `onTimeout: 'terminate'` as well.
+   * @defaultValue `'drain'`
+   */
+  readonly hold?: 'drain' | 'maint'
+  /** Raise from drain to maint that long after the start: for persistence that never lets go. A bare number from 1 to 999 is refused. @defaultValue off */
+  readonly escalateAfter?: Duration
+  /** For how long nothing may arrive before a member is called idle. A bare number from 1 to 999 is refused: write `'500ms'`. @defaultValue `'1s'` */
+  readonly settle?: Duration
+  /** Whether to take the member out of its pool once idle. @defaultValue `'idle'` */
+  readonly until?: 'idle' | 'removed'
+  /**
+   * On the verdict, close the door to persistent clients too: raise to maint, look once more.
+   * @defaultValue where maint is gentle
+   */
+  readonly seal?: boolean
+  /** How many serving members each pool of each balancer must keep. @defaultValue `1` */
+  readonly keepReady?: number
+  /** What to do where `keepReady` would not hold: refuse, or wait for a replacement. @defaultValue `'fail'` */
+  readonly onMinimum?: 'fail' | 'wait'
+  /**
+   * What to do when somebody else sets another state: end, or set ours again, at most three times.
+   * What a reload or failover forgot is always put back.
+   * @defaultValue `'fail'`
+   */
+  readonly onOverrule?: 'reapply' | 'fail'
+  /**
+   * What to do on abort: leave the member as it is, or undo. The undo waits at most 5 s for a hold whose
+   * answer was lost; then the member's `error` says that it may still come, and the ticket is kept.
+   * @defaultValue `'leave'`
+   */
+  readonly onAbort?: 'leave' | 'restore'
+  /** What to do where the product can't do a part of the policy: refuse, or go on without that part. @defaultValue `'fail'` */
+  readonly ifUnsupported?: 'fail' | 'proceed'
+  /** Where tickets are kept, for a resume after a crash. */
+  readonly tickets?: TicketStore
+  /** The ticket's id. @defaultValue a random one */
+  readonly id?: string
+  /** Called with the ticket before and after each change; the first change waits for it. */
+  readonly onTicket?: (t: Ticket) => Promise<void> | void
+}
+
+const storeSchema = z.custom<TicketStore>(
+  (value) =>
+    ['get', 'set', 'delete'].every(
+      (method) => typeof (value as Record<string, unknown> | null)?.[method] === 'function',
+    ),
+  'expected a store with get, set and delete',
+)
+
+/** Where tickets go. */
+export const ticketShape = {
+  tickets: storeSchema.exactOptional(),
+  onTicket: fn.exactOptional() as unknown as z.ZodType<Policy['onTicket']>,
+}
+
+/** The fields of {@link Policy} that are plain data; they go into the ticket. */
+const dataShape = {
+  timeout: durationOption({ bareSeconds: 'refuse', infinite: true }).default(30_000),
+  onTimeout: z.enum(['fail', 'terminate', 'proceed']).default('fail'),
+  hold: z.enum(['drain', 'maint']).default('drain'),
+  escalateAfter: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
+  settle: durationOption({ bareSeconds: 'refuse' }).default(1_000),
+  until: z.enum(['idle', 'removed']).default('idle'),
+  seal: z.boolean().exactOptional(),
+  keepReady: z.number().int().min(0).default(1),
+  onMinimum: z.enum(['fail', 'wait']).default('fail'),
+  onOverrule: z.enum(['reapply', 'fail']).default('fail'),
+  onAbort: z.enum(['leave', 'restore']).default('leave'),
+  ifUnsupported: z.enum(['fail', 'proceed']).default('fail'),
+}
+
+const policySchema = z.strictObject({
+  ...callShape,
+  ...ticketShape,
+  ...dataShape,
+  id: z
+    .string()
+    .regex(/^[\w.:@-]{1,200}$/, 'expected 1 to 200 letters, digits or _ . : @ -')
+    .exactOptional(),
+})
+
+/** A policy, checked and with its defaults. */
+export interface ResolvedPolicy {
+  readonly data: PolicyData
+  readonly clock: Clock
+  readonly signal: AbortSignal | undefined
+  readonly onEvent: ((e: DrainEvent) => void) | undefined
+  readonly tickets: TicketStore | undefined
+  readonly onTicket: ((t: Ticket) => Promise<void> | void) | undefined
+  readonly id: string | undefined
+}
+
+/**
+ * Checks a policy.
+ *
+ * @throws `INVALID_OPTIONS` naming every wrong field
+ */
+export function parsePolicy(policy: Policy, subject: string): ResolvedPolicy {
+  const given = parseOptions(policySchema, policy, subject)
+  const { timeout, escalateAfter, seal } = given
+  return {
+    data: {
+      timeout: timeout === Infinity ? null : timeout,
+      onTimeout: given.onTimeout,
+      hold: given.hold,
+      escalateAfter: escalateAfter ?? null,
+      settle: given.settle,
+      until: given.until,
+      seal: seal ?? null,
+      keepReady: given.keepReady,
+      onMinimum: given.onMinimum,
+      onOverrule: given.onOverrule,
+      onAbort: given.onAbort,
+      ifUnsupported: given.ifUnsupported,
+    },
+    clock: given.clock ?? systemClock,
+    signal: given.signal,
+    onEvent: given.onEvent,
+    tickets: given.tickets,
+    onTicket: given.onTicket,
+    id: given.id,
+  }
+}
+
+/**
+ * What the machine is told, once the product's capabilities are known.
+ *
+ * @param maint - what maint does to the members at hand, where a reading said so
+ * @throws `INVALID_OPTIONS`, `UNSUPPORTED` where the product can't do what the policy asks for
+ */
+export function toMachinePolicy(
+  data: PolicyData,
+  capabilities: Capabilities,
+  maint: readonly MaintEffect[],
+  subject: string,
+): MachinePolicy {
+  const fits = fitLadder(data, capabilities, maint, subject)
+  return {
+    hold: fits.hold,
+    seal: fits.seal,
+    settle: data.settle,
+    until: fits.until,
+    onTimeout: fits.onTimeout,
+    onOverrule: data.onOverrule,
+    onMinimum: data.onMinimum,
+    escalateAfter: fits.escalateAfter,
+    capabilities,
+  }
+}
+
+/**
+ * The same for a drain that goes on from its ticket: it was checked when it began. What maint does to
+ * the members is not read yet, so the machine itself asks for the caller's word before each raise.
+ */
+export function toResumedPolicy(
+  data: PolicyData,
+  capabilities: Capabilities,
+  subject: string,
+): MachinePolicy {
+  const policy = toMachinePolicy({ ...data, ifUnsupported: 'proceed' }, capabilities, [], subject)
+  if (!capabilities.ladder.includes('maint')) return policy
+  return { ...policy, hold: data.hold, escalateAfter: data.escalateAfter }
+}
+
+/**
+ * Whether the timeout can hold a proof at all.
+ *
+ * @param looks - what looking costs, as far as it is known, and how much time is spent already; milliseconds
+ * @throws `INVALID_OPTIONS` with the figure that is needed
+ */
+export function checkTimeout(
+  data: PolicyData,
+  capabilities: Capabilities,
+  subject: string,
+  looks: { readonly cost: number; readonly spent: number } = { cost: 0, spent: 0 },
+): void {
+  if (data.timeout === null || data.onTimeout !== 'fail') return
+  const { settle } = data
+  const { blind, freshness, minTimeout = 0 } = capabilities
+  // One look has to see the hold, one more the end of the quiet time.
+  const proof = Math.max(settle, blind) + freshness + looks.spent + 2 * looks.cost
+  const need = Math.ceil(Math.max(proof, minTimeout))
+  if (data.timeout >= need) return
+  const slow = looks.cost > 0 ? `, a look ${formatDuration(looks.cost)}` : ''
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: timeout is ${formatDuration(data.timeout)}, expected at least ${formatDuration(need)}: this balancer can't prove idle faster (settle ${formatDuration(settle)}, blind ${formatDuration(blind)}, freshness ${formatDuration(freshness)}${slow}); set a longer timeout, or onTimeout: 'proceed'`,
+  )
+}
+
+function fitLadder(
+  data: PolicyData,
+  capabilities: Capabilities,
+  maint: readonly MaintEffect[],
+  subject: string,
+): Pick<MachinePolicy, 'hold' | 'seal' | 'until' | 'onTimeout' | 'escalateAfter'> {
+  const can = (what: boolean, message: string): boolean => {
+    if (what || data.ifUnsupported === 'proceed') return what
+    throw new DrainableError('UNSUPPORTED', `${subject}: ${message}`)
+  }
+  const hasMaint = capabilities.ladder.includes('maint')
+  const effects = maint.length > 0 ? maint : [capabilities.maint]
+  const gentle = hasMaint && effects.every((effect) => effect === 'gentle')
+  const word = gentle || data.onTimeout === 'terminate'
+  const rough = `maint is not known to keep established work here (${effects.join(', ')}), so it counts as terminate: add onTimeout: 'terminate' if that is meant, or stay with drain`
+  const noMaint = `this balancer has no maint; use drain`
+  let hold = data.hold
+  if (
+    hold === 'maint' &&
+    !(can(hasMaint, `hold: 'maint': ${noMaint}`) && can(word, `hold: 'maint': ${rough}`))
+  ) {
+    hold = 'drain'
+  }
+  let { escalateAfter, until, onTimeout } = data
+  if (
+    escalateAfter !== null &&
+    !(can(hasMaint, `escalateAfter: ${noMaint}`) && can(word, `escalateAfter: ${rough}`))
+  ) {
+    escalateAfter = null
+  }
+  if (
+    until === 'removed' &&
+    !can(
+      capabilities.remove,
+      `until: 'removed': this balancer can't remove members; use until: 'idle' and remove it in the configuration`,
+    )
+  ) {
+    until = 'idle'
+  }
+  const cuts = capabilities.terminate || (hasMaint && effects.includes('cuts'))
+  if (
+    onTimeout === 'terminate' &&
+    !can(
+      cuts,
+      `onTimeout: 'terminate': this balancer can't cut connections; use 'fail' or 'proceed'`,
+    )
+  ) {
+    onTimeout = 'fail'
+  }
+  if (data.seal === true) can(hasMaint, `seal: ${noMaint}`)
+  const seal = data.seal === null ? 'gentle' : data.seal ? 'always' : 'never'
+  return { hold, seal, until, onTimeout, escalateAfter }
+}

@@ -1,0 +1,146 @@
+import type { MaintEffect, Reading } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { formatRef, refKey } from '../../provider/member-ref.js'
+import { initialState, type DrainState } from '../machine/state.js'
+import { readingsOf } from '../runner/readings.js'
+import type { SeenLook } from '../runner/look.js'
+import type { Prepared, RunContext } from '../runner/run-spec.js'
+import type { TicketKeeper } from '../tickets/keeper.js'
+import { parseStored } from '../tickets/store.js'
+import { foundOf, settledChanges } from '../tickets/thaw.js'
+import { parseTicket, type TicketMember } from '../tickets/ticket.js'
+import { firstLook } from './first-look.js'
+import { checkTimeout, toMachinePolicy, type ResolvedPolicy } from './policy.js'
+import { wallOffsetOf } from './spec.js'
+import type { ResolvedTarget } from './target.js'
+
+/** How often the floor's companions are looked at, before what is missing counts as serving. */
+const COMPANION_LOOKS = 3
+
+/** A first look that took less says nothing of what looking costs: it opens connections and logs in, in milliseconds. */
+const SLOW_LOOK = 1_000
+
+/** Everything that can be refused is refused here, before anything is changed. */
+export async function prepareDrain(
+  context: RunContext,
+  resolved: ResolvedPolicy,
+  target: ResolvedTarget,
+  subject: string,
+  keeper: TicketKeeper,
+): Promise<Prepared> {
+  const { scheduler, startedAt, signal, limit } = context
+  const { data, clock } = resolved
+  const info = await scheduler.describe(signal, limit())
+  checkTimeout(data, info.capabilities, subject)
+  const { look, readings } = await firstLook(scheduler, target, context)
+  const maint = readings.flatMap((reading): MaintEffect[] =>
+    reading.present ? [reading.maint ?? info.capabilities.maint] : [],
+  )
+  const policy = toMachinePolicy(data, info.capabilities, maint, subject)
+  if (look.took >= SLOW_LOOK) {
+    const spent = clock.now() - startedAt
+    checkTimeout(data, info.capabilities, subject, { cost: look.took, spent })
+  }
+  const inherited = await inheritTicket(context, resolved, readings)
+  const deadline = data.timeout === null ? null : startedAt + data.timeout
+  const states = readings.map(({ ref }): DrainState => {
+    const state = initialState(ref, startedAt, deadline)
+    const member = inherited.get(refKey(ref))
+    return member === undefined ? state : withLedger(state, member, wallOffsetOf(clock))
+  })
+  const first = data.onMinimum === 'fail' ? await askFloor(context, look, readings) : look
+  return { policy, states, keeper, first }
+}
+
+/**
+ * All or nothing: a drain of several members that can't finish is not begun. The places are taken at
+ * once, so that two drains that begin in one moment don't both see room.
+ */
+async function askFloor(
+  { scheduler, floor, signal, limit }: RunContext,
+  first: SeenLook,
+  picked: readonly Reading[],
+): Promise<SeenLook> {
+  const refs = picked.map(({ ref }) => ref)
+  let look = first
+  for (let i = 0; i < COMPANION_LOOKS; i += 1) {
+    const known = readingsOf(look.snapshot)
+    const missing = floor.companions(refs).filter((ref) => !known.has(refKey(ref)))
+    if (missing.length === 0) break
+    look = await scheduler.look([...refs, ...floor.companions(refs)], signal, limit())
+  }
+  const readings = readingsOf(look.snapshot)
+  const taken: Reading[] = []
+  for (const { ref } of picked) {
+    const reading = readings.get(refKey(ref))
+    if (reading?.present !== true) continue
+    const refused = floor.ask(reading, look.snapshot)
+    if (refused === undefined) taken.push(reading)
+    else {
+      for (const { ref: given } of taken) floor.withdraw(given)
+      throw refused
+    }
+  }
+  return look
+}
+
+/** The undo of an earlier run: older than what is found now, and the one to keep. */
+function withLedger(state: DrainState, member: TicketMember, wallOffset: number): DrainState {
+  const changes = settledChanges(member, [], wallOffset)
+  return { ...state, found: foundOf(member), hold: { ...state.hold, changes } }
+}
+
+/**
+ * A ticket of the same id that still holds one of our members. Without it a second run after a crash
+ * would take "drained" for the state to go back to.
+ */
+async function inheritTicket(
+  { scheduler, provider, signal, limit }: RunContext,
+  resolved: ResolvedPolicy,
+  readings: readonly Reading[],
+): Promise<ReadonlyMap<string, TicketMember>> {
+  const inherited = new Map<string, TicketMember>()
+  const { tickets: store, id } = resolved
+  if (store === undefined || id === undefined) return inherited
+  const kept = await store.get(id)
+  if (kept === undefined || kept === null) return inherited
+  const old = parseTicket(parseStored(kept), `ticket '${id}'`)
+  if (old.instance !== provider.instance) {
+    throw new DrainableError(
+      'TICKET_INVALID',
+      `ticket '${id}' belongs to another balancer (${old.instance}), give this drain another id`,
+    )
+  }
+  const members = new Map(old.members.map((member) => [refKey(member.ref), member]))
+  for (const reading of readings) {
+    const key = refKey(reading.ref)
+    const member = members.get(key)
+    members.delete(key)
+    if (member !== undefined && stillHeld(member, reading)) inherited.set(key, member)
+  }
+  const others = [...members.values()].filter(({ changes }) => changes.length > 0)
+  if (others.length === 0) return inherited
+  const look = await scheduler.look(
+    others.map((other) => other.ref),
+    signal,
+    limit(),
+  )
+  const found = readingsOf(look.snapshot)
+  const left = others.find((other) => {
+    const reading = found.get(refKey(other.ref))
+    return reading !== undefined && stillHeld(other, reading)
+  })
+  if (left === undefined) return inherited
+  throw new DrainableError(
+    'TICKET_INVALID',
+    `ticket '${id}' still holds ${formatRef(left.ref)} and its undo would be lost: restore it first, or give this drain another id`,
+    { ref: left.ref },
+  )
+}
+
+/** Whether a ticket still owes an undo of the member as it is found: also of a hold that may have been carried out. */
+function stillHeld(member: TicketMember, reading: Reading): boolean {
+  if (!reading.present || member.identity !== reading.identity) return false
+  if (reading.own === member.wasAdmin) return false
+  return member.changes.some(({ state, kind }) => state !== 'unchanged' && kind !== 'terminate')
+}

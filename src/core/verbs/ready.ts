@@ -1,0 +1,143 @@
+import { z } from 'zod'
+import type { AdminState, DrainableProvider, Health, MemberRef } from '../../provider/contract.js'
+import { systemClock } from '../../provider/clock.js'
+import { parseDuration, type Duration } from '../../provider/duration.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { parseOptions } from '../../provider/options.js'
+import type { MemberReport } from '../../provider/report.js'
+import { openGoal, type OpenGoal } from '../machine/goal.js'
+import { initialState } from '../machine/state.js'
+import { guarded } from '../runner/emitters.js'
+import { Run } from '../runner/run.js'
+import { callShape, checkProvider, type Call } from './call.js'
+import { firstLook } from './first-look.js'
+import { parsePolicy, type ResolvedPolicy } from './policy.js'
+import { baseSpec, newKeeper } from './spec.js'
+import { parseTarget, type Target } from './target.js'
+import { openPolicy } from './watch-policy.js'
+
+/** Options of {@link ready}. */
+export interface ReadyOptions extends Call {
+  /**
+   * Whether to wait until the member is healthy: `true` waits 30 s, a duration that long, a function
+   * is the caller's own check, asked before the door is opened. `false`, and the default, only make
+   * sure that the balancer has looked at a member that comes out of maint.
+   *
+   * Healthy means that a check of the balancer passed; a member it does not check is reported as
+   * `unchecked` at once.
+   */
+  readonly waitHealthy?:
+    boolean | Duration | ((ref: MemberRef, signal: AbortSignal) => Promise<void>)
+}
+
+/** What {@link ready} found and left. */
+export interface ReadyReport {
+  readonly members: readonly {
+    readonly ref: MemberRef
+    /** The own state it was found in. */
+    readonly wasAdmin: AdminState
+    readonly health: Health
+  }[]
+}
+
+const DEFAULT_LIMIT = 30_000
+
+/** Whether to wait, for how long, and the caller's own check. */
+interface HealthWish {
+  readonly must: boolean
+  readonly limit: number
+  readonly check?: (ref: MemberRef, signal: AbortSignal) => Promise<void>
+}
+
+const schema = z.strictObject({ ...callShape, waitHealthy: z.unknown().optional() })
+
+function toHealthWish(wish: unknown): HealthWish {
+  if (wish === undefined || wish === false) return { must: false, limit: DEFAULT_LIMIT }
+  if (wish === true) return { must: true, limit: DEFAULT_LIMIT }
+  if (typeof wish === 'function')
+    return { must: true, limit: Infinity, check: wish as NonNullable<HealthWish['check']> }
+  return {
+    must: true,
+    limit: parseDuration(wish, 'ready(): waitHealthy', { bareSeconds: 'refuse', infinite: true }),
+  }
+}
+
+/**
+ * Makes members ready, whoever drained them, and lets every drain of this process go of them.
+ *
+ * A member in maint goes by way of drain: no checks run in maint and HAProxy calls a server UP the
+ * moment it leaves it, so the first check is waited for before the door is opened. Where a hold of
+ * this process has no answer yet, it is looked on until that can't be carried out any more.
+ *
+ * @throws `NOT_FOUND` where the target hits nothing
+ * @throws `HEALTH_TIMEOUT` where no check passed in time; the member stays as it is then, under drain
+ * @throws `CONFLICT` where somebody sets it back, `DRAIN_OVERRULED` where a later drain of this process took it
+ */
+export async function ready(
+  p: DrainableProvider,
+  target: Target,
+  o: ReadyOptions = {},
+): Promise<ReadyReport> {
+  const subject = 'ready()'
+  const provider = checkProvider(p, subject)
+  const parsed = parseTarget(target, subject)
+  const { waitHealthy, ...call } = parseOptions(schema, o, subject)
+  const { must, limit, check } = toHealthWish(waitHealthy)
+  const base = parsePolicy({}, subject)
+  const resolved: ResolvedPolicy = {
+    ...base,
+    data: { ...base.data, timeout: null },
+    clock: call.clock ?? systemClock,
+    signal: call.signal,
+    onEvent: call.onEvent,
+  }
+  call.signal?.throwIfAborted()
+  const run = new Run({
+    ...baseSpec(provider, resolved, subject, (event) => {
+      if (resolved.onEvent !== undefined) guarded(() => resolved.onEvent?.(event))
+    }),
+    side: 'open',
+    refs: parsed.kind === 'members' ? parsed.refs : undefined,
+    keeper: () => newKeeper(resolved, provider),
+    ...(check === undefined ? {} : { check }),
+    prepare: async (context) => {
+      const { scheduler, signal, startedAt } = context
+      const info = await scheduler.describe(signal, context.limit())
+      const { look, readings } = await firstLook(scheduler, parsed, context)
+      const goal = openGoal({
+        of: 'anybody',
+        until: limit === Infinity ? null : startedAt + limit,
+        lateUntil: null,
+        mustBeHealthy: must,
+        check: check === undefined ? 'none' : 'due',
+      })
+      return {
+        policy: openPolicy(info.capabilities),
+        states: readings.map(({ ref }) => initialState(ref, startedAt, null, goal)),
+        keeper: undefined,
+        first: look,
+      }
+    },
+  })
+  const report = await run.done
+  if (report.outcome === 'aborted' && call.signal?.aborted === true) throw call.signal.reason
+  const error = report.error ?? report.members.find((member) => member.error !== undefined)?.error
+  if (isDrainableError(error, 'DRAIN_OVERRULED')) {
+    const { code, message, ref } = error
+    const data = { report, cause: error, ...(ref === undefined ? {} : { ref }) }
+    throw new DrainableError(code, message, data)
+  }
+  if (error !== undefined) throw error
+  if (report.outcome !== 'restored')
+    throw new DrainableError('CONFLICT', `${subject}: it ended as ${report.outcome}`)
+  return { members: report.members.map((member) => opened(member, run.goalOf(member.ref))) }
+}
+
+function opened(member: MemberReport, goal: OpenGoal | undefined): ReadyReport['members'][number] {
+  const { ref, lastReading, wasAdmin } = member
+  return {
+    ref,
+    wasAdmin: goal?.wasAdmin ?? wasAdmin,
+    health: lastReading?.present === true ? lastReading.health : 'unknown',
+  }
+}

@@ -1,0 +1,103 @@
+import type { DrainableProvider } from '../../provider/contract.js'
+import { isDrainableError } from '../../provider/error.js'
+import type { DrainReport } from '../../provider/report.js'
+import { guarded } from '../runner/emitters.js'
+import { Run } from '../runner/run.js'
+import { openGoal, UNDO_LIMIT } from '../machine/goal.js'
+import { thawMember } from '../tickets/thaw.js'
+import type { Ticket } from '../tickets/ticket.js'
+import { toResumedPolicy } from './policy.js'
+import { resumeOptions, type ResumeOptions } from './resume-options.js'
+import { baseSpec, sameKeeper, wallOffsetOf } from './spec.js'
+
+/**
+ * Undoes what a ticket's drain changed, and only that: a member is put back to the state it had, and
+ * only where it is found as we left it. What was only intended, and what somebody else changed since,
+ * is left alone and reported as the member's `error`. Each member's outcome is then `restored`, or
+ * `overruled`, `gone`, `refused` or `unreachable`.
+ *
+ * A member that comes out of maint goes by way of drain and waits there for its first check. Where an
+ * answer to a change of ours is missing, it is looked on until that change can't be carried out any
+ * more. The ticket is dropped once nothing is left to undo.
+ *
+ * @throws `TICKET_INVALID` where it is no ticket or belongs to another balancer; `signal.reason` on abort
+ */
+export async function restore(
+  p: DrainableProvider,
+  ticket: Ticket,
+  o: ResumeOptions = {},
+): Promise<DrainReport> {
+  const subject = 'restore()'
+  const { provider, ticket: known, resolved } = resumeOptions(p, ticket, o, subject, false)
+  const { clock, signal } = resolved
+  signal?.throwIfAborted()
+  const keeper = sameKeeper(known, resolved)
+  if (known.members.length === 0) {
+    await keeper.drop()
+    return { outcome: 'restored', members: [], elapsed: 0 }
+  }
+  const run = new Run({
+    ...baseSpec(provider, resolved, subject, (event) => {
+      if (resolved.onEvent !== undefined) guarded(() => resolved.onEvent?.(event))
+    }),
+    side: 'open',
+    timeout: UNDO_LIMIT,
+    resumed: true,
+    keeper: () => keeper,
+    prepare: async (context) => {
+      const info = await context.scheduler.describe(context.signal, context.limit())
+      const until = context.startedAt + UNDO_LIMIT
+      const options = {
+        now: clock.now(),
+        wallOffset: wallOffsetOf(clock),
+        goal: openGoal({ of: 'ours', until, lateUntil: null }),
+        deadline: null,
+      }
+      return {
+        policy: toResumedPolicy(resolved.data, info.capabilities, subject),
+        states: known.members.map((member) => thawMember(member, options)).map(undoing),
+        keeper,
+      }
+    },
+  })
+  const report = await run.done
+  if (report.outcome === 'aborted' && signal?.aborted === true) throw signal.reason
+  if (report.members.length > 0) return report
+  // It could not even begin: nothing is known of the members, so each is as unreachable as the balancer.
+  const { error } = report
+  if (
+    error !== undefined &&
+    !isDrainableError(error, 'UNREACHABLE', 'CALL_TIMEOUT', 'CONNECTION_LOST')
+  )
+    throw error
+  return {
+    ...report,
+    members: known.members.map(({ ref, wasAdmin }) => unreached(ref, wasAdmin, report)),
+  }
+}
+
+/** Nothing is wished down any more. */
+function undoing<T extends ReturnType<typeof thawMember>>(state: T): T {
+  const { hold } = state
+  return { ...state, hold: { ...hold, wish: 'none', confirmed: 'none', floor: 'unasked' } }
+}
+
+function unreached(
+  ref: DrainReport['members'][number]['ref'],
+  wasAdmin: Ticket['members'][number]['wasAdmin'],
+  { elapsed, error }: DrainReport,
+): DrainReport['members'][number] {
+  return {
+    ref,
+    outcome: 'unreachable',
+    phase: 'draining',
+    wasAdmin: wasAdmin ?? 'ready',
+    verifiedIdle: false,
+    sealed: false,
+    lost: [],
+    terminated: 0,
+    elapsed,
+    why: [],
+    ...(error === undefined ? {} : { error }),
+  }
+}

@@ -1,0 +1,45 @@
+import { z } from 'zod'
+import type { DrainableProvider } from '../../provider/contract.js'
+import { systemClock } from '../../provider/clock.js'
+import { parseOptions } from '../../provider/options.js'
+import { checkTicket, parseTicket, type Ticket } from '../tickets/ticket.js'
+import { callShape, checkProvider, type Call } from './call.js'
+import { ticketShape, type Policy, type ResolvedPolicy } from './policy.js'
+
+/** What a resume or a restore takes; the policy itself is in the ticket. */
+export type ResumeOptions = Call & Pick<Policy, 'tickets' | 'onTicket'>
+
+/**
+ * Checks provider, ticket and options, and that the ticket belongs to this balancer.
+ *
+ * @throws `INVALID_OPTIONS`, `TICKET_INVALID`
+ */
+export function resumeOptions(
+  p: DrainableProvider,
+  given: unknown,
+  o: ResumeOptions,
+  subject: string,
+  needsMembers: boolean,
+): {
+  readonly provider: DrainableProvider
+  readonly ticket: Ticket
+  readonly resolved: ResolvedPolicy
+} {
+  const provider = checkProvider(p, subject)
+  const ticket = parseTicket(given, subject)
+  const call = parseOptions(z.strictObject({ ...callShape, ...ticketShape }), o, subject)
+  checkTicket(ticket, provider, subject, needsMembers)
+  return {
+    provider,
+    ticket,
+    resolved: {
+      data: ticket.policy,
+      clock: call.clock ?? systemClock,
+      signal: call.signal,
+      onEvent: call.onEvent,
+      tickets: call.tickets,
+      onTicket: call.onTicket,
+      id: ticket.id,
+    },
+  }
+}

@@ -1,0 +1,66 @@
+import { randomUUID } from 'node:crypto'
+import type { DrainableProvider } from '../../provider/contract.js'
+import type { DrainEvent } from '../events.js'
+import type { RunSpec } from '../runner/run-spec.js'
+import { TicketKeeper } from '../tickets/keeper.js'
+import type { PolicyData, Ticket } from '../tickets/ticket.js'
+import type { ResolvedPolicy } from './policy.js'
+
+/** Epoch milliseconds minus the clock, as of now. */
+export function wallOffsetOf(clock: ResolvedPolicy['clock']): number {
+  return Date.now() - clock.now()
+}
+
+/** The keeper of the ticket of a drain that begins now. */
+export function newKeeper(resolved: ResolvedPolicy, provider: DrainableProvider): TicketKeeper {
+  const { clock, data, tickets, onTicket, id } = resolved
+  const startedAt = clock.now()
+  const iso = (at: number): string => new Date(at + wallOffsetOf(clock)).toISOString()
+  const { name, instance } = provider
+  return new TicketKeeper(
+    {
+      id: id ?? randomUUID(),
+      instance,
+      parts: [{ balancer: null, name, instance }],
+      startedAt: iso(startedAt),
+      deadline: data.timeout === null ? null : iso(startedAt + data.timeout),
+      policy: data,
+    },
+    { store: tickets, onTicket },
+    () => wallOffsetOf(clock),
+  )
+}
+
+/** The keeper of a ticket that another run began. */
+export function sameKeeper(ticket: Ticket, resolved: ResolvedPolicy): TicketKeeper {
+  const { id, instance, parts, startedAt, deadline, policy } = ticket
+  const { tickets, onTicket, clock } = resolved
+  return new TicketKeeper(
+    { id, instance, parts, startedAt, deadline, policy },
+    { store: tickets, onTicket },
+    () => wallOffsetOf(clock),
+  )
+}
+
+/** What every run on a policy has in common. */
+export function baseSpec(
+  provider: DrainableProvider,
+  resolved: ResolvedPolicy,
+  subject: string,
+  emit: (event: DrainEvent) => void,
+): Pick<
+  RunSpec,
+  | 'provider'
+  | 'subject'
+  | 'clock'
+  | 'signal'
+  | 'onAbort'
+  | 'keepReady'
+  | 'timeout'
+  | 'resumed'
+  | 'emit'
+> {
+  const { data, clock, signal } = resolved
+  const { onAbort, keepReady, timeout }: PolicyData = data
+  return { provider, subject, clock, signal, onAbort, keepReady, timeout, resumed: false, emit }
+}

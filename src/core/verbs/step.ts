@@ -1,0 +1,271 @@
+import { z } from 'zod'
+import type { Change, DrainableProvider } from '../../provider/contract.js'
+import { pause } from '../../provider/clock.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { refKey } from '../../provider/member-ref.js'
+import { parseOptions } from '../../provider/options.js'
+import type { DrainReport, Outcome, Phase, Why } from '../../provider/report.js'
+import type { DrainEvent } from '../events.js'
+import { quietAt } from '../machine/due.js'
+import type { DrainState } from '../machine/state.js'
+import { transition } from '../machine/transition.js'
+import { guarded } from '../runner/emitters.js'
+import type { Look } from '../runner/look.js'
+import type { Members } from '../runner/members.js'
+import { pauseOf } from '../runner/pause-of.js'
+import { Run } from '../runner/run.js'
+import type { Prepared, RunSpec } from '../runner/run-spec.js'
+import { gapSince, restart, thawStep, type Gap } from '../tickets/thaw.js'
+import { checkTicket, parseTicket, type Ticket } from '../tickets/ticket.js'
+import { callShape, checkProvider, type Call } from './call.js'
+import { parsePolicy, toResumedPolicy, type Policy, type ResolvedPolicy } from './policy.js'
+import { prepareDrain } from './prepare-drain.js'
+import { baseSpec, newKeeper, sameKeeper, wallOffsetOf } from './spec.js'
+import { parseTarget, type Target } from './target.js'
+
+/** A drain to be begun by {@link stepDrain}. */
+export interface StepStart {
+  readonly target: Target
+  readonly policy?: Omit<Policy, keyof Call | 'tickets' | 'onTicket'>
+}
+
+/** What one step brought. */
+export interface DrainStep {
+  /** Keep it: the next step goes on from here. */
+  readonly ticket: Ticket
+  /** The least advanced phase of the members. */
+  readonly phase: Phase
+  /** There once every member has one. */
+  readonly outcome?: Outcome
+  readonly why: readonly Why[]
+  /** Milliseconds after which the next step is worth while. 0: at once, an intended change is to be sent. */
+  readonly againIn: number
+}
+
+const ORDER: readonly Phase[] = ['active', 'draining', 'idle', 'removed']
+
+/**
+ * One look and at most one change, no timer that outlives the call, no state but the ticket: for callers with a queue of
+ * their own (a controller's requeue, cron, serverless). The same run as everywhere else.
+ *
+ * A change is first returned as intended, with `againIn` 0, and sent by the next step: so the ticket
+ * that knows of it is kept before anything happens. On another machine than the last step's only wall
+ * time says how long ago that was, so the step that would give the verdict looks twice there, as far
+ * apart as the rule needs.
+ *
+ * @throws `TICKET_INVALID`, `NOT_FOUND`, `POOL_AT_MINIMUM`, `UNSUPPORTED`, `INVALID_OPTIONS` before anything is changed; `signal.reason` on abort
+ */
+export async function stepDrain(
+  p: DrainableProvider,
+  from: Ticket | StepStart,
+  o: Call = {},
+): Promise<DrainStep> {
+  const subject = 'stepDrain()'
+  const provider = checkProvider(p, subject)
+  const begun = parseFrom(from, subject)
+  const call = parseOptions(z.strictObject(callShape), o, subject) as Call
+  const onEvent = call.onEvent
+  const emit = (event: DrainEvent): void => {
+    // A step has no end of its own: the ticket goes on.
+    if (event.type !== 'end' && onEvent !== undefined) guarded(() => onEvent(event))
+  }
+  call.signal?.throwIfAborted()
+  const step =
+    'target' in begun
+      ? beginStep(provider, begun, call, subject, emit)
+      : resumeStep(provider, begun, call, subject, emit)
+  return step.go()
+}
+
+function parseFrom(from: unknown, subject: string): Ticket | StepStart {
+  if (typeof from !== 'object' || from === null || Array.isArray(from)) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${subject}: from: expected a ticket or { target, policy? }, found ${Array.isArray(from) ? 'a list' : String(from)}`,
+    )
+  }
+  if (!('target' in from)) return parseTicket(from, subject)
+  const unknown = Object.keys(from).filter((key) => key !== 'target' && key !== 'policy')
+  if (unknown.length === 0) return from as StepStart
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: unknown option ${unknown.map((key) => `'${key}'`).join(', ')} beside target, expected { target, policy? }`,
+  )
+}
+
+function beginStep(
+  provider: DrainableProvider,
+  start: StepStart,
+  call: Call,
+  subject: string,
+  emit: (event: DrainEvent) => void,
+): Step {
+  const target = parseTarget(start.target, subject)
+  const resolved: ResolvedPolicy = {
+    ...parsePolicy(start.policy === undefined ? {} : start.policy, subject),
+    ...withCall(call, parsePolicy({}, subject)),
+  }
+  const keeper = newKeeper(resolved, provider)
+  const spec: RunSpec = {
+    ...baseSpec(provider, resolved, subject, emit),
+    side: 'drain',
+    onAbort: 'leave',
+    announced: new Map(),
+    keeper: () => keeper,
+    prepare: (context) => prepareDrain(context, resolved, target, subject, keeper),
+  }
+  return new Step(spec, { ms: 0, foreign: false })
+}
+
+/** The call's own fields over those of a policy. */
+function withCall(
+  { clock, signal, onEvent }: Call,
+  base: ResolvedPolicy,
+): Pick<ResolvedPolicy, 'clock' | 'signal' | 'onEvent'> {
+  return { clock: clock ?? base.clock, signal, onEvent }
+}
+
+function resumeStep(
+  provider: DrainableProvider,
+  ticket: Ticket,
+  call: Call,
+  subject: string,
+  emit: (event: DrainEvent) => void,
+): Step {
+  checkTicket(ticket, provider, subject, true)
+  const base = parsePolicy({}, subject)
+  const resolved: ResolvedPolicy = { ...base, data: ticket.policy, ...withCall(call, base) }
+  const { clock } = resolved
+  const keeper = sameKeeper(ticket, resolved)
+  const gap = gapSince(ticket.saved)
+  const announced = new Map<string, Change>()
+  for (const member of ticket.members) {
+    const { intended } = member.state.hold
+    if (intended !== null) announced.set(refKey(member.ref), intended)
+  }
+  const spec: RunSpec = {
+    ...baseSpec(provider, resolved, subject, emit),
+    side: 'drain',
+    onAbort: 'leave',
+    timeout: null,
+    announced,
+    keeper: () => keeper,
+    prepare: async ({ scheduler, signal, limit }): Promise<Prepared> => {
+      const info = await scheduler.describe(signal, limit())
+      const wallOffset = wallOffsetOf(clock)
+      const deadline = ticket.deadline === null ? null : Date.parse(ticket.deadline) - wallOffset
+      const now = clock.now()
+      const options = { now, wallOffset, goal: { kind: 'drain' as const }, deadline }
+      return {
+        policy: toResumedPolicy(ticket.policy, info.capabilities, subject),
+        states: ticket.members.map((member) => thawStep(member, ticket.saved, gap, options)),
+        keeper,
+      }
+    },
+  }
+  return new Step(spec, gap)
+}
+
+/** One step under way. */
+class Step {
+  readonly #spec: RunSpec
+  readonly #gap: Gap
+
+  constructor(spec: RunSpec, gap: Gap) {
+    this.#spec = spec
+    this.#gap = gap
+  }
+
+  async go(): Promise<DrainStep> {
+    const run = new Run(this.#spec)
+    try {
+      await run.prepared
+      const { parts } = run
+      if (parts === undefined) throw this.#failure(await run.done)
+      const { members, sender } = parts
+      const look = run.first ?? (await this.#look(run, members))
+      if (this.#gap.foreign && wouldJudge(members, look)) await this.#lookTwice(run, members, look)
+      else await run.step(look)
+      this.#spec.signal?.throwIfAborted()
+      return describe(run, members, members.announcing || sender.sent)
+    } finally {
+      await run.release()
+    }
+  }
+
+  #failure(report: DrainReport): unknown {
+    const { signal, subject } = this.#spec
+    if (signal?.aborted === true) return signal.reason
+    return report.error ?? new DrainableError('PROVIDER_FAILED', `${subject}: it could not begin`)
+  }
+
+  async #look({ scheduler }: Run, members: Members): Promise<Look> {
+    const { clock, signal = new AbortController().signal } = this.#spec
+    const askedAt = clock.now()
+    try {
+      return await scheduler.look(members.refs, signal)
+    } catch (error) {
+      if (signal.aborted || !isDrainableError(error)) throw error
+      const at = clock.now()
+      return { error, askedAt, at, took: at - askedAt }
+    }
+  }
+
+  /** The quiet time of another machine is not ours: it begins now, and the second look sees it over. */
+  async #lookTwice(run: Run, members: Members, look: Look): Promise<void> {
+    const { clock, signal } = this.#spec
+    const now = clock.now()
+    members.replace((state) => startAnew(state, now))
+    await run.step(look)
+    const quiet = members.all.map((state) => quietAt(state, members.policy, clock.now()))
+    const wait = Math.max(0, ...quiet.map((at) => (at ?? 0) - clock.now()))
+    if (members.announcing || members.all.some(({ ending }) => ending.ended !== null)) return
+    const { settle, capabilities } = members.policy
+    const most = Math.max(settle, capabilities.blind) + capabilities.freshness + 1_000
+    await pause(clock, Math.min(wait, most), signal)
+    const second = await this.#look(run, members)
+    await run.step(second)
+  }
+}
+
+/** Whether a look would give a verdict on the word of another machine's clock. */
+function wouldJudge(members: Members, look: Look): boolean {
+  return members.all.some((state) => {
+    if (state.proof.verdict !== null) return false
+    const input = members.stamp(members.inputOf(look, state))
+    return transition(state, input, members.policy).state.proof.verdict !== null
+  })
+}
+
+function startAnew(state: DrainState, now: number): DrainState {
+  if (state.phase === 'idle' || state.proof.verdict !== null) return state
+  const scopes = new Map(
+    [...state.proof.scopes].map(([name, track]) => [name, restart(track, now)]),
+  )
+  return { ...state, proof: { ...state.proof, scopes } }
+}
+
+function describe(run: Run, members: Members, again: boolean): DrainStep {
+  const states = members.all
+  const { scheduler, startedAt } = run
+  const now = scheduler.clock.now()
+  const report = members.report(startedAt)
+  const done = states.every((state) => state.ending.ended !== null)
+  const phases = states.map((state) => ORDER.indexOf(state.phase))
+  const wait = pauseOf({
+    states,
+    policy: members.policy,
+    scheduler,
+    now,
+    failures: states.some((state) => state.unread !== null) ? 1 : 0,
+    held: false,
+    acting: false,
+  })
+  return {
+    ticket: run.ticketNow(),
+    phase: ORDER[Math.min(...phases)] ?? 'active',
+    ...(done ? { outcome: report.outcome } : {}),
+    why: members.why(),
+    againIn: done || !again ? Math.round(wait) : 0,
+  }
+}

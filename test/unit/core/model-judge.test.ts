@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest'
+import { findOut } from '../../model/chunk.js'
+import { LIES } from '../../model/product.js'
+
+test.each(LIES)(
+  'the judge finds a balancer out that lies about %s',
+  { timeout: 120_000 },
+  async (lie) => {
+    expect(await findOut(lie, 1_000)).toBeDefined()
+  },
+)

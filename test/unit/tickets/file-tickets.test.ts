@@ -1,0 +1,98 @@
+import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { fileTickets, type TicketStore } from 'drainable'
+import { dropTicket, listTickets, saveTicket } from '../../../src/core/tickets/saved.js'
+import { temporaryFolder, ticketOf } from './set-up.js'
+
+const LEFTOVER = 'old.json.0b2ec0ff-4d55-4b9d-9d7a-3d6c4cb6d3f2.tmp'
+
+describe('fileTickets', () => {
+  test('keeps a ticket in one private file of its name, and nothing else', async () => {
+    await using folder = await temporaryFolder()
+    const path = join(folder.path, 'tickets')
+    const store = fileTickets(path)
+    await saveTicket(store, ticketOf('maint-1'))
+    expect(await readdir(path)).toEqual(['maint-1.json'])
+    expect((await stat(path)).mode & 0o777).toBe(0o700)
+    expect((await stat(join(path, 'maint-1.json'))).mode & 0o777).toBe(0o600)
+    expect(JSON.parse(await readFile(join(path, 'maint-1.json'), 'utf8'))).toEqual(
+      ticketOf('maint-1'),
+    )
+    await dropTicket(store, 'maint-1')
+    expect(await readdir(path)).toEqual([])
+  })
+
+  test('has no keys where there is no folder', async () => {
+    await using folder = await temporaryFolder()
+    const store = fileTickets(join(folder.path, 'none'))
+    expect(await store.keys?.()).toEqual([])
+    expect(await listTickets(store)).toEqual([])
+    expect(await readdir(folder.path)).toEqual([])
+  })
+
+  test('takes no other file for a ticket', async () => {
+    await using folder = await temporaryFolder()
+    const store = fileTickets(folder.path)
+    await saveTicket(store, ticketOf('one'))
+    await mkdir(join(folder.path, 'folder.json'))
+    for (const name of ['notes.txt', '.hidden.json', 'two words.json', 'json', '.json', LEFTOVER]) {
+      await writeFile(join(folder.path, name), '{}')
+    }
+    expect(await store.keys?.()).toEqual(['one'])
+  })
+
+  test('lists a damaged ticket with the others, and refuses to read it', async () => {
+    await using folder = await temporaryFolder()
+    const store = fileTickets(folder.path)
+    await saveTicket(store, ticketOf('one'))
+    await writeFile(join(folder.path, 'damaged.json'), '{"v":1,"id":"dam')
+    await writeFile(join(folder.path, 'empty.json'), '')
+    expect(await listTickets(store)).toEqual(['damaged', 'empty', 'one'])
+    await expect(store.get('damaged')).rejects.toMatchObject({ code: 'TICKET_INVALID' })
+  })
+
+  test('writes over a damaged ticket of the same id', async () => {
+    await using folder = await temporaryFolder()
+    const store = fileTickets(folder.path)
+    await writeFile(join(folder.path, 'one.json'), '{"v":1,')
+    await saveTicket(store, ticketOf('one'))
+    expect(await store.get('one')).toEqual(ticketOf('one'))
+  })
+
+  test('works behind a store that hides its keys', async () => {
+    await using folder = await temporaryFolder()
+    const files = fileTickets(folder.path)
+    const store: TicketStore = {
+      get: (key) => files.get(key),
+      set: (key, value) => files.set(key, value),
+      delete: (key) => files.delete(key),
+    }
+    await saveTicket(store, ticketOf('one'))
+    expect(await listTickets(store)).toEqual(['one'])
+    expect(await listTickets(files)).toEqual(['one'])
+  })
+
+  test.each(['../up', 'a/b', 'a\\b', '.hidden', '..', '', 'x'.repeat(201), 'a b'])(
+    "refuses '%s' as an id",
+    async (id) => {
+      await using folder = await temporaryFolder()
+      const store = fileTickets(folder.path)
+      for (const call of [store.get(id), store.set(id, {}), store.delete(id)]) {
+        await expect(call).rejects.toMatchObject({ code: 'TICKET_INVALID' })
+      }
+      expect(await readdir(folder.path)).toEqual([])
+    },
+  )
+
+  test('removes what a crashed writer left an hour ago, nothing newer', async () => {
+    await using folder = await temporaryFolder()
+    const fresh = LEFTOVER.replace('old', 'fresh')
+    const foreign = 'backup.tmp'
+    for (const name of [LEFTOVER, fresh, foreign]) await writeFile(join(folder.path, name), '{')
+    const before = new Date(Date.now() - 3_700_000)
+    for (const name of [LEFTOVER, foreign]) await utimes(join(folder.path, name), before, before)
+    await saveTicket(fileTickets(folder.path), ticketOf('one'))
+    expect((await readdir(folder.path)).sort()).toEqual([foreign, fresh, 'one.json'])
+  })
+})

@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest'
+import type { TicketStore } from 'drainable'
+import { listTickets, saveTicket } from '../../../src/core/tickets/saved.js'
+import { keyv5, keyv6, ticketOf } from './set-up.js'
+
+const own = (map: Map<string, unknown>): string[] =>
+  [...map.keys()].filter((key) => key.includes('drainable='))
+
+describe('Keyv as it is', () => {
+  test.each([
+    ['5', keyv5, undefined],
+    ['5', keyv5, 'tickets'],
+    ['6', keyv6, undefined],
+    ['6', keyv6, 'tickets'],
+  ] as const)('%s lists by its iterator, without keys of our own', async (_, open, namespace) => {
+    const map = new Map<string, string>()
+    await saveTicket(open(map, namespace), ticketOf('a:b'))
+    await saveTicket(open(map, namespace), ticketOf('c'))
+    expect(await listTickets(open(map, namespace))).toEqual(['a:b', 'c'])
+    expect(own(map)).toEqual([])
+  })
+
+  test.each([
+    ['5', (map: Map<string, string>) => keyv5(map, 'tickets', 'no')],
+    ['6', (map: Map<string, string>) => keyv6(map, 'tickets', 'nothing')],
+  ] as const)('%s on a store without an iterator is listed by an index', async (_, open) => {
+    const map = new Map<string, string>()
+    await saveTicket(open(map), ticketOf('a:b'))
+    await saveTicket(open(map), ticketOf('c'))
+    expect(await listTickets(open(map))).toEqual(['a:b', 'c'])
+    expect(own(map)).not.toEqual([])
+  })
+
+  test.each([
+    ['5', keyv5],
+    ['6', keyv6],
+  ] as const)('%s lists its own namespace only', async (_, open) => {
+    const map = new Map<string, string>()
+    await saveTicket(open(map, 'app'), ticketOf('one'))
+    await saveTicket(open(map, 'app2'), ticketOf('two'))
+    expect(await listTickets(open(map, 'app'))).toEqual(['one'])
+    expect(await listTickets(open(map, 'app2'))).toEqual(['two'])
+  })
+
+  test('5 rejects to list where its iterator fails', async () => {
+    const map = new Map<string, string>([['foreign', 'not JSON']])
+    const store: TicketStore = keyv5(map, undefined)
+    await saveTicket(store, ticketOf('one'))
+    await expect(listTickets(store)).rejects.toThrow(/JSON/)
+  })
+})
