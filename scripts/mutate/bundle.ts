@@ -1,0 +1,55 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join, relative, sep } from 'node:path'
+import { build, type Plugin } from 'esbuild'
+import { instrument, type Mutant } from './mutants.ts'
+
+/** Bundles the tests with the instrumented sources into one script. */
+export async function bundle(
+  root: string,
+  sources: readonly string[],
+  tests: readonly string[],
+  folder: string,
+): Promise<{ readonly path: string; readonly mutants: readonly Mutant[] }> {
+  const mutants: Mutant[] = []
+  const code = new Map<string, string>()
+  for (const file of sources) {
+    const made = instrument(file, readFileSync(join(root, file), 'utf8'), mutants.length + 1)
+    mutants.push(...made.mutants)
+    code.set(file, made.code)
+  }
+  const { compilerOptions } = JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')) as {
+    compilerOptions: { paths: Record<string, [string]> }
+  }
+  const plugin: Plugin = {
+    name: 'mutants',
+    setup(on) {
+      on.onResolve({ filter: /^vitest$/ }, () => ({ path: 'vitest', namespace: 'suite' }))
+      on.onLoad({ filter: /.*/, namespace: 'suite' }, () => ({
+        contents: 'export const { describe, test, it, expect } = __suite',
+      }))
+      on.onResolve({ filter: /^drainable/ }, ({ path }) => {
+        const own = compilerOptions.paths[path]?.[0]
+        return own === undefined ? undefined : { path: join(root, own) }
+      })
+      on.onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        const contents = code.get(relative(root, path).split(sep).join('/'))
+        return contents === undefined ? undefined : { contents, loader: 'ts' }
+      })
+    },
+  }
+  const entry = tests.map((file) => `import ${JSON.stringify(join(root, file))}`).join('\n')
+  const { outputFiles } = await build({
+    stdin: { contents: entry, resolveDir: root, loader: 'ts' },
+    bundle: true,
+    write: false,
+    format: 'iife',
+    platform: 'node',
+    target: 'node22',
+    ignoreAnnotations: true, // package.json says that nothing has side effects; tests do
+    logLevel: 'error',
+    plugins: [plugin],
+  })
+  const path = join(folder, 'suite.js')
+  writeFileSync(path, outputFiles[0]?.contents ?? '')
+  return { path, mutants }
+}

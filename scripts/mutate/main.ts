@@ -1,0 +1,74 @@
+/**
+ * Changes src/core/machine in one small place after the other, and asks test/unit/machine whether it
+ * notices: a rule that can be deleted unnoticed is a rule without a test.
+ *
+ *     npm run mutate [-- --only decide/open] [--jobs 2] [--write]
+ *
+ * All mutants are in one bundle, each behind a switch; a child process runs the tests that come to it.
+ * Survivors that change nothing are explained in survivors.json; ends with 1 where one is not. `--write`
+ * puts those into it, with nothing said yet, and takes those out that survive no more.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative, sep } from 'node:path'
+import { parseArgs } from 'node:util'
+import { bundle } from './bundle.ts'
+import type { Mutant } from './mutants.ts'
+import { Pool } from './pool.ts'
+import { explainSurvivors, update, type Explanation } from './survivors.ts'
+
+const root = join(import.meta.dirname, '..', '..')
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', default: '' },
+    jobs: { type: 'string', default: '2' },
+    write: { type: 'boolean', default: false },
+  },
+})
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+function filesUnder(folder: string, suffix: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith(suffix))
+    .map((name) => join(folder, name).split(sep).join('/'))
+    .sort()
+}
+
+function inWords({ file, line, from, to }: Mutant): string {
+  const what = to === '' ? 'left out' : `-> ${to}`
+  return `${relative('src/core/machine', file)}:${line}  ${from.slice(0, 90)}  ${what.slice(0, 90)}`
+}
+
+const startedAt = performance.now()
+const folder = mkdtempSync(join(tmpdir(), 'drainable-mutate-'))
+try {
+  const sources = filesUnder('src/core/machine', '.ts')
+  // The search and what it stands on are left out: they take their time, and judge all rules at once.
+  const tests = filesUnder('test/unit/machine', '.test.ts').filter(
+    (file) => !file.includes('search'),
+  )
+  const { path, mutants } = await bundle(root, sources, tests, folder)
+  const wanted = mutants.filter(({ file }) => file.includes(values.only))
+  say(`${wanted.length} mutants in ${sources.length} files, ${tests.length} files of tests`)
+  const pool = new Pool(join(import.meta.dirname, 'worker.ts'), path, Number(values.jobs))
+  const survivors = await pool.run(wanted, (done) => {
+    if (done % 200 === 0) say(`${done} of ${wanted.length}`)
+  })
+  const list = join(import.meta.dirname, 'survivors.json')
+  const known = JSON.parse(readFileSync(list, 'utf8')) as readonly Explanation[]
+  if (values.write) writeFileSync(list, `${JSON.stringify(update(survivors, known), null, 2)}\n`)
+  const { unexplained, explained, stale } = explainSurvivors(survivors, known, values.only)
+  for (const mutant of unexplained) say(`survived  ${inWords(mutant)}`)
+  for (const { file, from, to } of stale) say(`no survivor any more  ${file}  ${from} -> ${to}`)
+  const killed = wanted.length - survivors.length
+  const took = Math.round((performance.now() - startedAt) / 1_000)
+  say(
+    `${killed} of ${wanted.length} killed in ${took} s; ${explained.length} survivors explained, ${unexplained.length} not`,
+  )
+  if (unexplained.length > 0) process.exitCode = 1
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}

@@ -1,0 +1,81 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import type { Mutant } from './mutants.ts'
+import type { Answer, Task } from './worker.ts'
+
+/** A mutant that makes a loop endless is killed by that. */
+const ENDLESS = 10_000
+
+/** Runs mutants in a few processes, one after the other in each. */
+export class Pool {
+  readonly #worker: string
+  readonly #bundle: string
+  readonly #jobs: number
+
+  constructor(worker: string, bundle: string, jobs: number) {
+    this.#worker = worker
+    this.#bundle = bundle
+    this.#jobs = jobs
+  }
+
+  /** @returns the mutants that no test has noticed */
+  async run(mutants: readonly Mutant[], progress: (done: number) => void): Promise<Mutant[]> {
+    const testsOf = await this.#coverage()
+    const queue = [...mutants]
+    const survivors: Mutant[] = []
+    let done = 0
+    const work = async (): Promise<void> => {
+      let child = this.#start()
+      for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
+        const tests = testsOf(mutant.id)
+        const untested = tests?.length === 0
+        const answer = untested ? { failed: null } : await ask(child, { mutant: mutant.id, tests })
+        if (answer === null) {
+          child.kill('SIGKILL')
+          child = this.#start()
+        } else if (answer.failed === null) survivors.push(mutant)
+        done += 1
+        progress(done)
+      }
+      child.kill()
+    }
+    await Promise.all(Array.from({ length: this.#jobs }, work))
+    return survivors.sort((one, other) => one.id - other.id)
+  }
+
+  /** Which tests come to a mutant; null: it is asked before any test runs, so all of them may. */
+  async #coverage(): Promise<(mutant: number) => readonly string[] | null> {
+    const child = this.#start()
+    const answer = await ask(child, { mutant: null, tests: null })
+    child.kill()
+    if (answer?.coverage === undefined)
+      throw new Error(`the tests fail without any mutant: ${answer?.failed ?? 'no answer'}`)
+    const { tests, before } = answer.coverage
+    const always = new Set(before)
+    const found = new Map<number, string[]>()
+    for (const [name, hits] of Object.entries(tests))
+      for (const id of hits) found.set(id, [...(found.get(id) ?? []), name])
+    return (mutant) => (always.has(mutant) ? null : (found.get(mutant) ?? []))
+  }
+
+  #start(): ChildProcess {
+    return fork(this.#worker, [this.#bundle], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  }
+}
+
+/** Null where no answer comes. */
+function ask(child: ChildProcess, task: Task): Promise<Answer | null> {
+  return new Promise((resolve) => {
+    const end = (answer: Answer | null): void => {
+      clearTimeout(timer)
+      child.off('message', onMessage)
+      child.off('exit', onExit)
+      resolve(answer)
+    }
+    const onMessage = (answer: Answer): void => end(answer)
+    const onExit = (): void => end(null)
+    const timer = setTimeout(end, task.mutant === null ? 6 * ENDLESS : ENDLESS, null)
+    child.on('message', onMessage)
+    child.on('exit', onExit)
+    child.send(task)
+  })
+}

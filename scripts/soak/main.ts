@@ -1,0 +1,86 @@
+/**
+ * What CI does in small, in large.
+ *
+ *     npm run soak -- model [--runs 100000] [--seed 1] [--trace]
+ *     npm run soak -- search [--depth 5] [--only undo]
+ *
+ * `model` plays scenarios (`test/model`) over the public verbs; one seed is one story. It prints progress,
+ * the seeds that failed, and what was reached. `search` visits every state of the machine that can be
+ * reached in so many moves, and prints how many that were. Both end with 1 where anything failed.
+ */
+import { parseArgs } from 'node:util'
+import { Figures } from '../../test/model/figures.ts'
+import { play, type Story } from '../../test/model/scenario.ts'
+import { searchDeep } from './search.ts'
+
+const PROGRESS = 5_000
+const MOST_SHOWN = 200
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    runs: { type: 'string', default: '100000' },
+    seed: { type: 'string', default: '1' },
+    trace: { type: 'boolean', default: false },
+    depth: { type: 'string', default: '5' },
+    only: { type: 'string', default: '' },
+  },
+})
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+function showFailure({ seed, faults }: Story): void {
+  say(`seed ${seed}`)
+  for (const { rule, text, at } of faults) say(`  at ${Math.round(at)}: ${rule}: ${text}`)
+}
+
+async function soak(first: number, runs: number, trace: boolean): Promise<void> {
+  const figures = new Figures()
+  const failed: number[] = []
+  const byRule = new Map<string, number[]>()
+  const startedAt = performance.now()
+  let saidAt = startedAt
+  for (let seed = first; seed < first + runs; seed += 1) {
+    const story = await play(seed, trace)
+    figures.take(story.figures)
+    for (const line of story.lines) say(line)
+    if (story.faults.length > 0) {
+      failed.push(seed)
+      if (failed.length <= MOST_SHOWN) showFailure(story)
+      for (const rule of new Set(story.faults.map((fault) => fault.rule)))
+        byRule.set(rule, [...(byRule.get(rule) ?? []), seed])
+    }
+    const now = performance.now()
+    if (now - saidAt < PROGRESS) continue
+    saidAt = now
+    const done = seed - first + 1
+    const rate = Math.round((done * 1_000) / (now - startedAt))
+    say(`${done} of ${runs}, ${rate} a second, ${failed.length} failed`)
+  }
+  const took = (performance.now() - startedAt) / 1_000
+  say(`\n${runs} scenarios from seed ${first} in ${took.toFixed(1)} s`)
+  for (const [what, n] of figures.entries()) say(`  ${what.padEnd(34)} ${n}`)
+  for (const [rule, seeds] of byRule)
+    say(`failed by ${rule}: ${seeds.length} (seeds ${seeds.slice(0, 12).join(' ')})`)
+  if (failed.length === 0) return
+  say(
+    `${failed.length} failed; one of them again: npm run soak -- model --seed ${failed[0]} --runs 1 --trace`,
+  )
+  process.exitCode = 1
+}
+
+const [what = 'model'] = positionals
+const runs = Number(values.runs)
+const seed = Number(values.seed)
+const depth = Number(values.depth)
+if (what === 'model' && Number.isInteger(runs) && Number.isInteger(seed))
+  await soak(seed, runs, values.trace)
+else if (what === 'search' && Number.isInteger(depth)) {
+  if (!searchDeep(depth, values.only, say)) process.exitCode = 1
+} else {
+  say('usage: npm run soak -- model [--runs 100000] [--seed 1] [--trace]')
+  say('       npm run soak -- search [--depth 5] [--only <case>]')
+  process.exitCode = 2
+}
