@@ -1,0 +1,52 @@
+import type { Policy } from 'drainable'
+import type { ModelProvider } from './model-provider.js'
+import type { UserProcess } from './user-process.js'
+
+/** The part of a policy that the judge needs; durations in milliseconds. */
+export interface Wish {
+  readonly timeout: number
+  readonly settle: number
+  readonly policy: Policy
+}
+
+/** One drain, as its ticket sees it: it may live in several processes, one after the other. */
+export interface Chain {
+  readonly id: string
+  readonly keys: ReadonlySet<string>
+  readonly wish: Wish
+  /** The ticket last saved, as JSON. */
+  saved: string | undefined
+  /** Members it has sent a hold for. */
+  readonly held: Set<string>
+  /** Whether somebody still works on it, also between two calls. */
+  busy: boolean
+  /** Whether a process died while it ran. */
+  crashed: boolean
+}
+
+export type Verb = 'drain' | 'startDrain' | 'resumeDrain' | 'stepDrain' | 'watch' | 'undo' | 'ready'
+
+/** One call of the library, or one handle, from its beginning until nothing may come of it any more. */
+export interface Call {
+  readonly number: number
+  readonly verb: Verb
+  readonly process: UserProcess
+  readonly provider: ModelProvider
+  readonly keys: ReadonlySet<string>
+  /** The drain it belongs to; none for `ready`. */
+  readonly chain: Chain | undefined
+  readonly startedAt: number
+  /** Since when this process can know anything of the members: for a step, the first step. */
+  readonly processStartedAt: number
+  /** Identities the member had since the call began, fixed with its first change. */
+  readonly identities: Map<string, ReadonlySet<string>>
+  /** Members it has sent a first hold for, and that it wishes down since. */
+  readonly wishesDown: Set<string>
+  /** Members that are over for it: nothing may be sent for them. */
+  readonly over: Set<string>
+  live: boolean
+}
+
+export function isDrain({ verb }: Call): boolean {
+  return verb === 'drain' || verb === 'startDrain' || verb === 'resumeDrain' || verb === 'stepDrain'
+}

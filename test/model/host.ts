@@ -1,0 +1,63 @@
+/**
+ * What a user process takes from its host beside the clock it is given: the wall clock, the uptime,
+ * randomness, and its own globals. All of it follows the scenario, so that one seed is one story.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import os from 'node:os'
+import { syncBuiltinESMExports } from 'node:module'
+
+/** What two processes do not share although they run in this one: what the library leaves on `globalThis`. */
+export type Globals = Map<symbol, unknown>
+
+/** Where wall time, uptime and randomness come from at the moment. */
+export interface Host {
+  /** Epoch milliseconds. */
+  wall(): number
+  /** Milliseconds since the host started. */
+  uptime(): number
+  random(): number
+}
+
+/** Wishes per balancer, changes without an answer, calls under way. */
+const SHARED = ['balancers', 'left', 'calls'].map((name) => Symbol.for(`drainable.${name}.1`))
+const processes = new AsyncLocalStorage<Globals>()
+const nowhere: Globals = new Map()
+
+/** Runs code of one user process: what it leaves on `globalThis` is seen by that process alone. */
+export function inProcess<T>(globals: Globals, run: () => T): T {
+  return processes.run(globals, run)
+}
+
+/** Puts a host under this process; the returned function takes it away. */
+export function withHost(host: Host): () => void {
+  const real = { Date: globalThis.Date, random: Math.random, uptime: os.uptime }
+  class HostDate extends real.Date {
+    constructor(...given: [] | [string | number | Date]) {
+      if (given.length === 0) super(host.wall())
+      else super(given[0])
+    }
+
+    static override now(): number {
+      return host.wall()
+    }
+  }
+  globalThis.Date = HostDate as DateConstructor
+  Math.random = () => host.random()
+  os.uptime = () => host.uptime() / 1_000
+  syncBuiltinESMExports()
+  for (const name of SHARED) {
+    Object.defineProperty(globalThis, name, {
+      configurable: true,
+      get: () => (processes.getStore() ?? nowhere).get(name),
+      set: (value: unknown) => void (processes.getStore() ?? nowhere).set(name, value),
+    })
+  }
+  return () => {
+    globalThis.Date = real.Date
+    Math.random = real.random
+    os.uptime = real.uptime
+    syncBuiltinESMExports()
+    for (const name of SHARED) Reflect.deleteProperty(globalThis, name)
+    nowhere.clear()
+  }
+}

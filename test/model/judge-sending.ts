@@ -1,0 +1,143 @@
+import type { Call } from './drain-call.js'
+import { isDrain } from './drain-call.js'
+import type { Judge } from './judge.js'
+import { describeChange } from './judge.js'
+import type { ModelProvider } from './model-provider.js'
+import type { SentChange } from './sent-change.js'
+import { RANK } from './truth.js'
+
+/** What must hold when a change leaves a user process. */
+export function judgeSending(
+  judge: Judge,
+  sent: SentChange,
+  calls: readonly Call[],
+  provider: ModelProvider,
+): void {
+  const own = calls.filter((call) => call.provider === provider)
+  const needed = sent.change.kind === 'restore' ? own : own.filter(isDrain)
+  if (needed.length === 0) {
+    judge.fault(
+      'stray',
+      `${describeChange(sent.change)}: no call of this process is under way for it`,
+    )
+    return
+  }
+  judgeOneAtATime(judge, sent, own)
+  judgeIdentity(judge, sent, own)
+  judgeWord(judge, sent, own, provider)
+  judgeFloor(judge, sent, own, provider)
+}
+
+function judgeOneAtATime(judge: Judge, sent: SentChange, own: readonly Call[]): void {
+  const open = judge.sent.filter(
+    ({ key, answer, candidates }) =>
+      key === sent.key && answer === 'open' && candidates.every((call) => own.includes(call)),
+  )
+  if (open.length >= own.length)
+    judge.fault('one at a time', `${describeChange(sent.change)} while #${open[0]?.number} is open`)
+}
+
+/** Every change says whom it means, and means the one its call began with. */
+function judgeIdentity(judge: Judge, { change, key }: SentChange, own: readonly Call[]): void {
+  if (change.kind === 'add') return
+  const member = judge.truth.member(key)
+  if (change.identity === undefined) {
+    judge.fault('identity', `${describeChange(change)} without an identity`)
+    return
+  }
+  for (const call of own) {
+    if (call.identities.has(key)) continue
+    const since = member.identities.filter(
+      ({ from }, i) => (member.identities[i + 1]?.from ?? Infinity) >= call.startedAt && from >= 0,
+    )
+    call.identities.set(key, new Set(since.map(({ identity }) => identity)))
+  }
+  // a drain that goes on from a ticket has the identity of the ticket
+  const resumed = own.some(({ chain }) => chain?.saved?.includes(JSON.stringify(change.identity)))
+  if (!resumed && !own.some((call) => call.identities.get(key)?.has(change.identity ?? '')))
+    judge.fault('identity', `${describeChange(change)} of ${change.identity}, which is another one`)
+}
+
+/** What cuts work needs the caller's word, and a member is removed only once it is idle. */
+function judgeWord(
+  judge: Judge,
+  { change, key }: SentChange,
+  own: readonly Call[],
+  provider: ModelProvider,
+): void {
+  const drains = own.filter(isDrain)
+  const policies = drains.flatMap(({ chain }) => chain?.wish.policy ?? [])
+  const mayCut = policies.some(({ onTimeout }) => onTimeout === 'terminate')
+  if (change.kind === 'terminate' && !mayCut)
+    judge.fault('word', `${describeChange(change)} without onTimeout: 'terminate'`)
+  if (change.kind === 'remove') {
+    if (!policies.some(({ until }) => until === 'removed'))
+      judge.fault('word', `${describeChange(change)} without until: 'removed'`)
+    if (holdsKnownWork(judge, key, provider) && !mayCut)
+      judge.fault('remove', `${describeChange(change)} over work that the last look could show`)
+  }
+  if (change.kind !== 'hold' || change.to !== 'maint') return
+  const { maint } = judge.truth.product.capabilities
+  if (maint === 'gentle' || mayCut) return
+  if (!policies.some(({ seal }) => seal === true)) {
+    judge.fault('word', `${describeChange(change)} where maint is ${maint}, without a word for it`)
+  } else if (holdsKnownWork(judge, key, provider)) {
+    judge.fault('seal cuts', `${describeChange(change)} over work that the last look could show`)
+  }
+}
+
+/** Whether it holds work that had begun when it was last looked at: what comes after that can't be known. */
+function holdsKnownWork(judge: Judge, key: string, provider: ModelProvider): boolean {
+  const look = judge.lastLook(provider, key)
+  if (look === undefined) return true
+  const known = look.readAt - judge.truth.product.capabilities.freshness
+  return judge.truth
+    .alive()
+    .some(({ works }) => [...works].some((work) => work.key === key && work.since < known))
+}
+
+/**
+ * The first hold of a member leaves the pool its floor: members that this process wishes down never
+ * count, whatever they are; others count if they served at the last moment that can be known.
+ */
+function judgeFloor(
+  judge: Judge,
+  sent: SentChange,
+  own: readonly Call[],
+  provider: ModelProvider,
+): void {
+  const { change, key, process } = sent
+  if (change.kind !== 'hold') return
+  const drains = own.filter(isDrain)
+  const wished = new Set(
+    judge.calls
+      .filter((call) => call.live && call.process === process)
+      .flatMap((call) => [...call.wishesDown])
+      // an undo that is under way wishes nothing down any more
+      .filter(
+        (wish) =>
+          judge.sent.findLast((other) => other.key === wish && other.process === process)?.change
+            .kind !== 'restore',
+      ),
+  )
+  // a drain that goes on from its ticket wishes it down already
+  const goesOn = drains.some(({ chain }) => chain?.held.has(key))
+  const first = !wished.has(key) && !goesOn
+  for (const call of drains) {
+    call.wishesDown.add(key)
+    call.chain?.held.add(key)
+  }
+  const member = judge.truth.member(key)
+  if (!first || !member.present || RANK[member.own] >= RANK.drain) return
+  const keep = Math.min(...drains.map(({ chain }) => chain?.wish.policy.keepReady ?? 1))
+  const known = judge.knownUntil(provider, key)
+  const left = judge.truth
+    .inPool(change.ref.pool)
+    .filter((other) => other !== member && !wished.has(other.key))
+    .filter((other) => judge.truth.serves(other) || other.servedAt >= known)
+  if (judge.truth.serves(member) && left.length < keep)
+    judge.fault(
+      'floor',
+      `${describeChange(change)} leaves ${left.length} of ${keep} serving (wished down: ${[...wished].join(' ')})`,
+    )
+}

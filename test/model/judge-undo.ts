@@ -1,0 +1,136 @@
+import type { DrainReport } from 'drainable'
+import type { Chain } from './drain-call.js'
+import type { Judge } from './judge.js'
+import { describeChange } from './judge.js'
+import type { SentChange } from './sent-change.js'
+import { keyOf, RANK, type Member } from './truth.js'
+import type { UserProcess } from './user-process.js'
+
+/** An undo that has settled: of one drain (`restore`), or of anybody (`ready`). */
+export interface Undo {
+  readonly chain: Chain | undefined
+  readonly process: UserProcess
+  readonly startedAt: number
+  readonly settledAt: number
+  readonly keys: readonly string[]
+  /** Members it says are as they were. */
+  readonly restored: ReadonlySet<string>
+  readonly report?: DrainReport
+  /** Nothing went wrong and nobody else was about: it had every reason to succeed. */
+  readonly calm: boolean
+}
+
+/** Undos that said `restored`: nothing of what they undid may come back. */
+export class Undos {
+  readonly #settled: Undo[] = []
+
+  add(undo: Undo): void {
+    this.#settled.push(undo)
+  }
+
+  /** A hold that was sent before an undo said `restored`, and is carried out after it. */
+  afterwards(judge: Judge, sent: SentChange, member: Member): void {
+    if (sent.change.kind !== 'hold') return
+    const undo = this.#settled.find(
+      ({ chain, process, settledAt, startedAt, restored }) =>
+        restored.has(member.key) &&
+        sent.sentAt <= startedAt &&
+        judge.now >= settledAt &&
+        (chain === undefined
+          ? process === sent.process
+          : sent.authors.size === 1 && sent.authors.has(chain.id)),
+    )
+    if (undo === undefined) return
+    const by = undo.chain === undefined ? 'ready()' : `the undo of ${undo.chain.id}`
+    judge.fault(
+      'undo too early',
+      `${describeChange(sent.change)} is carried out after ${by} said done`,
+    )
+  }
+}
+
+/** What an undo says when it has settled. */
+export function judgeUndone(judge: Judge, undo: Undo): void {
+  const { chain, process } = undo
+  judge.truth.figures.add(chain === undefined ? 'ready() done' : 'undos done')
+  for (const key of undo.keys) {
+    const member = judge.truth.member(key)
+    const wanted = judge.calls.some(
+      (call) =>
+        call.live &&
+        call.startedAt >= undo.startedAt &&
+        call.keys.has(key) &&
+        call.verb !== 'watch' &&
+        call.verb !== 'undo' &&
+        call.verb !== 'ready',
+    )
+    if (wanted || !member.present) continue
+    if (chain === undefined) {
+      const { change } = member.setter
+      const ours = change?.process === process && change.change.kind === 'hold'
+      if (
+        undo.restored.has(key) &&
+        ours &&
+        change.sentAt < undo.startedAt &&
+        member.own !== 'ready'
+      )
+        judge.fault('ready', `${key}: ready() is done, and it is held (${member.own}) by us`)
+      continue
+    }
+    if (!judge.heldBy(chain, member)) continue
+    // a hold without an answer over a state that it had found already: nobody can tell these apart
+    const known = undo.report?.members.find(({ ref }) => keyOf(ref) === key)
+    const shared = judge.sent.some((sent) => sent.key === key && sent.process !== process)
+    const unsure = shared || member.setter.change?.answer !== 'told'
+    if (unsure && known?.wasAdmin === member.own) continue
+    if (undo.restored.has(key))
+      judge.fault(
+        'undo',
+        `${key}: the undo of ${chain.id} says done, and it is held (${member.own})`,
+      )
+    else if (undo.calm && !excused(chain, key, judge))
+      judge.fault('undo left', `${key}: ${chain.id} was not undone, and nothing was in the way`)
+  }
+}
+
+/** What was sent and whose answer is not in the ticket is nobody's for sure. */
+function excused(chain: Chain, key: string, judge: Judge): boolean {
+  const lost = judge.sent.some(
+    ({ key: of, authors, answer }) => of === key && authors.has(chain.id) && answer !== 'told',
+  )
+  return lost || chain.saved === undefined || chain.saved.includes('"intended"')
+}
+
+/** A change is about to be carried out: an undo opens only what is its own. */
+export function judgeExecution(judge: Judge, sent: SentChange, member: Member): void {
+  const { change } = sent
+  if (change.kind !== 'restore' || sent.byReady) return
+  if (!member.present || change.identity !== member.identity) return
+  if (member.own !== change.expect || RANK[change.to] >= RANK[member.own]) return
+  const ours = judge.sent.filter(
+    (other) => other.key === member.key && other.number < sent.number && other.process.alive,
+  )
+  const { setter } = member
+  const chain = sent.authors.size === 1 ? [...sent.authors][0] : undefined
+  if (chain === undefined) return
+  const mine = judge.sent.filter(
+    (other) => other.key === member.key && other.authors.has(chain) && other.number < sent.number,
+  )
+  if (setter.by === 'operator') {
+    if (member.reloadedAt >= setter.at) return
+    const sameAsOurs = [...mine, ...ours].some(
+      (other) =>
+        'to' in other.change &&
+        other.change.to === member.own &&
+        (other.effect === 'applied' || other.answer !== 'told'),
+    )
+    // set to what we had set it to ourselves: nobody can tell these apart
+    if (!sameAsOurs)
+      judge.fault('not ours', `${describeChange(change)}, which an operator set to ${member.own}`)
+    return
+  }
+  const base = member.bases.get(chain)
+  const unsure = mine.some(({ answer }) => answer !== 'told')
+  if (base !== undefined && base !== 'unclear' && RANK[change.to] < RANK[base] && !unsure)
+    judge.fault('not ours', `${describeChange(change)}, which was ${base} before ${chain}`)
+}
