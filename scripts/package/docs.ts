@@ -1,6 +1,12 @@
-/** `npm run docs`: the reference of every entry, into `docs/api`. A public name without a word about it is an error. */
+/**
+ * `npm run docs`: the state diagram of docs/idle.md, and the reference of every entry into `docs/api`. A public name
+ * without a word about it is an error.
+ */
 import { spawnSync } from 'node:child_process'
 import { entries, present, root } from './entries.ts'
+import { writeDiagram } from './state-diagram.ts'
+
+writeDiagram()
 
 for (const item of entries) {
   if (!present.includes(item))

@@ -1,0 +1,78 @@
+/**
+ * The state diagram of docs/idle.md, made from the table of transitions in src/core/README.md. A test
+ * compares the table with the machine, and the page and its picture with the table.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './entries.ts'
+
+/** One way from a phase to another, for one goal. */
+export interface Move {
+  readonly goal: string
+  readonly from: string
+  readonly to: string
+  /** What the diagram says of it. */
+  readonly label: string
+}
+
+const TABLE = 'src/core/README.md'
+const PAGE = 'docs/idle.md'
+const HEAD = ['goal', 'phase', 'what is seen', 'phase then', 'in the diagram']
+
+/** The moves of the table in a page; a cell may list several goals or phases. */
+export function movesOf(page: string): readonly Move[] {
+  const rows = page
+    .split('\n')
+    .filter((line) => line.startsWith('|'))
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    )
+  const begin = rows.findIndex((cells) => cells.join() === HEAD.join())
+  if (begin < 0) throw new Error(`${TABLE} has no table with the columns ${HEAD.join(', ')}`)
+  const body = rows.slice(begin + 2)
+  const after = body.findIndex((cells) => cells.length !== HEAD.length)
+  return (after < 0 ? body : body.slice(0, after)).flatMap(toMoves)
+}
+
+function toMoves([goals = '', phases = '', , to = '', label = '']: readonly string[]): Move[] {
+  return namesIn(goals).flatMap((goal) =>
+    namesIn(phases).map((from) => ({ goal, from, to: namesIn(to)[0] ?? '', label })),
+  )
+}
+
+/** Names between backticks. */
+function namesIn(cell: string): readonly string[] {
+  return [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? '')
+}
+
+/** The diagram: one arrow for each pair of phases, whatever the goal. */
+export function toMermaid(moves: readonly Move[]): string {
+  const arrows = Map.groupBy(moves, ({ from, to }) => `${from} --> ${to}`)
+  const lines = [...arrows].map(([arrow, same]) => {
+    const labels = [...new Set(same.map(({ label }) => label))]
+    return `    ${arrow}: ${labels.join(' or ')}`
+  })
+  return ['stateDiagram-v2', '    [*] --> active', ...lines, '    removed --> [*]'].join('\n')
+}
+
+/** The page with the diagram in place of the one it has. */
+export function withDiagram(page: string, moves: readonly Move[]): string {
+  const fence = /^```mermaid\nstateDiagram-v2\n[\s\S]*?^```$/m
+  if (!fence.test(page)) throw new Error(`${PAGE} has no state diagram`)
+  return page.replace(fence, () => `\`\`\`mermaid\n${toMermaid(moves)}\n\`\`\``)
+}
+
+/** The arrows of the picture, as `from-to`: each path names those it stands for. */
+export function arrowsOf(svg: string): readonly string[] {
+  return [...svg.matchAll(/ data-moves="([^"]*)"/g)].flatMap((match) => (match[1] ?? '').split(' '))
+}
+
+/** Writes the diagram into the page. */
+export function writeDiagram(): void {
+  const moves = movesOf(readFileSync(join(root, TABLE), 'utf8'))
+  const page = join(root, PAGE)
+  writeFileSync(page, withDiagram(readFileSync(page, 'utf8'), moves))
+}
