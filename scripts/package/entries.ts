@@ -20,15 +20,15 @@ const core = ['eventemitter3', 'zod']
 const http = [...core, 'undici']
 
 export const entries: readonly Entry[] = [
-  entry('', 'src/index.ts', core, 180),
+  entry('', 'src/index.ts', core, 255),
   entry('provider', 'src/provider/index.ts', [], 10),
-  entry('machine', 'src/machine.ts', [], 60),
+  entry('machine', 'src/machine.ts', [], 85),
   entry('endpoints', 'src/endpoints/index.ts', [], 80),
-  entry('haproxy-runtime', 'src/adapters/haproxy-runtime/index.ts', core, 260),
-  entry('haproxy-dataplane', 'src/adapters/haproxy-dataplane/index.ts', [...http, 'p-retry'], 260),
-  entry('f5-bigip', 'src/adapters/f5-bigip/index.ts', http, 260),
-  entry('citrix-adc', 'src/adapters/citrix-adc/index.ts', http, 260),
-  entry('envoy', 'src/adapters/envoy/index.ts', http, 290),
+  entry('haproxy-runtime', 'src/adapters/haproxy-runtime/index.ts', core, 310),
+  entry('haproxy-dataplane', 'src/adapters/haproxy-dataplane/index.ts', [...http, 'p-retry'], 310),
+  entry('f5-bigip', 'src/adapters/f5-bigip/index.ts', http, 310),
+  entry('citrix-adc', 'src/adapters/citrix-adc/index.ts', http, 310),
+  entry('envoy', 'src/adapters/envoy/index.ts', http, 340),
   entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js', 'zod'], 350),
   entry('testing', 'src/testing/index.ts', [], 90),
   entry('testing/haproxy-runtime', 'src/testing/haproxy-runtime/index.ts', [], 150),
