@@ -40,7 +40,7 @@ export function pauseOf(input: PauseInput): number {
     const paced = {
       work: workOf(state),
       unchangedFor: unchangedFor(state, now),
-      due: dueIn(state, policy, now),
+      due: soon(dueIn(state, policy, now)),
       cost,
       floor,
       failures,
@@ -55,6 +55,11 @@ export function pauseOf(input: PauseInput): number {
       : nextPause(paced)
   })
   return Math.min(...pauses)
+}
+
+/** What is due already was decided on at this look: the next is for what the balancer brings. */
+function soon(due: number | null): number | null {
+  return due === 0 ? LAST_PAUSE : due
 }
 
 function isPastDeadline({ ending, deadline, goal }: DrainState, now: number): boolean {
