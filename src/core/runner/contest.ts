@@ -6,7 +6,7 @@ import { lateChange } from '../machine/changes.js'
 import { owesUndo } from '../machine/owner.js'
 import type { DrainState, LateChange } from '../machine/state.js'
 import { inheritedLate, joinBalancer, type Membership, type Owned, type Side } from './balancer.js'
-import { abortable, QUIET_LIMIT, settledWithin } from './call.js'
+import { abortable, CALL_LIMIT, settledWithin } from './call.js'
 import { Floor } from './floor.js'
 import type { Members } from './members.js'
 import type { RunState } from './run-state.js'
@@ -133,7 +133,7 @@ export class Contest {
     const { spec, stop } = this.#run
     const calls = refs.flatMap((ref) => this.#membership.callsOf(ref))
     if (calls.length === 0) return true
-    const done = settledWithin(Promise.allSettled(calls), spec.clock, QUIET_LIMIT)
+    const done = settledWithin(Promise.allSettled(calls), spec.clock, CALL_LIMIT)
     await abortable(done, stop.signal).catch(() => undefined)
     return false
   }
