@@ -249,10 +249,14 @@ export class ControlPoint {
     }
   }
 
-  /** While something is held, also where it was held by an earlier run of ours, or by somebody else. */
+  /**
+   * While something is held, also where it was held by an earlier run of ours, or by somebody else. Without
+   * a master from the first look on: a reload between it and the first change would leave a process of
+   * that look without a way to it.
+   */
   async #keep(process: Process, sight: ProcessSight, ctx: CallContext): Promise<void> {
     const held = [...sight.members.values()].some(({ own }) => own !== 'ready')
-    if (!held && process.kept === undefined) return
+    if (!held && process.kept === undefined && this.#master !== undefined) return
     try {
       await this.#ensureKept(process, ctx)
     } catch (error) {

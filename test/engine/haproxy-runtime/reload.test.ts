@@ -73,6 +73,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       drained.on('idle', () => (busyAtIdle = s1.active))
       drained.on('overruled', (event) => overruled.push(event))
       await until(() => drained.why().some(({ count }) => count === 1), 'why() counts one')
+      await drained.inForce
       for (let count = 0; count < times; count += 1) {
         await haproxy.reload()
         await until(
@@ -186,6 +187,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       await until(() => s1.active === 1, 'in flight')
       const drained = startDrain(lb, web1, { timeout: '20s' })
       await until(() => drained.why().some(({ count }) => count === 1), 'why() counts one')
+      await drained.inForce
       await haproxy.reload()
       await until(
         () => drained.why().some(({ code }) => code === 'old-scope'),
@@ -222,6 +224,7 @@ ${WEB(port, dir)}`
       await until(() => s1.active === 1, 'in flight')
       const drained = startDrain(lb, web1, { timeout: '30s' })
       await until(() => drained.why().some(({ count }) => count === 1), 'why() counts one')
+      await drained.inForce
       await haproxy.reload()
       expect((await answer).cut).toBe(true)
       const report = await drained.done
@@ -249,6 +252,7 @@ backend web
     await until(() => s1.active === 1, 'in flight')
     const drained = startDrain(lb, web1, { timeout: '20s' })
     await until(() => drained.why().some(({ count }) => count === 1), 'why() counts one')
+    await drained.inForce
     await haproxy.reload(moved)
     const second = request(haproxy.port('web'), '/hold', { cookie: 's1' })
     await until(() => s1.active === 2, 'in flight in the new one')
