@@ -204,7 +204,7 @@ function unread(scope: LoadScope, problem: string, at: number): LoadScope {
   }
 }
 
-/** The results of a call as the contract has them: whatever is no result is unknown. */
+/** A call's results as the contract has them: what is no result, or one about another member, is unknown. */
 export function checkResult(
   change: Change,
   result: ChangeResult | undefined,
@@ -214,6 +214,11 @@ export function checkResult(
   const status: unknown = (result as Partial<ChangeResult> | undefined)?.status
   if (result === undefined || typeof result !== 'object')
     return { ref, status: 'unknown', error: malformed(provider, 'a change has no result') }
+  // Results out of order: believed, they would end or undo the wrong member.
+  if (!isOf(ref, result)) {
+    const words = `the result of '${change.kind}' for ${formatRef(ref)} is about another member`
+    return { ref, status: 'unknown', error: malformed(provider, words) }
+  }
   if (status === 'applied' || status === 'unchanged') {
     const { terminated } = result as { terminated?: unknown }
     if (terminated === undefined || isCount(terminated)) return result
@@ -224,6 +229,11 @@ export function checkResult(
   const words = `the result of '${change.kind}' is ${show(status)}`
   const cause = isDrainableError(error) ? error : malformed(provider, words)
   return { ref, status: 'unknown', error: cause }
+}
+
+function isOf(ref: MemberRef, result: ChangeResult): boolean {
+  const { pool, member, balancer } = loose(loose(result).ref as MemberRef)
+  return pool === ref.pool && member === ref.member && balancer === ref.balancer
 }
 
 const COUNTS: readonly unknown[] = ['requests', 'connections', 'none']

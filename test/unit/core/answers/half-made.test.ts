@@ -230,6 +230,27 @@ describe('results handed up one by one', () => {
     expect((await clock.runUntil(drain(lb, web1, { clock }))).outcome).toBe('idle')
   })
 
+  test.each(['handed up', 'in the array'])(
+    'one about another member, %s, is unknown',
+    async (way) => {
+      const { clock, lb } = balancer({ ...four, capabilities: { lateBound: 2_000 } })
+      let swapped = false
+      sendThrough(lb, async (changes, ctx, apply) => {
+        if (swapped || changes.length < 2) return apply(changes, ctx)
+        swapped = true
+        // web1 is held, web2 is refused, and each answer stands at the other's place.
+        const held = await apply([changes[0]!], ctx)
+        const refused: ChangeResult = { ref: web2, status: 'rejected', error: refusal() }
+        const results = [refused, ...held]
+        if (way === 'handed up') results.forEach((result, i) => ctx.result?.(i, result))
+        return results
+      })
+      const report = await clock.runUntil(drain(lb, [web1, web2], { clock, timeout: '1m' }))
+      expect(report.members.map(({ outcome }) => outcome)).toEqual(['idle', 'idle'])
+      expect([lb.state(web1), lb.state(web2)]).not.toContain('ready')
+    },
+  )
+
   test('a result handed up after its call was given up is heard by nobody', async () => {
     const { clock, lb } = balancer()
     let late = (): void => undefined
