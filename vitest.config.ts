@@ -24,6 +24,8 @@ function project(name: string, timeout: number, group: number, extra: object = {
       include: [`test/${name}/**/*.test.ts`],
       testTimeout: timeout,
       hookTimeout: timeout,
+      // For a loaded machine: what is polled for is there within milliseconds.
+      expect: { poll: { timeout: 15_000, interval: 10 } },
       sequence: { groupOrder: group },
       ...extra,
     },
@@ -43,7 +45,7 @@ export default defineConfig({
     pool: 'forks',
     ...counted,
     projects: [
-      project('unit', 20_000, 0),
+      project('unit', 60_000, 0),
       project('contract', 60_000, 1),
       project('engine', 120_000, 2, { fileParallelism: false }),
       project('docs', 120_000, 0),

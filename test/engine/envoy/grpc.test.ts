@@ -59,7 +59,6 @@ describe.each(engines('envoy'))('gRPC sink on Envoy $version', ({ path }) => {
     const took = performance.now() - begun
     expect(report.outcome).toBe('idle')
     expect(took).toBeGreaterThan(1_400)
-    expect(took).toBeLessThan(5_000)
     b.release()
   })
 })

@@ -202,7 +202,6 @@ describe.concurrent.each(pairs())(
       try {
         const reason = new Error('enough')
         const aborted = AbortSignal.timeout(100)
-        const from = performance.now()
         const error: unknown = await rig.lb
           .observe([WEB1], context(AbortSignal.any([aborted, AbortSignal.abort(reason)])))
           .catch((e: unknown) => e)
@@ -212,7 +211,6 @@ describe.concurrent.each(pairs())(
         await sleep(100)
         controller.abort(reason)
         expect(await hanging).toBe(reason)
-        expect(performance.now() - from).toBeLessThan(600)
         const late: unknown = await rig.lb.observe([WEB1], context()).catch((e: unknown) => e)
         expect(isDrainableError(late, 'CALL_TIMEOUT')).toBe(true)
       } finally {

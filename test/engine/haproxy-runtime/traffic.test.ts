@@ -136,7 +136,6 @@ backend tcp
     await request(port, '/', { agent, cookie: 's1' })
     const report = await drain(lb, { pool: 'keepalive', member: 's1' }, { timeout: '10s' })
     expect(member(report)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
-    expect(report.elapsed).toBeLessThan(4_000)
     expect(await request(port, '/', { agent })).toMatchObject({ status: 200, server: 's2' })
     agent.destroy()
   })
@@ -231,7 +230,6 @@ backend tcp
       const report = await drain(lb, { pool: 'dead', member: 's1' }, { timeout: '10s' })
       expect(member(report)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
       expect(report.elapsed).toBeGreaterThan(1_000)
-      expect(report.elapsed).toBeLessThan(2_500)
     },
   )
 

@@ -1,7 +1,8 @@
 import { drain, type DrainEvent, isDrainableError, ready, startDrain } from 'drainable'
 import { citrixAdc, type CitrixAdcOptions } from 'drainable/citrix-adc'
 import { type CitrixFake, type FakeOptions, startFake } from 'drainable/testing/citrix-adc'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { eventually } from '../../support/eventually.js'
 
 const WEB1 = { pool: 'web', member: '10.0.0.1:80' }
 const WEB2 = { pool: 'web', member: '10.0.0.2:80' }
@@ -69,7 +70,7 @@ describe('a drain', { concurrent: true }, () => {
     const end = await fake.occupy(WEB1)
     await fake.occupy(WEB1, { pooled: 4 })
     const run = startDrain(adc, WEB1, { timeout: '20s' })
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(fake.look(WEB1).svrstate).toBe('GOING OUT OF SERVICE')
       expect(run.why().map(({ code }) => code)).toContain('in-flight')
     })
@@ -88,7 +89,7 @@ describe('a drain', { concurrent: true }, () => {
     const { fake, adc } = at
     const end = await fake.occupy(SVC1, { active: 1, queued: 1, pooled: 3 })
     const run = startDrain(adc, SVC1, { timeout: '20s' })
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(run.report().members[0]?.lastReading).toMatchObject({
         own: 'drain',
         scopes: [{ active: 1, queued: 1, pooled: 3 }],
@@ -155,12 +156,12 @@ describe('a drain', { concurrent: true }, () => {
       members.map((member) => ({ pool, member })),
       { timeout: '20s' },
     )
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(run.report().members.map(({ lastReading }) => lastReading?.scopes[0]?.active)).toEqual(
         [1, 1, 1],
       )
     })
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(actions(fake)).toHaveLength(3)
     })
     for (const end of ends) await end()
@@ -240,9 +241,9 @@ describe('a drain', { concurrent: true }, () => {
         escalateAfter: '2s',
         onTimeout: 'terminate',
       })
-      await vi.waitFor(() => {
+      await eventually(() => {
         expect(JSON.stringify(run.why())).toMatch(/persistence/)
-      }, 5_000)
+      })
       const { outcome, members } = await run.done
       expect(outcome).toBe('terminated')
       expect(members[0]!.terminated).toBeGreaterThan(0)
@@ -308,10 +309,10 @@ describe('what others do', { concurrent: true }, () => {
     const { fake, adc } = at
     await fake.occupy(WEB1)
     const run = startDrain(adc, WEB1, { timeout: '20s' })
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(run.report().members[0]?.phase).toBe('draining')
     })
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(fake.look(WEB1).enabled).toBe(false)
     })
     await new Promise((resolve) => setTimeout(resolve, 1_200))
@@ -365,7 +366,7 @@ describe('a pair', { concurrent: true }, () => {
     const { fake, adc } = at
     await fake.occupy(WEB1)
     const run = startDrain(adc, WEB1, { timeout: '20s' })
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(run.report().members[0]?.lastReading).toMatchObject({ own: 'drain' })
     })
     await fake.failover()
@@ -421,7 +422,7 @@ describe('a pair', { concurrent: true }, () => {
         if (scope.state === 'read') incarnations.add(`${scope.scope} ${scope.incarnation}`)
       }
     })
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(incarnations.size).toBe(1)
     })
     await fake.failover()
@@ -440,7 +441,7 @@ describe('a pair', { concurrent: true }, () => {
     const { fake, adc } = at
     await fake.occupy(WEB1)
     const run = startDrain(adc, WEB1, { timeout: '30s' })
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(run.report().members[0]?.lastReading).toMatchObject({ own: 'drain' })
     })
     await fake.restart()
@@ -472,7 +473,7 @@ describe('sessions', { concurrent: true }, () => {
     const { fake, adc } = at
     await fake.occupy(WEB1, { persistent: 1 })
     const run = startDrain(adc, WEB1, { timeout: '20s' })
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(run.report().members[0]?.lastReading).toMatchObject({ own: 'drain' })
     })
     fake.expireSessions()
@@ -531,7 +532,7 @@ describe('trouble on the way', { concurrent: true }, () => {
       const run = startDrain(adc, WEB1, { timeout: '20s' })
       const idle: number[] = []
       run.on('idle', () => idle.push(fake.look(WEB1).active))
-      await vi.waitFor(() => {
+      await eventually(() => {
         expect(run.report().members[0]?.lastReading).toMatchObject({ own: 'drain' })
       })
       const lift = fake.fail({ match: /\/stat\/servicegroup/, how })
@@ -650,14 +651,11 @@ test('a thousand members are read by as many requests as one', async () => {
   }
   const refs = members.map((member) => ({ pool: 'web', member }))
   await adc.observe(refs.slice(0, 1), ctx)
-  const cost = async (some: typeof refs): Promise<[number, number]> => {
+  const cost = async (some: typeof refs): Promise<number> => {
     const before = fake.requests.length
-    const startedAt = performance.now()
     await adc.observe(some, ctx)
-    return [fake.requests.length - before, performance.now() - startedAt]
+    return fake.requests.length - before
   }
-  const [one] = await cost(refs.slice(0, 1))
-  const [all, took] = await cost(refs)
-  expect(all).toBe(one)
-  expect(took).toBeLessThan(2_000)
+  const one = await cost(refs.slice(0, 1))
+  expect(await cost(refs)).toBe(one)
 })

@@ -1,7 +1,8 @@
 import { startFake, type CitrixFake, type FakeOptions } from 'drainable/testing/citrix-adc'
 import { existsSync, readFileSync } from 'node:fs'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { rows, send } from './nitro-client.js'
+import { eventually } from '../../support/eventually.js'
 
 const WEB1 = { pool: 'web', member: 'web1:80' }
 const MEMBERS = 'GET /config/servicegroup_servicegroupmember_binding/web'
@@ -148,7 +149,7 @@ describe('disable and enable', () => {
     expect(fake.look(WEB1).svrstate).toBe('GOING OUT OF SERVICE')
     expect(fake.arrive(WEB1)).toBe(false)
     await end()
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(fake.look(WEB1).svrstate).toBe('OUT OF SERVICE')
     })
     expect(fake.look(WEB1).cut).toBe(0)
@@ -174,12 +175,9 @@ describe('disable and enable', () => {
     await fake.occupy(WEB1)
     await send(fake, DISABLE, { servicegroup: { ...member, graceful: 'YES', delay: 1 } })
     expect(fake.look(WEB1).active).toBe(1)
-    await vi.waitFor(
-      () => {
-        expect(fake.look(WEB1)).toMatchObject({ svrstate: 'OUT OF SERVICE', cut: 1 })
-      },
-      { timeout: 3_000 },
-    )
+    await eventually(() => {
+      expect(fake.look(WEB1)).toMatchObject({ svrstate: 'OUT OF SERVICE', cut: 1 })
+    })
   })
 
   test('TROFS lasts as long as persistence lets clients in', async () => {
@@ -194,7 +192,7 @@ describe('disable and enable', () => {
     await new Promise((resolve) => setTimeout(resolve, 60))
     expect(fake.look(svc1).svrstate).toBe('GOING OUT OF SERVICE')
     await forget()
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(fake.look(svc1).svrstate).toBe('OUT OF SERVICE')
     })
   })

@@ -1,5 +1,6 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { change, rig, WEB1, type Rig } from './rig.js'
+import { eventually } from '../../support/eventually.js'
 
 const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
 const restore = { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' } as const
@@ -11,9 +12,8 @@ const SLOW = { ha: true, latency: 40 } as const
 async function failoverDuring({ fake }: Rig, match: RegExp, work: () => Promise<unknown>) {
   const from = fake.requests.length
   const ended = work()
-  await vi.waitFor(
-    () => expect(fake.requests.slice(from).some(({ line }) => match.test(line))).toBe(true),
-    { timeout: 5_000, interval: 2 },
+  await eventually(() =>
+    expect(fake.requests.slice(from).some(({ line }) => match.test(line))).toBe(true),
   )
   await fake.failover()
   return ended

@@ -90,10 +90,8 @@ test('a call that waits for the adoption ends with its own signal, and with no o
   await using fake = await startFake({ pools: { web: names } })
   fake.fail({ how: 'silent' })
   await using lb = envoy({ endpoints: restEndpoints({ port: 0 }), admin: [fake.url] })
-  const begun = performance.now()
   const one = lb.observe('all', ctx(100)).catch((error: unknown) => error)
-  await one
-  expect(performance.now() - begun).toBeLessThan(1_000)
+  await one // nothing else would end it
   const reason = new Error('mine alone')
   const giveUp = new AbortController()
   const other = lb.observe('all', { signal: giveUp.signal, clock }).catch((e: unknown) => e)

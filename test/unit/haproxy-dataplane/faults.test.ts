@@ -213,9 +213,8 @@ describe.concurrent('a HAProxy that is frozen', () => {
       const controller = new AbortController()
       const ended = call(controller.signal).catch((e: unknown) => e)
       setTimeout(() => controller.abort(reason), 30)
-      const from = performance.now()
+      // A call that waited for its own limit would end with that.
       expect(await ended).toBe(reason)
-      expect(performance.now() - from).toBeLessThan(500)
     }
     thaw()
   })
