@@ -32,6 +32,11 @@ export function socketError(label: string, cause: unknown, sent: boolean): Drain
       )
     case 'ECONNREFUSED':
       return say('UNREACHABLE', 'nobody listens there, is HAProxy running')
+    case 'EAGAIN':
+      return say(
+        'UNREACHABLE',
+        "too many connections wait there, HAProxy is frozen, or all connections of its 'stats maxconn' are taken",
+      )
     case 'EACCES':
     case 'EPERM':
       return say(

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { MasterSocket, StatsChannel } from '../../../src/adapters/haproxy-runtime/channel.js'
 import { KeptConnection } from '../../../src/adapters/haproxy-runtime/kept-connection.js'
-import { RuntimeSocket } from '../../../src/adapters/haproxy-runtime/socket.js'
+import { RuntimeSocket, socketError } from '../../../src/adapters/haproxy-runtime/socket.js'
 
 const LIMITS = { connectTimeout: 500, replyTimeout: 150, maxConnections: 2 }
 const forever = new AbortController().signal
@@ -189,5 +189,19 @@ describe('a kept connection', () => {
     for (const socket of sockets) socket.end()
     await expect(kept.run('more', forever)).rejects.toEqual(code('CONNECTION_LOST'))
     expect(kept.state).toBe('ended')
+  })
+})
+
+describe('what the system says of a connection', () => {
+  it.each([
+    ['ENOENT', 'UNREACHABLE', 'no such socket'],
+    ['ECONNREFUSED', 'UNREACHABLE', 'nobody listens there'],
+    ['EAGAIN', 'UNREACHABLE', "'stats maxconn'"],
+    ['EACCES', 'FORBIDDEN', 'may not open the socket'],
+  ])('%s is %s', (system, expected, words) => {
+    const cause = Object.assign(new Error(`connect ${system}`), { code: system })
+    const error = socketError('unix:/run/s', cause, false)
+    expect(error).toEqual(code(expected))
+    expect(error.message).toContain(words)
   })
 })
