@@ -26,8 +26,14 @@ export function freezeMember(state: DrainState, wallOffset: number): TicketMembe
       at: new Date(at + wallOffset).toISOString(),
     })),
     outcome: ending.ended?.outcome ?? null,
-    state: moveMoments(frozenSchema, plain(state) as never, wallOffset),
+    state: wholeLosses(moveMoments(frozenSchema, plain(state) as never, wallOffset)),
   }
+}
+
+/** Whole milliseconds, as the ledger has them: which of two came first must be told by whoever reads the ticket. */
+function wholeLosses(state: FrozenState): FrozenState {
+  const late = state.hold.late.map((entry) => ({ ...entry, lostAt: Math.floor(entry.lostAt) }))
+  return { ...state, hold: { ...state.hold, late } }
 }
 
 /** Errors are no JSON, and a reading is as old as the ticket: both are read anew. */

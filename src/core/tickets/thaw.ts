@@ -106,7 +106,8 @@ export function thawStep(
 ): DrainState {
   const shift = options.now - gap.ms - saved.wall
   const frozen = moveMoments(frozenSchema, member.state as never, shift) as FrozenState
-  const state = base(member, frozen, options, true)
+  // The ledger moves as the rest does: its order says what was confirmed since an answer was lost.
+  const state = base(member, frozen, { ...options, wallOffset: -shift }, true)
   const { verdict } = frozen.proof
   return {
     ...state,

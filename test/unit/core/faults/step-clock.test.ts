@@ -8,6 +8,8 @@ import { json, rig } from './rig.js'
 afterEach(() => vi.restoreAllMocks())
 
 const BLIND = 1_100
+/** The step that closes the door. */
+const JUMP = 4
 
 interface Stepping {
   readonly clock: FakeClock
@@ -237,5 +239,45 @@ describe('a step on the same host', () => {
     const from = clock.now()
     expect((await stepUntil(stepping, ticket, 30_000)).outcome).toBe('idle')
     expect(clock.now() - from).toBeGreaterThanOrEqual(BLIND)
+  })
+})
+
+// What a crashed step may have sent is told from what was confirmed since by their order alone.
+describe('a hold that was confirmed is not taken for a late one', () => {
+  /** Drained and sealed by steps, the wall clock jumps once the hold is confirmed. */
+  async function ledger(jump: number): Promise<readonly string[]> {
+    const { clock, lb } = rig({ capabilities: { lateBound: 60_000 } })
+    const host = hostClock(clock)
+    const policy = { timeout: '3h', settle: '0ms' } as const
+    let step = await stepDrain(lb, { target: web1, policy }, { clock })
+    for (let i = 0; i < 20 && step.outcome === undefined; i += 1) {
+      await clock.advance(step.againIn + 10)
+      if (i === JUMP) host.jumpWall(jump)
+      step = await stepDrain(lb, json(step.ticket), { clock })
+    }
+    expect(step.outcome).toBe('idle')
+    return step.ticket.members[0]!.changes.map(({ to, state }) => `${to}:${state}`)
+  }
+
+  const once = ['drain:applied', 'maint:applied']
+
+  test('where the wall clock jumps a minute ahead', async () => {
+    expect(await ledger(60_000)).toEqual(once)
+  })
+
+  test('where the wall clock is slewed by less than a millisecond', async () => {
+    expect(await ledger(0.4)).toEqual(once)
+  })
+
+  test('where moments are no whole milliseconds, and may still be late', async () => {
+    const { clock, lb } = rig({ capabilities: { lateBound: 60_000 } })
+    hostClock(clock)
+    lb.occupy(web1)
+    let step = await stepDrain(lb, { target: web1 }, { clock })
+    for (let i = 0; i < 5; i += 1) {
+      await clock.advance(10.3)
+      step = await stepDrain(lb, json(step.ticket), { clock })
+    }
+    expect(step.ticket.members[0]!.state.hold.late).toHaveLength(1)
   })
 })
