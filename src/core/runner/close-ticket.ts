@@ -27,3 +27,8 @@ export async function closeUndone(run: RunState): Promise<void> {
   const written = owes ? sender?.save() : keeper?.drop()
   await settledWithin(written ?? Promise.resolve(), spec.clock, STORE_LIMIT)
 }
+
+/** At a release: whoever ends the process next leaves a ticket that knows all that was done. */
+export async function flushTicket({ keeper, spec }: RunState): Promise<void> {
+  if (keeper?.kept === true) await settledWithin(keeper.written(), spec.clock, STORE_LIMIT)
+}

@@ -30,7 +30,10 @@ export interface Drain extends AsyncDisposable, AsyncIterable<DrainEvent> {
    * it with `aborted`.
    */
   restore(): Promise<DrainReport>
-  /** Stops holding the drain (the member stays as it is). Disposing does the same; it never restores. */
+  /**
+   * Stops holding the drain (the member stays as it is), and resolves once the ticket says all that was
+   * done, or after 2 s. Disposing does the same; it never restores.
+   */
   release(): Promise<void>
   /** The same as {@link Drain.release}. */
   close(): Promise<void>

@@ -7,6 +7,7 @@ import type { DrainState } from '../machine/state.js'
 import type { Ticket } from '../tickets/ticket.js'
 import { Action } from './action.js'
 import { abortable, toDrainableError } from './call.js'
+import { flushTicket } from './close-ticket.js'
 import { Contest } from './contest.js'
 import { Ending } from './ending.js'
 import type { HandleBody } from './handle.js'
@@ -131,6 +132,7 @@ export class Run implements HandleBody {
     }
     if (this.#ending.ended === undefined && !this.#run.isReleased()) this.#endAll('aborted')
     this.#ending.leave()
+    await flushTicket(this.#run)
   }
 
   report(): DrainReport {

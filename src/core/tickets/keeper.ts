@@ -69,10 +69,15 @@ export class TicketKeeper {
     return write
   }
 
+  /** Resolves when every writing that was asked for is over, however. */
+  async written(): Promise<void> {
+    await this.#writing.catch(() => undefined)
+  }
+
   /** Writes nothing any more and forgets the ticket in the store: nothing is left to undo. */
   async drop(): Promise<void> {
     this.#closed = true
-    await this.#writing.catch(() => undefined)
+    await this.written()
     const { store } = this.#targets
     if (store !== undefined) await dropTicket(store, this.head.id)
   }

@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { host } from '../../../src/core/tickets/host.js'
 import {
@@ -229,6 +230,35 @@ describe('a store that is slower than the drain', () => {
     keep()
     expect((await clock.runUntil(run.done)).outcome).toBe('timeout')
     await run.release()
+  })
+})
+
+describe('a drain that is released', () => {
+  test('has a ticket of what it did', async () => {
+    const { clock, lb } = setUp()
+    const tickets = memoryStore()
+    const set = tickets.set.bind(tickets)
+    tickets.set = async (key, value) => {
+      for (let i = 0; i < 5; i += 1) await nextTurn()
+      return set(key, value)
+    }
+    lb.occupy(web1)
+    const run = startDrain(lb, web1, { clock, tickets, id: 'slow' })
+    await clock.runUntil(run.inForce)
+    await run.release()
+    const ticket = tickets.map.get('slow') as Ticket
+    expect(ticket.members[0]!.changes).toMatchObject([{ to: 'drain', state: 'applied' }])
+  })
+
+  test('does not wait for a store that hangs', async () => {
+    const { clock, lb } = setUp()
+    const tickets = memoryStore()
+    lb.occupy(web1)
+    const run = startDrain(lb, web1, { clock, tickets, id: 'hangs' })
+    await clock.runUntil(run.inForce)
+    tickets.set = () => new Promise(() => undefined)
+    await clock.runUntil(run.release(), 5_000)
+    expect(run.report().outcome).toBe('aborted')
   })
 })
 
