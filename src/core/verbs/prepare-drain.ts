@@ -1,13 +1,14 @@
-import type { MaintEffect, Reading } from '../../provider/contract.js'
+import type { AdminState, MaintEffect, Reading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
+import { lacksEffect } from '../machine/changes.js'
 import { initialState, type DrainState } from '../machine/state.js'
 import { readingsOf } from '../runner/readings.js'
 import type { SeenLook } from '../runner/look.js'
 import type { Prepared, RunContext } from '../runner/run-spec.js'
 import type { TicketKeeper } from '../tickets/keeper.js'
 import { parseStored } from '../tickets/store.js'
-import { foundOf, settledChanges } from '../tickets/thaw.js'
+import { thawMember } from '../tickets/thaw.js'
 import { parseTicket, type TicketMember } from '../tickets/ticket.js'
 import { firstLook } from './first-look.js'
 import { checkTimeout, toMachinePolicy, type ResolvedPolicy } from './policy.js'
@@ -45,8 +46,8 @@ export async function prepareDrain(
   const deadline = data.timeout === null ? null : startedAt + data.timeout
   const states = readings.map(({ ref }): DrainState => {
     const state = initialState(ref, startedAt, deadline)
-    const member = inherited.get(refKey(ref))
-    return member === undefined ? state : withLedger(state, member, wallOffsetOf(clock))
+    const owed = inherited.get(refKey(ref))
+    return owed === undefined ? state : withLedger(state, owed, wallOffsetOf(clock))
   })
   const first = data.onMinimum === 'fail' ? await askFloor(context, look, readings) : look
   return { policy, states, keeper, first }
@@ -84,22 +85,37 @@ async function askFloor(
   return look
 }
 
+/** What a ticket still owes a member. */
+interface Owed {
+  readonly member: TicketMember
+  /** The own state that it was found in. */
+  readonly own: AdminState | 'unknown'
+  /** Whether it is held; else only a change of ours may still be carried out. */
+  readonly held: boolean
+}
+
 /** The undo of an earlier run: older than what is found now, and the one to keep. */
-function withLedger(state: DrainState, member: TicketMember, wallOffset: number): DrainState {
-  const changes = settledChanges(member, [], wallOffset)
-  return { ...state, found: foundOf(member), hold: { ...state.hold, changes } }
+function withLedger(state: DrainState, owed: Owed, wallOffset: number): DrainState {
+  const { startedAt: now, goal, deadline, hold } = state
+  const { found, hold: thawed } = thawMember(owed.member, { now, wallOffset, goal, deadline })
+  const changes = owed.held ? thawed.changes : []
+  const late = thawed.late.map((entry) => ({
+    ...entry,
+    witnessed: lacksEffect(entry.change, owed.own),
+  }))
+  return { ...state, found, hold: { ...hold, changes, late } }
 }
 
 /**
- * A ticket of the same id that still holds one of our members. Without it a second run after a crash
- * would take "drained" for the state to go back to.
+ * A ticket of the same id that still holds one of our members, or may. Without it a second run after a
+ * crash would take "drained" for the state to go back to, and know nothing of a hold that comes late.
  */
 async function inheritTicket(
   { scheduler, provider, signal, limit }: RunContext,
   resolved: ResolvedPolicy,
   readings: readonly Reading[],
-): Promise<ReadonlyMap<string, TicketMember>> {
-  const inherited = new Map<string, TicketMember>()
+): Promise<ReadonlyMap<string, Owed>> {
+  const inherited = new Map<string, Owed>()
   const { tickets: store, id } = resolved
   if (store === undefined || id === undefined) return inherited
   const kept = await store.get(id)
@@ -116,7 +132,8 @@ async function inheritTicket(
     const key = refKey(reading.ref)
     const member = members.get(key)
     members.delete(key)
-    if (member !== undefined && stillHeld(member, reading)) inherited.set(key, member)
+    const owed = member === undefined ? undefined : owedOf(member, reading)
+    if (owed !== undefined) inherited.set(key, owed)
   }
   const others = [...members.values()].filter(({ changes }) => changes.length > 0)
   if (others.length === 0) return inherited
@@ -128,7 +145,7 @@ async function inheritTicket(
   const found = readingsOf(look.snapshot)
   const left = others.find((other) => {
     const reading = found.get(refKey(other.ref))
-    return reading !== undefined && stillHeld(other, reading)
+    return reading !== undefined && owedOf(other, reading) !== undefined
   })
   if (left === undefined) return inherited
   throw new DrainableError(
@@ -138,9 +155,14 @@ async function inheritTicket(
   )
 }
 
-/** Whether a ticket still owes an undo of the member as it is found: also of a hold that may have been carried out. */
-function stillHeld(member: TicketMember, reading: Reading): boolean {
-  if (!reading.present || member.identity !== reading.identity) return false
-  if (reading.own === member.wasAdmin) return false
-  return member.changes.some(({ state, kind }) => state !== 'unchanged' && kind !== 'terminate')
+/** What a ticket owes a member as it is found: the undo of a hold that is there, or that may be carried out yet. */
+function owedOf(member: TicketMember, reading: Reading): Owed | undefined {
+  if (!reading.present || member.identity !== reading.identity) return undefined
+  const { intended, late } = member.state.hold
+  const held =
+    reading.own !== member.wasAdmin &&
+    member.changes.some(({ state, kind }) => state !== 'unchanged' && kind !== 'terminate')
+  return held || intended !== null || late.length > 0
+    ? { member, own: reading.own, held }
+    : undefined
 }

@@ -16,7 +16,7 @@ import {
   type TicketStore,
 } from 'drainable'
 import { fakeProvider } from 'drainable/testing'
-import { only, setUp, thrown, web1 } from './set-up.js'
+import { only, setUp, thrown, web1, web2 } from './set-up.js'
 
 /** What another process would read: JSON, nothing else. */
 function json<T>(value: T): T {
@@ -162,6 +162,50 @@ describe('tickets', () => {
     await clock.runUntil(restore(lb, await second.ticket, { clock, tickets }))
     expect(lb.state(web1)).toBe('ready')
     expect(tickets.map.has('deploy')).toBe(false)
+  })
+
+  describe('of a run that crashed while its hold was under way', () => {
+    const lateBound = 5_000
+
+    /** Another process finds the ticket of the intention. */
+    async function crashed(): Promise<ReturnType<typeof setUp> & { tickets: TicketStore }> {
+      const seen: Ticket[] = []
+      const first = setUp({ instance: 'lb' })
+      const onTicket = (ticket: Ticket): void => void seen.push(json(ticket))
+      await first.clock.runUntil(drain(first.lb, web1, { clock: first.clock, id: 'a', onTicket }))
+      const tickets = memoryStore()
+      tickets.map.set('a', seen[0])
+      return { tickets, ...setUp({ instance: 'lb', capabilities: { lateBound } }) }
+    }
+
+    test('a second run under the same id takes back the hold that came late', async () => {
+      const { clock, lb, tickets } = await crashed()
+      let ticks = 0
+      // No moment of a real clock comes twice, so the look before the first change is not the first look.
+      const running = {
+        now: () => clock.now() + (ticks += 0.001),
+        setTimeout: clock.setTimeout.bind(clock),
+      }
+      const observe = lb.observe.bind(lb)
+      let looks = 0
+      lb.observe = async (...args) => {
+        const snapshot = await observe(...args)
+        looks += 1
+        if (looks === 1) lb.setBehind(web1, 'drain')
+        return snapshot
+      }
+      const run = startDrain(lb, web1, { clock: running, tickets, id: 'a' })
+      const report = await clock.runUntil(run.done)
+      expect(only(report)).toMatchObject({ outcome: 'idle', wasAdmin: 'ready' })
+      expect(only(await clock.runUntil(run.restore())).outcome).toBe('restored')
+      expect(lb.state(web1)).toBe('ready')
+    })
+
+    test('its id is refused to a drain of another member', async () => {
+      const { clock, lb, tickets } = await crashed()
+      const error = await clock.runUntil(thrown(drain(lb, web2, { clock, tickets, id: 'a' })))
+      expect(error).toMatchObject({ code: 'TICKET_INVALID' })
+    })
   })
 
   test("what is no ticket, or another balancer's, is refused by name", async () => {
