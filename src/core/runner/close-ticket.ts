@@ -1,15 +1,22 @@
 import type { DrainReport } from '../../provider/report.js'
 import { owesUndo } from '../machine/owner.js'
+import type { DrainState } from '../machine/state.js'
 import { settledWithin } from './call.js'
 import type { RunState } from './run-state.js'
 
 /** How long the end waits until the ticket is written, in milliseconds. */
 const STORE_LIMIT = 2_000
 
+/** Where all is undone, an undo of which the answer was lost may still come; it leads nowhere else. */
+function stillOwes(state: DrainState): boolean {
+  const restored = state.ending.ended?.outcome === 'restored'
+  return state.phase !== 'removed' && !restored && owesUndo(state)
+}
+
 /** At the end of a run: a ticket with nothing left to undo is not kept. */
 export async function closeTicket(run: RunState, report: DrainReport): Promise<void> {
   const { states, spec, keeper, sender } = run
-  const owes = states.some((state) => state.phase !== 'removed' && owesUndo(state))
+  const owes = states.some(stillOwes)
   const over = spec.side === 'open' || report.outcome === 'refused' || report.outcome === 'gone'
   const gone = states.every((state) => state.phase === 'removed')
   const drop = gone || (over && !owes)
@@ -22,7 +29,7 @@ export async function closeTicket(run: RunState, report: DrainReport): Promise<v
 export async function closeUndone(run: RunState): Promise<void> {
   const { states, spec, keeper, sender } = run
   const owes = states.some(
-    (state) => state.phase !== 'removed' && (owesUndo(state) || state.ending.ended?.error != null),
+    (state) => stillOwes(state) || (state.phase !== 'removed' && state.ending.ended?.error != null),
   )
   const written = owes ? sender?.save() : keeper?.drop()
   await settledWithin(written ?? Promise.resolve(), spec.clock, STORE_LIMIT)
