@@ -47,6 +47,7 @@ export class Run implements HandleBody {
   readonly #action: Action
   readonly #inForce = new InForce()
   #first: SeenLook | undefined
+  #flushed: Promise<void> | undefined
 
   constructor(spec: RunSpec) {
     const run = new RunState(spec)
@@ -132,7 +133,7 @@ export class Run implements HandleBody {
     }
     if (this.#ending.ended === undefined && !this.#run.isReleased()) this.#endAll('aborted')
     this.#ending.leave()
-    await flushTicket(this.#run)
+    await (this.#flushed ??= flushTicket(this.#run))
   }
 
   report(): DrainReport {

@@ -54,7 +54,7 @@ describe('nothing is sent after the end', () => {
     expect(lb.state(web1)).toBe('ready')
     expect(lb.state(web2)).toBe('drain')
     keep()
-    await run.release()
+    await clock.runUntil(run.release())
   })
 
   test('ready() waits for a hold that is under way', async () => {
@@ -87,7 +87,7 @@ describe('done always resolves', () => {
     await clock.advance(2_000)
     hang = true
     expect((await clock.runUntil(run.done, 60_000)).outcome).toBe('timeout')
-    await run.release()
+    await clock.runUntil(run.release())
   })
 
   test('at an abort too', async () => {

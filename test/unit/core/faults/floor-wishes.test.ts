@@ -96,7 +96,7 @@ describe('a member that a drain of this process wishes down', () => {
     await clock.advance(5_000)
     expect([lb.state(web1), lb.state(web2)]).toEqual(['ready', 'ready'])
     expect(second.why()[0]?.code).toBe('pool-at-minimum')
-    await first.release()
+    await clock.runUntil(first.release())
     keep()
     await clock.advance(1_000)
     expect(lb.state(web2)).not.toBe('ready')
