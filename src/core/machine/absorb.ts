@@ -30,12 +30,10 @@ function takeScopes(draft: Draft, { reading, ended, took = 0 }: ReadingInput): v
     at: draft.now,
     wish: wishOf(draft.state),
   })
-  const at = new Date(draft.wall).toISOString()
-  draft.proof({
-    scopes: tracked.scopes,
-    ended: tracked.ended,
-    lost: [...proof.lost, ...tracked.lost.map((lost) => ({ ...lost, at }))],
-  })
+  draft.proof({ scopes: tracked.scopes, ended: tracked.ended })
+  if (tracked.lost.length === 0) return
+  const at = draft.iso(draft.now)
+  draft.proof({ lost: [...proof.lost, ...tracked.lost.map((lost) => ({ ...lost, at }))] })
 }
 
 /** What an undo goes back to is what was read before our first change; somebody may set another state until then. */
@@ -43,7 +41,8 @@ function meet(draft: Draft, reading: Reading): void {
   const { found } = draft.state
   if (!reading.present) return
   // It is there, whatever this look was for.
-  if (found === null || found.identity === reading.identity) draft.set({ vanished: null })
+  const known = found === null || found.identity === reading.identity
+  if (known && draft.state.vanished !== null) draft.set({ vanished: null })
   const untouched = !owesUndo(draft.state) && draft.state.hold.changes.length === 0
   if (found !== null && !(untouched && found.identity === reading.identity)) return
   const { identity, own, serves, native = null } = reading

@@ -1,5 +1,5 @@
 import type { Draft } from './draft.js'
-import { loadOf, readScopes } from './state.js'
+import { readScopes } from './state.js'
 import { explain } from './why.js'
 
 /** A load event is repeated after that long without a change, in milliseconds. */
@@ -12,7 +12,7 @@ export function sayLoad(draft: Draft): void {
   const why = explain(state, draft.policy, draft.now, draft.wall - draft.now)
   const read = readScopes(state)
   const queued = read.reduce((sum, scope) => sum + scope.queued, 0)
-  const active = loadOf(state) - queued
+  const active = read.reduce((sum, scope) => sum + scope.active, 0)
   const known = state.proof.scopes.size
   const complete = state.unread === null && read.length === known && known > 0
   const key = JSON.stringify([active, queued, complete, why.map((w) => [w.code, w.scope])])

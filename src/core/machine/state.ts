@@ -291,19 +291,25 @@ export function ownOf(state: DrainState): AdminState | 'unknown' {
 
 /** The newest reading of each scope that can be read. */
 export function readScopes(state: DrainState): readonly LoadScope[] {
-  return [...state.proof.scopes.values()].flatMap(({ last }) =>
-    last.state === 'read' ? [last] : [],
-  )
+  const read: LoadScope[] = []
+  for (const { last } of state.proof.scopes.values()) if (last.state === 'read') read.push(last)
+  return read
 }
 
 /** In flight and queued over every scope, as last read. */
 export function loadOf(state: DrainState): number {
-  return readScopes(state).reduce((sum, scope) => sum + scope.active + scope.queued, 0)
+  let load = 0
+  for (const { last } of state.proof.scopes.values())
+    if (last.state === 'read') load += last.active + last.queued
+  return load
 }
 
 /** Incarnation of every scope that can be read. */
 export function incarnationsOf(state: DrainState): ReadonlyMap<string, string> {
-  return new Map(readScopes(state).map((scope) => [scope.scope, scope.incarnation]))
+  const found = new Map<string, string>()
+  for (const { last } of state.proof.scopes.values())
+    if (last.state === 'read') found.set(last.scope, last.incarnation)
+  return found
 }
 
 /** Whether any process is another than those known: what they had taken may be forgotten there. */

@@ -5,6 +5,7 @@ import { refKey } from '../../provider/member-ref.js'
 export class InForce {
   readonly promise: Promise<boolean>
   readonly #members = new Set<string>()
+  #said = false
   #resolve: (inForce: boolean) => void = () => undefined
 
   constructor() {
@@ -12,12 +13,14 @@ export class InForce {
   }
 
   note(ref: MemberRef): void {
-    this.#members.add(refKey(ref))
+    if (!this.#said) this.#members.add(refKey(ref))
   }
 
   /** @param count - how many members the run has */
   check(count: number): void {
-    if (this.#members.size === count) this.#resolve(true)
+    if (this.#said || this.#members.size !== count) return
+    this.#said = true
+    this.#resolve(true)
   }
 
   /** The run is over: where it was not in force by now, it never was. */

@@ -202,9 +202,10 @@ export class Scheduler {
     this.#lastLook = askedAt
     for (const seat of seats) seat.due = Infinity
     const look = await this.#observe(union(seats), askedAt)
-    this.#looking = false
     this.#costs = [...this.#costs.slice(-2), look.at - askedAt]
+    // Nothing is scheduled before all of them have said when they want the next.
     for (const seat of seats) if (this.#seats.has(seat)) seat.subscriber.see(look)
+    this.#looking = false
     this.#schedule()
   }
 
