@@ -21,21 +21,21 @@ const http = [...core, 'undici']
 
 export const entries: readonly Entry[] = [
   entry('', 'src/index.ts', core, 255),
-  entry('provider', 'src/provider/index.ts', [], 10),
+  entry('provider', 'src/provider/index.ts', [], 5),
   entry('machine', 'src/machine.ts', [], 85),
-  entry('endpoints', 'src/endpoints/index.ts', [], 80),
-  entry('haproxy-runtime', 'src/adapters/haproxy-runtime/index.ts', core, 310),
+  entry('endpoints', 'src/endpoints/index.ts', [], 70),
+  entry('haproxy-runtime', 'src/adapters/haproxy-runtime/index.ts', core, 300),
   entry('haproxy-dataplane', 'src/adapters/haproxy-dataplane/index.ts', [...http, 'p-retry'], 310),
   entry('f5-bigip', 'src/adapters/f5-bigip/index.ts', http, 310),
-  entry('citrix-adc', 'src/adapters/citrix-adc/index.ts', http, 310),
+  entry('citrix-adc', 'src/adapters/citrix-adc/index.ts', http, 290),
   entry('envoy', 'src/adapters/envoy/index.ts', http, 340),
-  entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js', 'zod'], 350),
-  entry('testing', 'src/testing/index.ts', [], 90),
-  entry('testing/haproxy-runtime', 'src/testing/haproxy-runtime/index.ts', [], 150),
-  entry('testing/haproxy-dataplane', 'src/testing/haproxy-dataplane/index.ts', [], 120),
-  entry('testing/f5-bigip', 'src/testing/f5-bigip/index.ts', [], 120),
-  entry('testing/citrix-adc', 'src/testing/citrix-adc/index.ts', [], 120),
-  entry('testing/envoy', 'src/testing/envoy/index.ts', ['zod'], 120),
+  entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js', 'zod'], 305),
+  entry('testing', 'src/testing/index.ts', [], 70),
+  entry('testing/haproxy-runtime', 'src/testing/haproxy-runtime/index.ts', [], 110),
+  entry('testing/haproxy-dataplane', 'src/testing/haproxy-dataplane/index.ts', [], 80),
+  entry('testing/f5-bigip', 'src/testing/f5-bigip/index.ts', [], 95),
+  entry('testing/citrix-adc', 'src/testing/citrix-adc/index.ts', [], 85),
+  entry('testing/envoy', 'src/testing/envoy/index.ts', ['zod'], 75),
 ]
 
 function entry(
