@@ -7,10 +7,11 @@ import type { RunState } from './run-state.js'
 /** How long the end waits until the ticket is written, in milliseconds. */
 const STORE_LIMIT = 2_000
 
-/** Where all is undone, an undo of which the answer was lost may still come; it leads nowhere else. */
+/** Of a member that is restored only a hold may still be owed: an undo that comes late leads where it is. */
 function stillOwes(state: DrainState): boolean {
-  const restored = state.ending.ended?.outcome === 'restored'
-  return state.phase !== 'removed' && !restored && owesUndo(state)
+  if (state.phase === 'removed') return false
+  if (state.ending.ended?.outcome !== 'restored') return owesUndo(state)
+  return state.hold.late.some(({ change }) => change.kind !== 'restore')
 }
 
 /** At the end of a run: a ticket with nothing left to undo is not kept. */
