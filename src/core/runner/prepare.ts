@@ -5,7 +5,6 @@ import { CALL_LIMIT, isNobodyThere, LAST_LOOK, toDrainableError } from './call.j
 import type { Contest } from './contest.js'
 import type { Prepared, RunContext, RunSpec } from './run-spec.js'
 import type { RunState } from './run-state.js'
-import { Alarm } from './timer.js'
 
 /** How long a first look that fails is tried again, in milliseconds. */
 const RETRY_FOR = 5_000
@@ -20,7 +19,8 @@ const RETRY_MOST = 1_000
  *
  * @throws `signal.reason`, or why it can't begin; nothing was changed
  */
-export async function prepareRun(spec: RunSpec, context: RunContext): Promise<Prepared> {
+export async function prepareRun(run: RunState, context: RunContext): Promise<Prepared> {
+  const { spec } = run
   const { clock, provider, subject } = spec
   for (let wait = RETRY_FIRST; ; wait = Math.min(RETRY_MOST, wait * 2)) {
     try {
@@ -28,8 +28,7 @@ export async function prepareRun(spec: RunSpec, context: RunContext): Promise<Pr
     } catch (thrown) {
       context.signal.throwIfAborted()
       const error = toDrainableError(thrown, provider.name, subject)
-      const spent = clock.now() - context.startedAt
-      if (!isNetwork(error) || spent + wait > patienceFor(spec, error)) throw error
+      if (!isNetwork(error) || clock.now() + wait >= patienceFor(run, error)) throw error
       await pause(clock, wait, context.signal)
     }
   }
@@ -42,16 +41,15 @@ function isNetwork(error: DrainableError): boolean {
   )
 }
 
-function patienceFor(spec: RunSpec, error: DrainableError): number {
-  const bound = spec.timeout ?? Infinity
-  if (spec.resumed) return bound
-  return Math.min(bound, isNobodyThere(error) ? NOBODY_FOR : RETRY_FOR)
+/** Until when what failed is tried again. */
+function patienceFor({ spec, startedAt, prepareUntil }: RunState, error: DrainableError): number {
+  if (spec.resumed !== undefined) return prepareUntil
+  return Math.min(prepareUntil, startedAt + (isNobodyThere(error) ? NOBODY_FOR : RETRY_FOR))
 }
 
 /** What a run hands to its preparation. */
 export function contextOf(run: RunState, { membership, floor }: Contest): RunContext {
   const { spec, scheduler, startedAt, stop } = run
-  const until = spec.timeout === null ? Infinity : startedAt + spec.timeout
   return {
     provider: spec.provider,
     scheduler,
@@ -59,22 +57,17 @@ export function contextOf(run: RunState, { membership, floor }: Contest): RunCon
     floor,
     startedAt,
     signal: stop.signal,
-    limit: () => Math.min(CALL_LIMIT, Math.max(LAST_LOOK, until - run.now())),
+    limit: () => Math.min(CALL_LIMIT, Math.max(LAST_LOOK, run.prepareUntil - run.now())),
   }
 }
 
-/**
- * Stops a preparation that takes too long: the deadline bounds the first look too.
- *
- * @returns takes the bound away again
- */
-export function boundPreparing(run: RunState): () => void {
-  const { timeout, resumed, clock } = run.spec
-  if (timeout === null) return () => undefined
-  const bound = resumed ? Math.max(timeout, LAST_LOOK) : timeout
-  const alarm = new Alarm(clock)
-  alarm.set(run.startedAt + bound, () => run.stop.abort(tooSlow(run.spec)))
-  return () => alarm.clear()
+/** Stops a preparation that takes too long: the deadline bounds the first look too, or an undo its own. */
+export function boundPreparing(run: RunState, until: number): void {
+  const { alarm, spec, stop } = run
+  run.prepareUntil = until
+  if (until === Infinity) return
+  const bound = spec.resumed === undefined ? until : Math.max(until, run.startedAt + LAST_LOOK)
+  alarm.set(bound, () => stop.abort(tooSlow(spec)))
 }
 
 /** How a run ends that could not start: nothing was changed. */

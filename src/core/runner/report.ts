@@ -5,6 +5,7 @@ import type { DrainReport, MemberReport, Outcome } from '../../provider/report.j
 import type { MachinePolicy } from '../machine/policy.js'
 import type { DrainState } from '../machine/state.js'
 import { explain } from '../machine/why.js'
+import type { Ticket } from '../tickets/ticket.js'
 
 /** From best to worst: a drain of several members ends as its worst one. */
 const WORSE: readonly Outcome[] = [
@@ -60,6 +61,26 @@ export function reportMember(
     ...(last === null ? {} : { lastReading: last.reading }),
     ...(ended?.error == null ? {} : { error: ended.error }),
   }
+}
+
+/** The members of a ticket whose run could not begin: nothing is known of them, so each is as the whole run. */
+export function unreached(
+  { members }: Ticket,
+  { outcome, elapsed, error }: DrainReport,
+): readonly MemberReport[] {
+  return members.map(({ ref, wasAdmin }) => ({
+    ref,
+    outcome,
+    phase: 'draining',
+    wasAdmin: wasAdmin ?? 'ready',
+    verifiedIdle: false,
+    sealed: false,
+    lost: [],
+    terminated: 0,
+    elapsed,
+    why: [],
+    ...(error === undefined ? {} : { error }),
+  }))
 }
 
 /** The report of several members: the worst of their outcomes. */

@@ -4,6 +4,7 @@ import type { DrainEvent } from '../events.js'
 import type { MachinePolicy } from '../machine/policy.js'
 import type { DrainState } from '../machine/state.js'
 import type { TicketKeeper } from '../tickets/keeper.js'
+import type { Ticket } from '../tickets/ticket.js'
 import type { Membership, Side } from './balancer.js'
 import type { Floor } from './floor.js'
 import type { SeenLook } from './look.js'
@@ -25,8 +26,8 @@ export interface RunSpec {
   readonly keepReady: number
   /** How long the preparation may take, in milliseconds: the timeout of the run; null for none. */
   readonly timeout: number | null
-  /** Goes on from a ticket: a preparation that fails is tried again until the deadline, and there may be something to undo at once. */
-  readonly resumed: boolean
+  /** The ticket it goes on from: a preparation that fails is tried again until the deadline, and there may be something to undo at once. */
+  readonly resumed?: Ticket
   /** Where its events go; they go to the provider as well. */
   readonly emit: (event: DrainEvent) => void
   /** The ticket of a run that could not begin. */

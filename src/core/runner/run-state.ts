@@ -20,6 +20,8 @@ export class RunState {
   left = false
   /** Fires when the run lets go; an undo after that has a new one. */
   stop = new AbortController()
+  /** Until when the preparation may go on. */
+  prepareUntil: number
   /** Undefined until the run is prepared, like the two below. */
   members: Members | undefined
   sender: Sender | undefined
@@ -30,6 +32,7 @@ export class RunState {
     this.scheduler = schedulerOf(spec.provider, spec.clock)
     this.startedAt = spec.clock.now()
     this.alarm = new Alarm(spec.clock)
+    this.prepareUntil = spec.timeout === null ? Infinity : this.startedAt + spec.timeout
   }
 
   now(): number {

@@ -77,6 +77,7 @@ export class Run implements HandleBody {
       changed: () => this.#changed(),
     })
     this.prepared = this.#prepare()
+    if (spec.signal?.aborted === true) void this.#abort()
   }
 
   get done(): Promise<DrainReport> {
@@ -164,21 +165,22 @@ export class Run implements HandleBody {
 
   async #prepare(): Promise<void> {
     const { spec, stop } = this.#run
-    if (spec.signal?.aborted === true) {
+    if (spec.signal?.aborted === true && !this.#undoesOnAbort()) {
       this.#ending.endEarly({ outcome: 'aborted', members: [], elapsed: 0 })
       return
     }
     this.#listenToAbort()
-    const cancel = boundPreparing(this.#run)
+    boundPreparing(this.#run, this.#run.prepareUntil)
     const context = contextOf(this.#run, this.#contest)
     let prepared: Prepared
     try {
-      prepared = await abortable(prepareRun(spec, context), stop.signal)
+      prepared = await abortable(prepareRun(this.#run, context), stop.signal)
     } catch (error) {
-      this.#ending.endEarly(unpreparedReport(this.#run, error))
+      const undone = await this.#undo.failUnprepared(error)
+      this.#ending.endEarly(undone ?? unpreparedReport(this.#run, error))
       return
     } finally {
-      cancel()
+      this.#run.alarm.clear()
     }
     await this.#begin(prepared)
   }
@@ -288,8 +290,8 @@ export class Run implements HandleBody {
 
   async #abort(): Promise<void> {
     if (this.#ending.ended !== undefined) return
-    const { members, spec, stop } = this.#run
-    if (members !== undefined && spec.onAbort === 'restore' && spec.side === 'drain') {
+    const { spec, stop } = this.#run
+    if (this.#undoesOnAbort()) {
       const report = await this.#undo.start({ lateFor: ABORT_LATE })
       for (const { error } of report.members) if (error !== undefined) this.#run.fault(error)
     } else if (this.#undo.underWay === undefined) {
@@ -297,5 +299,12 @@ export class Run implements HandleBody {
       stop.abort(spec.signal?.reason)
       this.#endAll('aborted')
     }
+  }
+
+  /** Whether an abort takes back what is, or may be, on the members: what a ticket knows of is there already. */
+  #undoesOnAbort(): boolean {
+    const { members, spec } = this.#run
+    const mayOwe = members !== undefined || spec.resumed !== undefined
+    return mayOwe && spec.onAbort === 'restore' && spec.side === 'drain'
   }
 }

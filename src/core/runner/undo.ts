@@ -1,14 +1,18 @@
-import { DrainableError } from '../../provider/error.js'
-import type { DrainReport, MemberReport } from '../../provider/report.js'
+import type { MemberRef } from '../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
+import type { DrainReport, MemberReport, Outcome } from '../../provider/report.js'
 import { openGoal, UNDO_LIMIT } from '../machine/goal.js'
-import { QUIET_LIMIT } from './call.js'
+import { QUIET_LIMIT, toDrainableError } from './call.js'
 import { closeUndone } from './close-ticket.js'
 import type { Contest } from './contest.js'
 import type { Ending } from './ending.js'
 import type { LastLook } from './last-look.js'
 import type { Looking } from './looking.js'
 import type { Members } from './members.js'
-import { reportAll } from './report.js'
+import { boundPreparing } from './prepare.js'
+import { reportAll, unreached } from './report.js'
+import type { RunSpec } from './run-spec.js'
 import type { RunState } from './run-state.js'
 
 /** How an undo is to go. */
@@ -66,23 +70,42 @@ export class Undo {
   }
 
   async #begin(undo: UnderWay, options: UndoOptions): Promise<void> {
-    const { resumed } = this.#run.spec
-    if (this.#run.members === undefined) {
+    const { run, prepared } = this.#parts
+    if (run.members === undefined) {
       // Nothing was changed yet, and nothing will be; what a ticket holds is undone.
-      if (!resumed) {
-        this.#run.stop.abort(new DrainableError('CONFLICT', 'the drain was taken back'))
-      }
-      await this.#parts.prepared()
+      if (run.spec.resumed === undefined)
+        run.stop.abort(new DrainableError('CONFLICT', 'the drain was taken back'))
+      else if (!run.left) boundPreparing(run, undo.startedAt + UNDO_LIMIT)
+      await prepared()
     }
-    const { members } = this.#run
-    if (members === undefined) this.#endUnprepared(undo)
-    else await this.#openMembers(members, undo, options)
+    if (this.#underWay !== undo) return
+    if (run.members !== undefined) await this.#openMembers(run.members, undo, options)
+    else if (run.spec.resumed === undefined) {
+      this.#underWay = undefined
+      undo.resolve(reportAll([], run.since(undo.startedAt)))
+    } else await this.failUnprepared(new DrainableError('CONFLICT', 'it was released'))
   }
 
-  #endUnprepared({ resolve, startedAt }: UnderWay): void {
-    const nothing = reportAll([], this.#run.since(startedAt))
+  /**
+   * The preparation failed: what a ticket says is ours could not be undone, and the ticket stays.
+   *
+   * @returns what `done` says of it; undefined where there was no ticket to undo
+   */
+  async failUnprepared(thrown: unknown): Promise<DrainReport | undefined> {
+    const undo = this.#underWay
+    const { spec } = this.#run
+    if (undo === undefined || spec.resumed === undefined) return undefined
     this.#underWay = undefined
-    resolve(this.#run.spec.resumed ? (this.#parts.ending.ended ?? nothing) : nothing)
+    const { outcome, error } = unreachedBy(this.#parts.ending.ended, spec, thrown)
+    const elapsed = this.#run.since(undo.startedAt)
+    const members = unreached(spec.resumed, { outcome, members: [], elapsed }).map((member) => ({
+      ...member,
+      error: notUndone(member.ref, spec.resumed?.id ?? '', error),
+    }))
+    undo.resolve(reportAll(members, elapsed))
+    await undo.promise
+    const aborted = members.map((member) => ({ ...member, outcome: 'aborted' as const }))
+    return reportAll(aborted, this.#run.since(this.#run.startedAt))
   }
 
   async #openMembers(
@@ -164,4 +187,23 @@ function abortedReport(now: DrainReport, before: readonly MemberReport[] | undef
     return { ...was, outcome: 'aborted', ...(error === undefined ? {} : { error }) }
   })
   return { ...reportAll(members, now.elapsed), outcome: 'aborted' }
+}
+
+/** Why a run that goes on from a ticket could not begin. */
+function unreachedBy(
+  ended: DrainReport | undefined,
+  { provider, subject }: RunSpec,
+  thrown: unknown,
+): { readonly outcome: Outcome; readonly error: DrainableError } {
+  const error = ended?.error ?? toDrainableError(thrown, provider.name, subject)
+  const outcome = isDrainableError(error, 'UNREACHABLE', 'CALL_TIMEOUT', 'CONNECTION_LOST')
+    ? 'unreachable'
+    : 'refused'
+  return { outcome: ended?.error === undefined ? outcome : ended.outcome, error }
+}
+
+function notUndone(ref: MemberRef, id: string, cause: DrainableError): DrainableError {
+  const { code, message, retryable } = cause
+  const words = `${formatRef(ref)} was left as it is: ${message}; ticket '${id}' is kept, restore() undoes it`
+  return new DrainableError(code, words, { ref, cause, retryable })
 }

@@ -2,6 +2,7 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import { isDrainableError } from '../../provider/error.js'
 import type { DrainReport } from '../../provider/report.js'
 import { guarded } from '../runner/emitters.js'
+import { unreached } from '../runner/report.js'
 import { Run } from '../runner/run.js'
 import { openGoal, UNDO_LIMIT } from '../machine/goal.js'
 import { thawMember } from '../tickets/thaw.js'
@@ -41,8 +42,9 @@ export async function restore(
       if (resolved.onEvent !== undefined) guarded(() => resolved.onEvent?.(event))
     }),
     side: 'open',
+    refs: known.members.map(({ ref }) => ref),
     timeout: UNDO_LIMIT,
-    resumed: true,
+    resumed: known,
     keeper: () => keeper,
     prepare: async (context) => {
       const info = await context.scheduler.describe(context.signal, context.limit())
@@ -70,34 +72,11 @@ export async function restore(
     !isDrainableError(error, 'UNREACHABLE', 'CALL_TIMEOUT', 'CONNECTION_LOST')
   )
     throw error
-  return {
-    ...report,
-    members: known.members.map(({ ref, wasAdmin }) => unreached(ref, wasAdmin, report)),
-  }
+  return { ...report, members: unreached(known, report) }
 }
 
 /** Nothing is wished down any more. */
 function undoing<T extends ReturnType<typeof thawMember>>(state: T): T {
   const { hold } = state
   return { ...state, hold: { ...hold, wish: 'none', confirmed: 'none', floor: 'unasked' } }
-}
-
-function unreached(
-  ref: DrainReport['members'][number]['ref'],
-  wasAdmin: Ticket['members'][number]['wasAdmin'],
-  { elapsed, error }: DrainReport,
-): DrainReport['members'][number] {
-  return {
-    ref,
-    outcome: 'unreachable',
-    phase: 'draining',
-    wasAdmin: wasAdmin ?? 'ready',
-    verifiedIdle: false,
-    sealed: false,
-    lost: [],
-    terminated: 0,
-    elapsed,
-    why: [],
-    ...(error === undefined ? {} : { error }),
-  }
 }

@@ -23,8 +23,9 @@ export function resumeDrain(p: DrainableProvider, ticket: Ticket, o: ResumeOptio
   const run = new Run({
     ...baseSpec(provider, resolved, subject, (event) => hub.emit(event)),
     side: 'drain',
+    refs: known.members.map(({ ref }) => ref),
     timeout: deadline === null ? null : Math.max(0, deadline - clock.now()),
-    resumed: true,
+    resumed: known,
     keeper: () => keeper,
     prepare: async ({ scheduler, signal, limit }) => {
       const info = await scheduler.describe(signal, limit())

@@ -50,17 +50,9 @@ export function baseSpec(
   emit: (event: DrainEvent) => void,
 ): Pick<
   RunSpec,
-  | 'provider'
-  | 'subject'
-  | 'clock'
-  | 'signal'
-  | 'onAbort'
-  | 'keepReady'
-  | 'timeout'
-  | 'resumed'
-  | 'emit'
+  'provider' | 'subject' | 'clock' | 'signal' | 'onAbort' | 'keepReady' | 'timeout' | 'emit'
 > {
   const { data, clock, signal } = resolved
   const { onAbort, keepReady, timeout }: PolicyData = data
-  return { provider, subject, clock, signal, onAbort, keepReady, timeout, resumed: false, emit }
+  return { provider, subject, clock, signal, onAbort, keepReady, timeout, emit }
 }
