@@ -1,23 +1,15 @@
 import type { DrainReport } from '../../provider/report.js'
 import { owesUndo } from '../machine/owner.js'
-import type { DrainState } from '../machine/state.js'
 import { settledWithin } from './call.js'
 import type { RunState } from './run-state.js'
 
 /** How long the end waits until the ticket is written, in milliseconds. */
 const STORE_LIMIT = 2_000
 
-/** Of a member that is restored only a hold may still be owed: an undo that comes late leads where it is. */
-function stillOwes(state: DrainState): boolean {
-  if (state.phase === 'removed') return false
-  if (state.ending.ended?.outcome !== 'restored') return owesUndo(state)
-  return state.hold.late.some(({ change }) => change.kind !== 'restore')
-}
-
 /** At the end of a run: a ticket with nothing left to undo is not kept. */
 export async function closeTicket(run: RunState, report: DrainReport): Promise<void> {
   const { states, spec, keeper, sender } = run
-  const owes = states.some(stillOwes)
+  const owes = states.some((state) => state.phase !== 'removed' && owesUndo(state))
   const over = spec.side === 'open' || report.outcome === 'refused' || report.outcome === 'gone'
   const gone = states.every((state) => state.phase === 'removed')
   const drop = gone || (over && !owes)
@@ -30,7 +22,7 @@ export async function closeTicket(run: RunState, report: DrainReport): Promise<v
 export async function closeUndone(run: RunState): Promise<void> {
   const { states, spec, keeper, sender } = run
   const owes = states.some(
-    (state) => stillOwes(state) || (state.phase !== 'removed' && state.ending.ended?.error != null),
+    (state) => state.phase !== 'removed' && (owesUndo(state) || state.ending.ended?.error != null),
   )
   const written = owes ? sender?.save() : keeper?.drop()
   await settledWithin(written ?? Promise.resolve(), spec.clock, STORE_LIMIT)

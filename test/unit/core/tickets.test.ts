@@ -150,28 +150,6 @@ describe('tickets', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('restore drops the ticket of an undo that was carried out before a crash', async () => {
-    const { clock, lb } = setUp({ capabilities: { lateBound: 5_000 } })
-    const tickets = memoryStore()
-    const run = startDrain(lb, web1, { clock, tickets, id: 'undone', seal: false })
-    await clock.runUntil(run.done)
-    const kinds = (): readonly string[] =>
-      (tickets.map.get('undone') as Ticket).members[0]!.changes.map(({ kind }) => kind)
-    lb.failNext('hang-after', { verb: 'apply' })
-    void run.restore()
-    for (let i = 0; i < 50 && kinds().at(-1) !== 'restore'; i += 1) await clock.advance(100)
-    expect(kinds()).toEqual(['hold', 'restore'])
-    // In another process nothing else is known of it: here that is a balancer of another name.
-    const text = JSON.stringify(tickets.map.get('undone')).replaceAll(lb.instance, 'other')
-    const ticket = JSON.parse(text) as Ticket
-    const other = setUp({ instance: 'other', capabilities: { lateBound: 5_000 } })
-    const report = await other.clock.runUntil(
-      restore(other.lb, ticket, { clock: other.clock, tickets }),
-    )
-    expect(report.outcome).toBe('restored')
-    expect(tickets.map.has('undone')).toBe(false)
-  })
-
   test('a second run under the same id keeps the first undo', async () => {
     const { clock, lb } = setUp()
     const tickets = memoryStore()
