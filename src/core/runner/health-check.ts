@@ -1,11 +1,14 @@
-import { wordsOf } from './call.js'
 import type { MemberRef } from '../../provider/contract.js'
-import { DrainableError } from '../../provider/error.js'
+import { formatDuration } from '../../provider/duration.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
+import { abortable, wordsOf } from './call.js'
 import type { RunState } from './run-state.js'
+import { Alarm } from './timer.js'
 
 /**
- * Runs the caller's own health check of a member, and takes its answer in.
+ * Runs the caller's own health check of a member, and takes its answer in: at the latest when the time
+ * of its goal is over, whether the check listens to its signal or not.
  *
  * @param changed - called when the answer was taken in
  */
@@ -14,16 +17,40 @@ export async function checkHealth(
   ref: MemberRef,
   changed: () => void,
 ): Promise<void> {
-  const { check } = run.spec
-  let error: DrainableError | null = null
-  try {
-    await check?.(ref, run.stop.signal)
-  } catch (cause) {
-    error = unhealthy(ref, cause)
-  }
+  const error = await askCaller(run, ref)
   if (run.isReleased()) return
   run.sender?.send(run.members?.take(refKey(ref), { type: 'checked', error }) ?? [])
   changed()
+}
+
+/** Why the member is not healthy by the caller's check; null where it is. */
+async function askCaller(run: RunState, ref: MemberRef): Promise<DrainableError | null> {
+  const { spec, stop } = run
+  const own = new AbortController()
+  const onStop = (): void => own.abort(stop.signal.reason)
+  stop.signal.addEventListener('abort', onStop, { once: true })
+  const goal = run.members?.get(refKey(ref))?.goal
+  const until = goal?.kind === 'open' ? goal.until : null
+  const alarm = new Alarm(spec.clock)
+  if (until !== null) alarm.set(until, () => own.abort(unanswered(ref, until - run.startedAt)))
+  try {
+    // In an async function, so that one that throws at once has failed like any other.
+    await abortable((async () => spec.check?.(ref, own.signal))(), own.signal)
+    return null
+  } catch (cause) {
+    return isDrainableError(cause) && cause === own.signal.reason ? cause : unhealthy(ref, cause)
+  } finally {
+    alarm.clear()
+    stop.signal.removeEventListener('abort', onStop)
+  }
+}
+
+function unanswered(ref: MemberRef, limit: number): DrainableError {
+  return new DrainableError(
+    'HEALTH_TIMEOUT',
+    `${formatRef(ref)}: the caller's health check gave no answer within ${formatDuration(limit)}; it stays as it is, a longer timeout waits longer`,
+    { ref },
+  )
 }
 
 function unhealthy(ref: MemberRef, cause: unknown): DrainableError {

@@ -7,9 +7,11 @@ import { parseOptions } from '../../provider/options.js'
 import type { MemberReport } from '../../provider/report.js'
 import { openGoal, type OpenGoal } from '../machine/goal.js'
 import { initialState } from '../machine/state.js'
+import { LAST_LOOK } from '../runner/call.js'
 import { guarded } from '../runner/emitters.js'
 import { Run } from '../runner/run.js'
 import { callShape, checkProvider, type Call } from './call.js'
+import { durationOption } from './duration-option.js'
 import { firstLook } from './first-look.js'
 import { parsePolicy, type ResolvedPolicy } from './policy.js'
 import { baseSpec, newKeeper } from './spec.js'
@@ -24,10 +26,17 @@ export interface ReadyOptions extends Call {
    * sure that the balancer has looked at a member that comes out of maint.
    *
    * Healthy means that a check of the balancer passed; a member it does not check is reported as
-   * `unchecked` at once.
+   * `unchecked` at once. The caller's own check is called once for each member and given up, which its
+   * signal tells it, when the {@link ReadyOptions.timeout} is over: that counts as not healthy.
    */
   readonly waitHealthy?:
     boolean | Duration | ((ref: MemberRef, signal: AbortSignal) => Promise<void>)
+  /**
+   * How long it may take until a member is as wished, counted from the call. `Infinity` is allowed; a
+   * bare number from 1 to 999 is refused. Not beside a `waitHealthy` that is a duration, which says the same.
+   * @defaultValue `'30s'`
+   */
+  readonly timeout?: Duration
 }
 
 /** What {@link ready} found and left. */
@@ -49,17 +58,27 @@ interface HealthWish {
   readonly check?: (ref: MemberRef, signal: AbortSignal) => Promise<void>
 }
 
-const schema = z.strictObject({ ...callShape, waitHealthy: z.unknown().optional() })
+const schema = z.strictObject({
+  ...callShape,
+  waitHealthy: z.unknown().optional(),
+  timeout: durationOption({ bareSeconds: 'refuse', infinite: true }).exactOptional(),
+})
 
-function toHealthWish(wish: unknown): HealthWish {
-  if (wish === undefined || wish === false) return { must: false, limit: DEFAULT_LIMIT }
-  if (wish === true) return { must: true, limit: DEFAULT_LIMIT }
+function toHealthWish(wish: unknown, timeout: number | undefined): HealthWish {
+  const limit = timeout ?? DEFAULT_LIMIT
+  if (wish === undefined || wish === false) return { must: false, limit }
+  if (wish === true) return { must: true, limit }
   if (typeof wish === 'function')
-    return { must: true, limit: Infinity, check: wish as NonNullable<HealthWish['check']> }
-  return {
-    must: true,
-    limit: parseDuration(wish, 'ready(): waitHealthy', { bareSeconds: 'refuse', infinite: true }),
-  }
+    return { must: true, limit, check: wish as NonNullable<HealthWish['check']> }
+  const waited = parseDuration(wish, 'ready(): waitHealthy', {
+    bareSeconds: 'refuse',
+    infinite: true,
+  })
+  if (timeout === undefined) return { must: true, limit: waited }
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    'ready(): timeout: waitHealthy is a duration, which says the same: give one of the two, or waitHealthy: true',
+  )
 }
 
 /**
@@ -81,12 +100,12 @@ export async function ready(
   const subject = 'ready()'
   const provider = checkProvider(p, subject)
   const parsed = parseTarget(target, subject)
-  const { waitHealthy, ...call } = parseOptions(schema, o, subject)
-  const { must, limit, check } = toHealthWish(waitHealthy)
+  const { waitHealthy, timeout, ...call } = parseOptions(schema, o, subject)
+  const { must, limit, check } = toHealthWish(waitHealthy, timeout)
   const base = parsePolicy({}, subject)
   const resolved: ResolvedPolicy = {
     ...base,
-    data: { ...base.data, timeout: null },
+    data: { ...base.data, timeout: limit === Infinity ? null : Math.max(limit, LAST_LOOK) },
     clock: call.clock ?? systemClock,
     signal: call.signal,
     onEvent: call.onEvent,
