@@ -81,7 +81,7 @@ export class Contest {
     if (members === undefined || spec.side === null) return true
     const before = this.#run.now()
     for (const { ref } of members.all) this.#decideMember(ref)
-    const quiet = await this.#callsEnded(members.refs)
+    const quiet = await this.#callsEnded(members)
     if (this.#run.isReleased()) return false
     const inherited = this.#inheritLate(members)
     return quiet && !inherited && this.#run.now() === before
@@ -128,12 +128,19 @@ export class Contest {
     }
   }
 
-  /** Waits for the calls of others that change these members, but not for ever. */
-  async #callsEnded(refs: readonly MemberRef[]): Promise<boolean> {
+  /**
+   * Waits for the calls of others that change these members, but not for ever: a drain until its deadline,
+   * because it has changed nothing yet.
+   */
+  async #callsEnded(members: Members): Promise<boolean> {
     const { spec, stop } = this.#run
-    const calls = refs.flatMap((ref) => this.#membership.callsOf(ref))
+    const calls = members.refs.flatMap((ref) => this.#membership.callsOf(ref))
     if (calls.length === 0) return true
-    const done = settledWithin(Promise.allSettled(calls), spec.clock, CALL_LIMIT)
+    const left = members.all.map(({ goal, deadline }) =>
+      goal.kind === 'drain' && deadline !== null ? deadline - this.#run.now() : CALL_LIMIT,
+    )
+    const limit = Math.min(CALL_LIMIT, Math.max(0, ...left))
+    const done = settledWithin(Promise.allSettled(calls), spec.clock, limit)
     await abortable(done, stop.signal).catch(() => undefined)
     return false
   }
