@@ -2,11 +2,12 @@
  * Changes src/core/machine in one small place after the other, and asks test/unit/machine whether it
  * notices: a rule that can be deleted unnoticed is a rule without a test.
  *
- *     npm run mutate [-- --only decide/open] [--jobs 2] [--write]
+ *     npm run mutate [-- --only decide/open] [--again] [--jobs 2] [--write]
  *
- * All mutants are in one bundle, each behind a switch; a child process runs the tests that come to it.
+ * All mutants are in one bundle, each behind a switch; a child process runs the tests that come to it,
+ * the one that noticed it the last time first. `--again` runs those only that survived then.
  * Survivors that change nothing are explained in survivors.json; ends with 1 where one is not. `--write`
- * puts those into it, with nothing said yet, and takes those out that survive no more.
+ * puts those of a whole run into it, with nothing said yet, and takes those out that survive no more.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,12 +16,14 @@ import { parseArgs } from 'node:util'
 import { bundle } from './bundle.ts'
 import type { Mutant } from './mutants.ts'
 import { Pool } from './pool.ts'
-import { explainSurvivors, update, type Explanation } from './survivors.ts'
+import { Memory } from './memory.ts'
+import { explainSurvivors, keyOf, update, type Explanation } from './survivors.ts'
 
 const root = join(import.meta.dirname, '..', '..')
 const { values } = parseArgs({
   options: {
     only: { type: 'string', default: '' },
+    again: { type: 'boolean', default: false },
     jobs: { type: 'string', default: '2' },
     write: { type: 'boolean', default: false },
   },
@@ -51,16 +54,29 @@ try {
     (file) => !file.includes('search'),
   )
   const { path, mutants } = await bundle(root, sources, tests, folder)
-  const wanted = mutants.filter(({ file }) => file.includes(values.only))
+  const memory = new Memory(join(root, 'node_modules', '.cache', 'mutants.json'))
+  const wanted = mutants.filter(
+    (mutant) => mutant.file.includes(values.only) && !(values.again && memory.isKilled(mutant)),
+  )
+  const whole = wanted.length === mutants.length
   say(`${wanted.length} mutants in ${sources.length} files, ${tests.length} files of tests`)
   const pool = new Pool(join(import.meta.dirname, 'worker.ts'), path, Number(values.jobs))
-  const survivors = await pool.run(wanted, (done) => {
-    if (done % 200 === 0) say(`${done} of ${wanted.length}`)
-  })
+  const killers = await pool.run(
+    wanted,
+    (mutant) => memory.killerOf(mutant),
+    (done) => {
+      if (done % 200 === 0) say(`${done} of ${wanted.length}`)
+    },
+  )
+  memory.keep(killers)
+  const survivors = wanted.filter((mutant) => killers.get(mutant) === null)
   const list = join(import.meta.dirname, 'survivors.json')
   const known = JSON.parse(readFileSync(list, 'utf8')) as readonly Explanation[]
-  if (values.write) writeFileSync(list, `${JSON.stringify(update(survivors, known), null, 2)}\n`)
-  const { unexplained, explained, stale } = explainSurvivors(survivors, known, values.only)
+  if (values.write && whole)
+    writeFileSync(list, `${JSON.stringify(update(survivors, known), null, 2)}\n`)
+  const ran = new Set(wanted.map(keyOf))
+  const judged = explainSurvivors(survivors, known, (key) => whole || ran.has(key))
+  const { unexplained, explained, stale } = judged
   for (const mutant of unexplained) say(`survived  ${inWords(mutant)}`)
   for (const { file, from, to } of stale) say(`no survivor any more  ${file}  ${from} -> ${to}`)
   const killed = wanted.length - survivors.length

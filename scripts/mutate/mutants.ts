@@ -5,6 +5,9 @@ export interface Mutant {
   readonly id: number
   readonly file: string
   readonly line: number
+  /** The function it is in, and its line of code: what a mutant is known by when others shift it. */
+  readonly within: string
+  readonly code: string
   /** The text that is changed, and what it becomes; nothing: it is left out. */
   readonly from: string
   readonly to: string
@@ -56,6 +59,7 @@ const CHANGES: ReadonlySet<string> = new Set(['set', 'hold', 'proof', 'ending'])
 export function instrument(file: string, source: string, firstId: number): Instrumented {
   const tree = ts.createSourceFile(file, source, ts.ScriptTarget.ES2022, true)
   const mutants: Mutant[] = []
+  const lines = source.split('\n')
   const text = (node: ts.Node): string => source.slice(node.getStart(tree), node.end)
 
   const emit = (node: ts.Node): string => {
@@ -82,7 +86,9 @@ export function instrument(file: string, source: string, firstId: number): Instr
   const wrap = (rest: string, { node, to }: Mutation): string => {
     const id = firstId + mutants.length
     const line = tree.getLineAndCharacterOfPosition(node.getStart(tree)).line + 1
-    mutants.push({ id, file, line, from: oneLine(text(node)), to: oneLine(to ?? '') })
+    const from = oneLine(text(node))
+    const place = { file, line, within: functionOf(node), code: codeOf(node, lines) }
+    mutants.push({ id, ...place, from, to: oneLine(to ?? '') })
     if (ts.isStatement(node)) return `if (__mutant(${id})) {${to ?? ''}} else {${rest}}`
     if (ts.isPropertyAssignment(node) || ts.isShorthandPropertyAssignment(node))
       return `...(__mutant(${id}) ? {} : {${rest}})`
@@ -95,6 +101,28 @@ export function instrument(file: string, source: string, firstId: number): Instr
 
 function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim()
+}
+
+/** The innermost named function, or the constant, that a node is in. */
+function functionOf(node: ts.Node): string {
+  if (ts.isSourceFile(node)) return ''
+  if (ts.isFunctionDeclaration(node) || ts.isMethodDeclaration(node) || isConstant(node))
+    return node.name?.getText() ?? ''
+  return ts.isGetAccessorDeclaration(node) ? node.name.getText() : functionOf(node.parent)
+}
+
+function isConstant(node: ts.Node): node is ts.VariableDeclaration {
+  return ts.isVariableDeclaration(node) && ts.isSourceFile(node.parent.parent.parent)
+}
+
+/** The line that a node begins on; where it is all there is on that line, the line of what it is in. */
+function codeOf(node: ts.Node, lines: readonly string[]): string {
+  const tree = node.getSourceFile()
+  for (let at = node; ; at = at.parent) {
+    const { line } = tree.getLineAndCharacterOfPosition(at.getStart(tree))
+    const code = lines[line]?.trim() ?? ''
+    if (code !== node.getText(tree) || ts.isSourceFile(at.parent)) return code
+  }
 }
 
 function* mutationsOf(node: ts.Node, text: (node: ts.Node) => string): Generator<Mutation> {

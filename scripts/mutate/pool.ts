@@ -17,35 +17,43 @@ export class Pool {
     this.#jobs = jobs
   }
 
-  /** @returns the mutants that no test has noticed */
-  async run(mutants: readonly Mutant[], progress: (done: number) => void): Promise<Mutant[]> {
+  /**
+   * @param killerOf - the test that noticed a mutant the last time: it is tried first
+   * @returns the test that has noticed each mutant; null where none has
+   */
+  async run(
+    mutants: readonly Mutant[],
+    killerOf: (mutant: Mutant) => string | null,
+    progress: (done: number) => void,
+  ): Promise<ReadonlyMap<Mutant, string | null>> {
     const testsOf = await this.#coverage()
     const queue = [...mutants]
-    const survivors: Mutant[] = []
+    const killers = new Map<Mutant, string | null>(mutants.map((mutant) => [mutant, null]))
     let done = 0
     const work = async (): Promise<void> => {
       let child = this.#start()
       for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
         const tests = testsOf(mutant.id)
-        const untested = tests?.length === 0
-        const answer = untested ? { failed: null } : await ask(child, { mutant: mutant.id, tests })
+        const task = { mutant: mutant.id, tests, first: killerOf(mutant) }
+        const answer = tests?.length === 0 ? { failed: null } : await ask(child, task)
         if (answer === null) {
           child.kill('SIGKILL')
           child = this.#start()
-        } else if (answer.failed === null) survivors.push(mutant)
+        }
+        killers.set(mutant, answer === null ? 'a loop that never ends' : answer.failed)
         done += 1
         progress(done)
       }
       child.kill()
     }
     await Promise.all(Array.from({ length: this.#jobs }, work))
-    return survivors.sort((one, other) => one.id - other.id)
+    return killers
   }
 
   /** Which tests come to a mutant; null: it is asked before any test runs, so all of them may. */
   async #coverage(): Promise<(mutant: number) => readonly string[] | null> {
     const child = this.#start()
-    const answer = await ask(child, { mutant: null, tests: null })
+    const answer = await ask(child, { mutant: null, tests: null, first: null })
     child.kill()
     if (answer?.coverage === undefined)
       throw new Error(`the tests fail without any mutant: ${answer?.failed ?? 'no answer'}`)

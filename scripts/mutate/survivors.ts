@@ -1,47 +1,68 @@
 import type { Mutant } from './mutants.ts'
 
-/** Why mutants that survive change nothing that a test could see. */
+/** Why mutants of one line of code change nothing that a test could see. */
 export interface Explanation {
   /** Empty: nobody has said it yet. */
   readonly why: string
   /** Below src/core/machine. */
   readonly file: string
-  /** What is changed into what. */
+  /** The function, and the line of code in it. */
+  readonly within: string
+  readonly code: string
+  /** What is changed into what; two that read alike are listed twice. */
   readonly mutants: readonly (readonly [from: string, to: string])[]
 }
 
-function keyOf(file: string, from: string, to: string): string {
-  return `${file}\n${from}\n${to}`
+interface Entry {
+  readonly why: string
+  readonly place: Omit<Explanation, 'why' | 'mutants'>
+  readonly change: readonly [from: string, to: string]
 }
 
-function nameOf({ file }: Mutant): string {
+/** What is known of a run's survivors. */
+export interface Judged {
+  readonly explained: readonly Mutant[]
+  readonly unexplained: readonly Mutant[]
+  /** Explanations of what survives no more. */
+  readonly stale: readonly { readonly file: string; readonly from: string; readonly to: string }[]
+}
+
+/** A mutant by its text, whatever its line number is. */
+export function keyOf({ file, within, code, from, to }: Omit<Mutant, 'id' | 'line'>): string {
+  return [nameOf(file), within, code, from, to].join('\n')
+}
+
+function nameOf(file: string): string {
   return file.replace('src/core/machine/', '')
 }
 
-/** Survivors with and without an explanation, and explanations of what does not survive any more. */
+/**
+ * Survivors with and without an explanation, and explanations of what does not survive any more.
+ *
+ * @param ran - whether a mutant of this key was to be run; one that was not is no news
+ */
 export function explainSurvivors(
   survivors: readonly Mutant[],
   known: readonly Explanation[],
-  only: string,
-): {
-  readonly explained: readonly Mutant[]
-  readonly unexplained: readonly Mutant[]
-  readonly stale: readonly { readonly file: string; readonly from: string; readonly to: string }[]
-} {
-  const said = known.filter(({ why }) => why !== '')
-  const entries = said.flatMap(({ file, mutants }) =>
-    mutants.map(([from, to]) => ({ file, from, to })),
-  )
-  const keys = new Set(entries.map(({ file, from, to }) => keyOf(file, from, to)))
-  const found = new Set(survivors.map((mutant) => keyOf(nameOf(mutant), mutant.from, mutant.to)))
-  const isKnown = (mutant: Mutant): boolean =>
-    keys.has(keyOf(nameOf(mutant), mutant.from, mutant.to))
+  ran: (key: string) => boolean,
+): Judged {
+  const left = new Map<string, Entry[]>()
+  for (const entry of entriesOf(known)) {
+    if (entry.why === '') continue
+    const key = entryKey(entry)
+    left.set(key, [...(left.get(key) ?? []), entry])
+  }
+  const explained = survivors.filter((one) => left.get(keyOf(one))?.pop() !== undefined)
+  const said = new Set(explained)
   return {
-    explained: survivors.filter(isKnown),
-    unexplained: survivors.filter((mutant) => !isKnown(mutant)),
-    stale: entries.filter(
-      ({ file, from, to }) =>
-        `src/core/machine/${file}`.includes(only) && !found.has(keyOf(file, from, to)),
+    explained,
+    unexplained: survivors.filter((one) => !said.has(one)),
+    stale: [...left].flatMap(([key, entries]) =>
+      (ran(key) ? entries : []).map(({ place, change: [from, to] }) => ({
+        file: place.file,
+        from,
+        to,
+      })),
     ),
   }
 }
@@ -51,15 +72,29 @@ export function update(
   survivors: readonly Mutant[],
   known: readonly Explanation[],
 ): readonly Explanation[] {
-  const left = new Map(survivors.map((one) => [keyOf(nameOf(one), one.from, one.to), one]))
-  const kept = known.map((entry) => ({
-    ...entry,
-    mutants: entry.mutants.filter(([from, to]) => left.delete(keyOf(entry.file, from, to))),
-  }))
-  const news = [...left.values()].map((one) => ({
-    why: '',
-    file: nameOf(one),
-    mutants: [[one.from, one.to] as const],
-  }))
-  return [...kept.filter(({ mutants }) => mutants.length > 0), ...news]
+  const reasons = new Map<string, string[]>()
+  for (const entry of entriesOf(known)) {
+    const key = entryKey(entry)
+    reasons.set(key, [...(reasons.get(key) ?? []), entry.why])
+  }
+  const list = new Map<string, Explanation>()
+  for (const one of survivors) {
+    const { within, code, from, to } = one
+    const why = reasons.get(keyOf(one))?.shift() ?? ''
+    const file = nameOf(one.file)
+    const key = [why, file, within, code].join('\n')
+    const mutants = [...(list.get(key)?.mutants ?? []), [from, to] as const]
+    list.set(key, { why, file, within, code, mutants })
+  }
+  return [...list.values()]
+}
+
+function entriesOf(known: readonly Explanation[]): readonly Entry[] {
+  return known.flatMap(({ why, mutants, ...place }) =>
+    mutants.map((change) => ({ why, place, change })),
+  )
+}
+
+function entryKey({ place, change: [from, to] }: Entry): string {
+  return keyOf({ ...place, from, to })
 }

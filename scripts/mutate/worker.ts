@@ -3,11 +3,14 @@ import { readFileSync } from 'node:fs'
 import { Script } from 'node:vm'
 import { createSuite, type SuiteTest } from './suite.ts'
 
-/** What the parent asks for. Null: which mutants each test comes to, with none of them on. */
+/** What the parent asks for. */
 export interface Task {
+  /** Null: which mutants each test comes to, with none of them on. */
   readonly mutant: number | null
-  /** Tests that come to the mutant; null: all of them. */
+  /** Tests that come to the mutant; null: all of them, and what stands outside of tests is run anew. */
   readonly tests: readonly string[] | null
+  /** The test that noticed it the last time. */
+  readonly first: string | null
 }
 
 /** What is answered. */
@@ -36,6 +39,10 @@ function load(isOn: (id: number) => boolean): readonly SuiteTest[] {
   return suite.tests
 }
 
+/** Loaded once, with the mutant that is on. */
+let on: number | null = null
+let loaded: readonly SuiteTest[] | null = null
+
 async function failure(tests: readonly SuiteTest[]): Promise<string | null> {
   for (const { name, run } of tests) {
     try {
@@ -63,18 +70,26 @@ async function cover(): Promise<Answer> {
   return { mutant: null, failed: null, coverage: { tests: found, before } }
 }
 
-async function judge(mutant: number, names: readonly string[] | null): Promise<Answer> {
+async function judge(mutant: number, names: Task['tests'], first: Task['first']): Promise<Answer> {
   try {
-    const tests = load((id) => id === mutant)
+    if (names !== null) loaded ??= load((id) => id === on)
+    const tests = names === null ? load((id) => id === mutant) : (loaded ?? [])
     const wanted = names === null ? null : new Set(names)
-    const failed = await failure(tests.filter(({ name }) => wanted?.has(name) ?? true))
+    const those = tests.filter(({ name }) => wanted?.has(name) ?? true)
+    on = mutant
+    const failed = await failure([
+      ...those.filter(({ name }) => name === first),
+      ...those.filter(({ name }) => name !== first),
+    ])
     return { mutant, failed }
   } catch {
     return { mutant, failed: 'loading the tests' }
+  } finally {
+    on = null
   }
 }
 
-process.on('message', (task: Task) => {
-  const answer = task.mutant === null ? cover() : judge(task.mutant, task.tests)
+process.on('message', ({ mutant, tests, first }: Task) => {
+  const answer = mutant === null ? cover() : judge(mutant, tests, first)
   void answer.then((news) => process.send?.(news))
 })
