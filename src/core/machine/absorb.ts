@@ -4,7 +4,7 @@ import type { Draft } from './draft.js'
 import type { ReadingInput } from './input.js'
 import { settleLate } from './late.js'
 import { owesUndo } from './owner.js'
-import { allInForce, inWishedState, wishOf } from './proof.js'
+import { allInForce, inWishedState } from './proof.js'
 import { forgetSamples, trackScopes } from './scopes.js'
 import { incarnationsOf, loadOf, type DrainState } from './state.js'
 
@@ -28,7 +28,7 @@ function takeScopes(draft: Draft, { reading, ended, took = 0 }: ReadingInput): v
     ended,
     took,
     at: draft.now,
-    wish: wishOf(draft.state),
+    wish: draft.state.hold.wish,
   })
   draft.proof({ scopes: tracked.scopes, ended: tracked.ended })
   if (tracked.lost.length === 0) return
@@ -58,9 +58,8 @@ function followEffect(draft: Draft): void {
       draft.proof({ effectiveSince: draft.now, scopes: forgetSamples(state.proof.scopes) })
     if (!readsMember(state)) return
     // What is read as wished is in place, whoever put it there.
-    const { wish } = draft.state.hold
-    const confirmed = wish === 'none' ? {} : { confirmed: wish }
-    draft.hold({ incarnations: incarnationsOf(draft.state), overruled: false, ...confirmed })
+    const confirmed = draft.state.hold.wish
+    draft.hold({ incarnations: incarnationsOf(draft.state), overruled: false, confirmed })
     sayInForce(draft)
   } else if (effectiveSince !== null) {
     draft.proof({

@@ -65,7 +65,7 @@ export class Draft {
   }
 
   /** Sends a change: nothing else is sent before its outcome is known. */
-  apply(change: Change, first = false): void {
+  apply(change: Change, first: boolean): void {
     this.hold({ pending: { change, before: ownOf(this.state) } })
     this.effects.push({ type: 'apply', change, first })
   }

@@ -61,9 +61,7 @@ const INVARIANTS: readonly (readonly [string, (state: DrainState) => boolean])[]
   ],
   [
     'what was confirmed is at most what is wished',
-    ({ hold }) =>
-      hold.confirmed === 'none' ||
-      atLeast(hold.wish === 'none' ? 'unknown' : hold.wish, hold.confirmed),
+    ({ hold }) => atLeast(hold.wish, hold.confirmed),
   ],
   [
     'a watch changes nothing',

@@ -41,7 +41,6 @@ export function settleLate(draft: Draft, reading: Reading, askedAt: number, load
 function watch(draft: Draft, entry: LateChange, reading: Reading): void {
   const until = entry.until ?? draft.now + draft.policy.capabilities.lateBound
   const witnessed = entry.witnessed || (reading.present && lacksEffect(entry.change, reading.own))
-  if (until === entry.until && witnessed === entry.witnessed) return
   replace(draft, entry, { ...entry, until, witnessed })
 }
 
@@ -89,8 +88,7 @@ function happened(draft: Draft, entry: LateChange, load: number): void {
   // It led away from where it was to go, and that is nobody else's doing.
   if (goal.kind === 'open') draft.set({ goal: { ...goal, reached: null } })
   // A lost undo came through under the next drain: to be held again, and nobody else's doing.
-  if (entry.change.kind === 'restore' && draft.state.goal.kind === 'drain')
-    draft.hold({ confirmed: 'none' })
+  if (entry.change.kind === 'restore') draft.hold({ confirmed: 'none' })
 }
 
 /** It can't happen any more. Where its effect was there all along, nobody can tell whose that is. */
@@ -98,7 +96,7 @@ function expired(draft: Draft, entry: LateChange, reading: Reading): void {
   replace(draft, entry, undefined)
   const known = draft.state.hold.changes
   const to = targetOf(entry.change)
-  const unsure = !entry.witnessed && shows(draft, reading, entry.change)
-  if (!unsure || known.some((change) => change.state === 'applied' && change.to === to)) return
+  if (!shows(draft, reading, entry.change)) return
+  if (known.some((change) => change.state === 'applied' && change.to === to)) return
   draft.hold({ changes: noted(known, ownChange(entry.change, 'intended', entry.lostAt)) })
 }

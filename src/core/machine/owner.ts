@@ -1,5 +1,5 @@
 import type { AdminState } from '../../provider/contract.js'
-import { mayBeOurs } from './changes.js'
+import { mayBeOurs, targetOf } from './changes.js'
 import { anotherIncarnation, atLeast, type DrainState, type OwnChange } from './state.js'
 
 /**
@@ -38,19 +38,18 @@ export function whoseHold(state: DrainState, own: AdminState): 'ours' | 'unknown
   if (mayBeOurs(late, own)) return 'ours'
   const applied = changes.findLastIndex(isApplied)
   if (applied >= 0) {
-    const last = changes[applied]
     // A raise over our own that was only intended is ours in either state.
     const raised = [
-      ...changes.slice(applied + 1).map((change) => change.to),
-      ...late.map(({ change }) => ('to' in change ? change.to : null)),
+      ...changes.slice(applied).map((change) => change.to),
+      ...late.map(({ change }) => targetOf(change)),
     ]
-    if (last?.to === own || raised.includes(own)) return 'ours'
+    if (raised.includes(own)) return 'ours'
     const earlier = changes.some((change) => isApplied(change) && change.to === own)
     return earlier && anotherIncarnation(state, incarnations) ? 'ours' : 'theirs'
   }
   const intended =
     changes.some((change) => change.state === 'intended' && change.to === own) ||
-    late.some(({ change }) => 'to' in change && change.to === own)
+    late.some(({ change }) => targetOf(change) === own)
   return intended ? 'unknown' : 'theirs'
 }
 

@@ -12,12 +12,7 @@ export function idleRule(state: DrainState, policy: MachinePolicy): IdleRule | n
   if (effectiveSince === null) return null
   const { blind, freshness, counts } = policy.capabilities
   const { settle } = policy
-  return { settle, blind, freshness, counts, effectiveSince, wish: wishOf(state) }
-}
-
-/** The state that a process must have taken. A watch follows whatever somebody else does. */
-export function wishOf(state: DrainState): 'none' | 'drain' | 'maint' {
-  return state.goal.kind === 'watch' ? 'none' : state.hold.wish
+  return { settle, blind, freshness, counts, effectiveSince, wish: state.hold.wish }
 }
 
 /** Whether the member's own state is as wished. A member that vanished takes no work either. */
@@ -35,7 +30,7 @@ export function allInForce(state: DrainState): boolean {
   const tracks = [...state.proof.scopes.values()]
   return (
     tracks.length > 0 &&
-    tracks.every(({ last }) => last.state === 'read' && isInForce(last, wishOf(state)))
+    tracks.every(({ last }) => last.state === 'read' && isInForce(last, state.hold.wish))
   )
 }
 
@@ -157,7 +152,7 @@ export function verdictStands(state: DrainState): 'stands' | 'early' | 'fell' {
   for (const [name, { last }] of scopes) {
     const same =
       last.state === 'read' &&
-      isInForce(last, wishOf(state)) &&
+      isInForce(last, state.hold.wish) &&
       asMarked(last, verdict.scopes.get(name))
     if (!same) return 'fell'
     early ||= verdict.sealedAt !== null && last.sampledAt <= verdict.sealedAt

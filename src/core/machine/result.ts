@@ -52,7 +52,7 @@ function meetAgain(draft: Draft, sent: SentChange): void {
   const { found, hold } = draft.state
   if (change.kind !== 'hold' || found === null) return
   const before = stateBefore(sent)
-  if (before === 'unknown' || found.own === before) return
+  if (before === 'unknown') return
   if (hold.changes.some((known) => known.state === 'applied')) return
   // What another process forgot was somebody's wish: it is no state to go back to.
   if (anotherIncarnation(draft.state, hold.incarnations)) return
@@ -89,8 +89,8 @@ function rejected(draft: Draft, change: Change, error: DrainableError): void {
     refusal: { change, error },
     notBefore: draft.now + backOff(hold.refusals),
   })
-  if (draft.state.goal.kind !== 'drain' || change.kind !== 'hold') return
-  const sealing = proof.verdict !== null && proof.verdict.sealedAt === null && phase !== 'idle'
+  if (change.kind !== 'hold') return
+  const sealing = proof.verdict !== null && phase !== 'idle'
   if (sealing) sealRefused(draft, error)
   else if (hold.confirmed !== 'none' && change.to !== hold.confirmed)
     draft.hold({ wish: hold.confirmed, escalated: !error.retryable }) // the drain itself goes on

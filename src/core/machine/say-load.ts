@@ -14,7 +14,7 @@ export function sayLoad(draft: Draft): void {
   const queued = read.reduce((sum, scope) => sum + scope.queued, 0)
   const active = read.reduce((sum, scope) => sum + scope.active, 0)
   const known = state.proof.scopes.size
-  const complete = state.unread === null && read.length === known && known > 0
+  const complete = read.length === known && known > 0
   const key = JSON.stringify([active, queued, complete, why.map((w) => [w.code, w.scope])])
   const quiet = state.said?.key === key && draft.now - state.said.at < SAY_AGAIN
   if (quiet || (state.said?.key === key && state.phase === 'idle')) return

@@ -23,7 +23,7 @@ export interface ScopeLook {
   readonly ended: Snapshot['ended']
   readonly took: number
   readonly at: number
-  /** The state that a process must have taken to be in force. */
+  /** The state that a process must have taken to be in force. Under a watch none: it follows whatever somebody else does. */
   readonly wish: AdminState | 'none'
 }
 
@@ -201,8 +201,7 @@ export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): Scop
   }
   const since = Math.max(track.quietFrom, rule.effectiveSince)
   // Its own clock speaks for slow answers only where it can be read now.
-  const told = track.livedFrom !== null && last.lived !== undefined
-  const stalled = told ? 0 : track.stalled
+  const stalled = last.lived === undefined ? track.stalled : 0
   const quietAt = since + Math.max(rule.settle, rule.blind) + stalled
   if (zeros.last.sampledAt < quietAt || !livedThrough(track, rule))
     return lacks('quiet', Math.max(1, quietAt - now))

@@ -279,7 +279,7 @@ export function initialState(
 const RANK = { none: -1, ready: 0, drain: 1, maint: 2 } as const
 
 /** Whether a state is at least as closed as another. */
-export function atLeast(own: AdminState | 'unknown', wish: AdminState | 'none'): boolean {
+export function atLeast(own: AdminState | 'none' | 'unknown', wish: AdminState | 'none'): boolean {
   return own !== 'unknown' && RANK[own] >= RANK[wish]
 }
 

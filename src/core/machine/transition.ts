@@ -84,7 +84,7 @@ function absorb(state: DrainState, input: Input, policy: MachinePolicy): Draft {
       yieldTo(draft, input.error)
       break
     case 'end':
-      draft.finish(input.outcome, input.error ?? null)
+      draft.finish(input.outcome, input.error)
       break
     case 'settle':
       settle(draft)

@@ -4,7 +4,7 @@ import { formatRef } from '../../provider/member-ref.js'
 import type { Why, WhyCode } from '../../provider/report.js'
 import { targetOf } from './changes.js'
 import type { MachinePolicy } from './policy.js'
-import { idleRule, inWishedState, wishOf } from './proof.js'
+import { idleRule, inWishedState } from './proof.js'
 import { isInForce, judgeScope } from './scopes.js'
 import { ownOf, type DrainState, type ScopeTrack } from './state.js'
 
@@ -152,7 +152,7 @@ function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Sa
     })
   }
   const held = state.hold.confirmed !== 'none'
-  if (!isInForce(scope, wishOf(state)) && (held || scope.old === true)) {
+  if (!isInForce(scope, state.hold.wish) && (held || scope.old === true)) {
     const code = scope.old === true && scope.admin !== undefined ? 'old-scope' : 'not-in-force'
     const what = scope.admin === undefined ? 'has not taken the drain' : `is at ${scope.admin}`
     say(code, `${scope.scope} ${what}${noted(scope)}: it may still send new work`, where)

@@ -187,6 +187,11 @@ describe('for how long the work has not moved', () => {
     expect(unchangedFor(run.state, run.now)).toBe(800)
   })
 
+  test('is none once a process has not taken the hold any more', () => {
+    const run = held().looks(500).scope('w1', { inForce: false }).look()
+    expect(unchangedFor(run.state, run.now)).toBe(0)
+  })
+
   test('is nothing without processes', () => {
     expect(unchangedFor(started().state, 5_000)).toBe(0)
   })
@@ -194,4 +199,9 @@ describe('for how long the work has not moved', () => {
   test('is never less than nothing', () => {
     expect(unchangedFor(held().look().state, 0)).toBe(0)
   })
+})
+
+test('the moment of idle is never in the past', () => {
+  const run = held({ settle: 0, freshness: 100 }).look()
+  expect(quietAt(run.state, run.policy, run.now + 1_000)).toBe(run.now + 1_000)
 })

@@ -58,6 +58,21 @@ describe('escalateAfter', () => {
     expect(run.lookAt(2_100).phase).toBe('idle')
   })
 
+  test('that was refused for good is not tried again as a seal', () => {
+    const run = held({ ...busy, seal: 'gentle' })
+      .looks(600)
+      .refuse(failure('FORBIDDEN'))
+    expect(run.scope('w1', { active: 0 }).idle().sentSoFar).toEqual(['hold drain', 'hold maint'])
+    expect(run.state.proof.sealed).toBe(false)
+  })
+
+  test('begins the rule anew, after a seal that was not found', () => {
+    const run = held({ seal: 'gentle', escalateAfter: 2_110 }).lookAt(100).lookAt(1_000)
+    run.refuse(failure('NOT_FOUND')).lookAt(2_110)
+    expect(run.sent).toBe('hold maint')
+    expect(run.answer().look().phase).toBe('draining')
+  })
+
   test('that was refused for good is not tried again after a put-back', () => {
     const run = held(busy).looks(500).refuse(failure('FORBIDDEN')).look({ after: 300 })
     run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look().answer().looks(2_000)

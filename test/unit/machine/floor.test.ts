@@ -63,6 +63,12 @@ describe('a hold that the floor denies', () => {
     expect(run.phase).toBe('draining')
   })
 
+  test('takes no effect by itself, where the member is drained already', () => {
+    const run = deny(started({ own: 'drain', onMinimum: 'wait' }).look())
+    expect(run.phase).toBe('active')
+    expect(run.look().phase).toBe('draining')
+  })
+
   test('is said by why, until it passed', () => {
     const run = deny(started({ onMinimum: 'wait' }).look())
     expect(run.codes).toContain('pool-at-minimum')
@@ -237,5 +243,18 @@ describe('the undo of a hold that left too few', () => {
   test('is given up after 30 s', () => {
     const run = broken({}, 0).look({ floor: minimum })
     expect(run.state.goal).toMatchObject({ until: run.now + 30_000, lateUntil: null })
+  })
+})
+
+describe('a hold that left too few', () => {
+  test('is not called idle before it is decided', () => {
+    const run = held({ settle: 60, onMinimum: 'wait' })
+    for (let i = 0; i < 9; i += 1) run.look({ after: 100, floor: minimum, random: 1 })
+    expect(run.phase).toBe('draining')
+  })
+
+  test('waits after its undo, under onMinimum wait', () => {
+    const run = broken({}, 0).look({ floor: minimum })
+    expect(run.state.goal).toMatchObject({ kind: 'open', then: 'wait' })
   })
 })

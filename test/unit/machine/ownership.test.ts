@@ -314,3 +314,27 @@ describe('a state before our own change', () => {
     expect(run.state.found?.own).toBe('ready')
   })
 })
+
+describe('a reapply', () => {
+  test('waits, also where the put-back will be refused for good', () => {
+    const run = started({ own: 'drain', onOverrule: 'reapply' }).look().refuse(failure('FORBIDDEN'))
+    run.look({ after: 300 }).set({ own: 'ready' }).look()
+    expect(run.said).toContain('overruled')
+    expect(run.outcome).toBe(null)
+    expect(run.look({ after: 250 }).outcome).toBe('refused')
+  })
+
+  test('leaves what an undo goes back to', () => {
+    const run = started({ own: 'drain', hold: 'maint', onOverrule: 'reapply' }).look().answer()
+    run.look().set({ own: 'ready' }).look().look({ after: 250 })
+    expect(run.sent).toBe('hold maint')
+    expect(run.answer().state.found?.own).toBe('drain')
+  })
+})
+
+test('a first hold that was refused is not taken for a hold, where a seal would cut', () => {
+  const run = started({ seal: 'always', maint: 'cuts', timeout: 500 }).look()
+  run.refuse(failure('CONFLICT', true)).look()
+  expect(run.state.hold.confirmed).toBe('none')
+  expect(run.look({ after: 600 }).sent).toBe('hold drain')
+})

@@ -190,6 +190,37 @@ describe('time the product did not live through', () => {
     expect(run.lookAt(1_000).phase).toBe('idle')
   })
 
+  test('slow answers lengthen it where its clock is not told now', () => {
+    const run = held({ scopes: { w1: lived(0) } }).lookAt(10)
+    run
+      .lookAt(400, { took: 500 })
+      .scope('w1', { lived: undefined as never })
+      .lookAt(1_010)
+    expect(run.phase).toBe('draining')
+    expect(run.lookAt(1_510).phase).toBe('idle')
+  })
+
+  test('a clock that fell starts it anew', () => {
+    const run = held({ blind: 1_100 }).scope('w1', lived(50_000)).lookAt(10)
+    run.scope('w1', lived(40_000)).lookAt(1_000).scope('w1', lived(60_000)).lookAt(2_099)
+    expect(run.phase).toBe('draining')
+    expect(run.lookAt(2_100).phase).toBe('idle')
+  })
+
+  test('a clock that stands still starts nothing anew', () => {
+    const run = held({ scopes: { w1: lived(50_000) } })
+      .lookAt(10)
+      .lookAt(500)
+    expect(run.lookAt(1_000).phase).toBe('idle')
+  })
+
+  test('a clock that is told from the second look on counts from there', () => {
+    const run = held({ blind: 1_100 }).lookAt(10).scope('w1', lived(50_000)).lookAt(500)
+    run.scope('w1', lived(51_099)).lookAt(2_000)
+    expect(run.phase).toBe('draining')
+    expect(run.scope('w1', lived(51_100)).lookAt(2_010).phase).toBe('idle')
+  })
+
   test('without arrivals its clock must show it as well', () => {
     const scopes = { w1: { arrivals: undefined as never, lived: 0 } }
     const run = held({ scopes, blind: 1_100 }).lookAt(10)

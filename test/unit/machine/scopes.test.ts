@@ -326,3 +326,14 @@ describe('the proof', () => {
     expect(run.all('idle')[0]?.proof.samples).toHaveLength(2)
   })
 })
+
+test('a process that restarted with one in flight is lost', () => {
+  const run = held({ scopes: { w1: { active: 1 } } }).look()
+  run.scope('w1', { incarnation: 'w1.2', active: 0 }).look()
+  expect(run.state.proof.lost).toMatchObject([{ scope: 'w1', active: 1 }])
+})
+
+test('of a process that was never read nothing is known', () => {
+  const run = started({ scopes: { w2: { state: 'unread' } } }).look()
+  expect(run.state.proof.scopes.get('w2')).toMatchObject({ read: null, zeros: null, stalled: 0 })
+})

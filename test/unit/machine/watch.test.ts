@@ -94,6 +94,19 @@ describe('goal watch', () => {
     expect(run.fail().fail().all('idle')).toEqual([])
   })
 
+  test('is not moved by a look that failed, whatever the one before said', () => {
+    const scopes = { w1: { released: true, active: 2 } }
+    const run = started({ goal: { kind: 'watch' }, own: 'drain', counts: 'none', scopes }).look()
+    run.look()
+    expect(run.phase).toBe('idle')
+    expect(run.fail().said).toEqual(['fault'])
+  })
+
+  test('can be let go before the first look', () => {
+    const run = started({ goal: { kind: 'watch' } }).put({ type: 'release' })
+    expect(run.effects).toEqual([])
+  })
+
   test('waits for a first look', () => {
     expect(watching().fail().phase).toBe('active')
   })

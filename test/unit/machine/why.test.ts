@@ -198,6 +198,76 @@ describe('why a member is not idle', () => {
     expect(idle().why).toEqual([])
   })
 
+  test('no hints where only the floor is to be decided', () => {
+    const floor = { floor: failure('POOL_AT_MINIMUM'), random: 1 }
+    const run = held({ settle: 0, onMinimum: 'wait', present: { hints: ['3 records'] } })
+    run.look(floor).look({ ...floor, after: 100 })
+    expect(run.phase).toBe('draining')
+    expect(run.why).toEqual([])
+  })
+
+  test('every hint has the code of the first reason', () => {
+    const hints = ['3 records', '2 sessions']
+    const run = held({ present: { hints }, scopes: { w1: { queued: 1 } } }).look()
+    expect(run.codes).toEqual(['queued', 'queued', 'queued'])
+  })
+
+  test('a look that failed before there was a reading', () => {
+    expect(started().fail().codes).toEqual(['unreadable'])
+  })
+
+  test('a replaced process that says no state and has not taken it', () => {
+    const run = held({ scopes: { w2: { old: true, inForce: false } } }).look()
+    expect(run.codes).toEqual(['not-in-force'])
+  })
+
+  test('no work of a process that can not be read', () => {
+    const run = held({ scopes: { w1: { active: 1 } } }).look()
+    expect(run.scope('w1', { state: 'unread' }).look().codes).toEqual(['unreadable'])
+  })
+
+  test('a hold without an answer, on a member that is there already', () => {
+    const run = started({ own: 'drain' }).look()
+    expect(run.codes).toEqual(['not-in-force'])
+    expect(run.why[0]?.text).toContain('has not taken the drain yet')
+  })
+
+  test('the quiet time, before the first sample that counts', () => {
+    const run = held({ own: 'drain' })
+    expect(run.why[0]?.text).toBe('0 in flight; nothing may arrive for another 0 ms')
+  })
+
+  test('only the processes that are not released, where the product does not count', () => {
+    const run = held({ counts: 'none', scopes: { w1: { released: true }, w2: {} } }).look()
+    expect(run.why).toMatchObject([{ code: 'no-counts', scope: 'w2' }])
+  })
+
+  test('no process is missed once the last has ended', () => {
+    const run = held({ onMinimum: 'wait' }).scope('w1', { state: 'ended' })
+    run.look({ floor: failure('POOL_AT_MINIMUM'), random: 1 })
+    expect(run.why).toEqual([])
+  })
+
+  test('no process is missed of a member that is absent', () => {
+    expect(started().vanish().unlist('w1').look().codes).toEqual([])
+  })
+
+  test('one client that came after the hold took effect', () => {
+    const run = held().look().scope('w1', { arrivals: 101 }).look()
+    expect(run.why).toMatchObject([{ code: 'persistence', count: 1 }])
+  })
+
+  test('a current process at another state', () => {
+    const run = held({ scopes: { w1: { admin: 'ready' } } }).look()
+    expect(run.codes).toEqual(['not-in-force'])
+  })
+
+  test('what a drain waits for, before its first look in another step', () => {
+    const run = held().look()
+    run.state = { ...run.state, last: null }
+    expect(run.why).toEqual([])
+  })
+
   test('what stands in the way of a second idle', () => {
     expect(idle().settle().scope('w1', { active: 1 }).look().codes).toEqual(['in-flight'])
   })

@@ -16,7 +16,7 @@ export function checkDeadline(draft: Draft): void {
   const { state, policy } = draft
   const { deadline, hold } = state
   if (state.ending.ended !== null || hold.pending !== null || state.goal.kind !== 'drain') return
-  if (deadline === null || draft.now < deadline) return
+  if (deadline === null) return
   const looked = [state.last?.askedAt, state.unread?.askedAt].some(
     (at) => at !== undefined && at >= deadline && at > hold.confirmedAt,
   )
@@ -28,7 +28,7 @@ export function checkDeadline(draft: Draft): void {
 /** The last look did not come in time: the end says what was known before it. */
 export function endOverdue(draft: Draft): void {
   const { state } = draft
-  if (state.ending.ended !== null || state.goal.kind !== 'drain') return
+  if (state.goal.kind !== 'drain') return
   if (state.ending.terminateUntil !== null && draft.now < state.ending.terminateUntil) return
   endAtDeadline(draft)
 }
@@ -82,10 +82,9 @@ function terminate(draft: Draft): void {
     const rule = Math.max(policy.settle, blind) + 2 * freshness
     draft.ending({ terminateUntil: draft.now + CUT_SHOWS + rule })
     const raises = policy.seal !== 'never' || !policy.capabilities.terminate
-    if (reading?.present === true && raises && raise(draft, reading)) return
+    if (reading?.present === true && raises) raise(draft, reading)
   }
   const { state } = draft
-  if (state.hold.pending !== null) return
   const left = loadOf(state)
   const unread = [...state.proof.scopes.values()].some(({ last }) => last.state === 'unread')
   if (draft.now >= (state.ending.terminateUntil ?? Infinity)) {

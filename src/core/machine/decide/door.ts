@@ -20,7 +20,7 @@ export function closeDoor(draft: Draft, reading: PresentReading): boolean {
   const closed = reading.own === 'maint' || reading.sealed === true
   const seal = { kind: 'hold' as const, to: 'maint' as const, ref: state.ref, ...draft.identity }
   const wanted = !closed && sealFailures < MOST_SEALS && sealWished(draft, reading)
-  if (verdict.sealedAt === null && wanted && !isRefused(state, seal)) {
+  if (wanted && !isRefused(state, seal)) {
     if (send(draft, seal)) draft.hold({ wish: 'maint' })
     // A wait is on after a refusal: the verdict is found anew then.
     else draft.proof({ verdict: null })

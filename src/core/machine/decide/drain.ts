@@ -1,4 +1,4 @@
-import type { PresentReading } from '../../../provider/contract.js'
+import type { AdminState, PresentReading } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import type { Draft } from '../draft.js'
@@ -50,7 +50,7 @@ function present(draft: Draft, reading: PresentReading): void {
   }
   if (!inWishedState(draft.state)) {
     if (reading.own === 'unknown') loseIdle(draft)
-    else putBack(draft, reading.own)
+    else putBack(draft, reading, reading.own)
     checkDeadline(draft)
     return
   }
@@ -59,7 +59,7 @@ function present(draft: Draft, reading: PresentReading): void {
     checkDeadline(draft)
     return
   }
-  if (escalate(draft, reading)) return
+  escalate(draft, reading)
   if (draft.state.phase === 'idle' && !staysIdle(draft)) loseIdle(draft)
   if (draft.state.phase === 'idle') finishIdle(draft)
   else judge(draft, reading)
@@ -94,13 +94,14 @@ function mayOpenLate(state: DrainState): boolean {
 function firstWish(draft: Draft, reading: PresentReading): 'drain' | 'maint' {
   const { hold: wished, onTimeout } = draft.policy
   const allowed = maintEffect(draft.policy, reading) === 'gentle' || onTimeout === 'terminate'
-  return wished === 'maint' && !allowed ? 'drain' : wished
+  return allowed ? wished : 'drain'
 }
 
 /** The own state is lower than wished: never set, forgotten by a reload, or overruled by somebody. */
-function putBack(draft: Draft, own: 'ready' | 'drain' | 'maint'): void {
+function putBack(draft: Draft, reading: PresentReading, own: AdminState): void {
   const cause = whyLower(draft.state, own)
-  if (cause !== 'theirs' && lowerSeal(draft) && atLeast(own, draft.state.hold.wish)) {
+  if (cause !== 'theirs') lowerSeal(draft, reading)
+  if (atLeast(own, draft.state.hold.wish)) {
     loseIdle(draft) // what it closed over is proved anew, then it is sealed again
     return
   }
@@ -126,7 +127,7 @@ function putBack(draft: Draft, own: 'ready' | 'drain' | 'maint'): void {
       draft.finish('overruled', error)
       return
     }
-    lowerSeal(draft)
+    lowerSeal(draft, reading)
     draft.hold({ notBefore: draft.now + wait })
     return
   }
@@ -134,14 +135,10 @@ function putBack(draft: Draft, own: 'ready' | 'drain' | 'maint'): void {
 }
 
 /** A maint that only sealed is not put straight back over live work where it cuts: drain, prove, seal again. */
-function lowerSeal(draft: Draft): boolean {
+function lowerSeal(draft: Draft, reading: PresentReading): void {
   const { state, policy } = draft
-  const reading = state.last?.reading
-  if (state.hold.wish !== 'maint' || reading?.present !== true) return false
-  if (policy.hold === 'maint' || state.hold.escalated) return false
-  if (maintEffect(policy, reading) === 'gentle') return false
-  draft.hold({ wish: 'drain', confirmed: 'drain' })
-  return true
+  if (state.hold.wish !== 'maint' || policy.hold === 'maint' || state.hold.escalated) return
+  if (maintEffect(policy, reading) !== 'gentle') draft.hold({ wish: 'drain', confirmed: 'drain' })
 }
 
 function overruledError(state: DrainState, own: string): DrainableError {

@@ -13,7 +13,7 @@ export function goneForCertain(draft: Draft): 'here' | 'unsure' | 'absent' | 're
   if (last === null) return 'here'
   const { reading, askedAt } = last
   const identity = reading.present ? reading.identity : null
-  if (reading.present && (found === null || found.identity === identity)) return 'here'
+  if (reading.present && found?.identity === identity) return 'here'
   if (vanished === null || vanished.identity !== identity) {
     draft.set({ vanished: { identity, since: askedAt } })
     return 'unsure'
@@ -29,7 +29,7 @@ function gapOf(draft: Draft): number {
 /** A member that is gone and has no process listed ends there, where the product counts nothing after a removal. */
 export function endUncounted(draft: Draft): void {
   const { last, proof } = draft.state
-  if (draft.policy.capabilities.countsAfterRemove || proof.scopes.size === 0) return
+  if (draft.policy.capabilities.countsAfterRemove) return
   if (last === null || last.reading.scopes.length > 0) return
   const tracked = endAll(proof)
   const at = draft.stamp.at
@@ -48,7 +48,6 @@ export function endGone(draft: Draft, what: 'absent' | 'replaced'): void {
     confirm(draft, ours.change, 'applied')
     return
   }
-  if (state.phase !== 'idle') draft.proof({ proof: null, sealed: false })
   const name = formatRef(state.ref)
   const message =
     what === 'absent'

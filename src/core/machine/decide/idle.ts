@@ -25,8 +25,8 @@ export function loseIdle(draft: Draft): void {
  */
 export function staysIdle(draft: Draft): boolean {
   const { state } = draft
-  const { settled, marks } = state.ending
-  if (!settled || marks === null) return stillIdle(state)
+  const { marks } = state.ending
+  if (marks === null) return stillIdle(state)
   if (workSeen(state)) return false
   const now = marksOf(state)
   const read = [...now].filter(([name]) => state.proof.scopes.get(name)?.last.state === 'read')
@@ -37,7 +37,7 @@ export function staysIdle(draft: Draft): boolean {
 /** Says, once, that work came to a member whose idle was said and is held. */
 export function sayLostWork(draft: Draft): void {
   const { state } = draft
-  if (!state.ending.settled || state.ending.lossSaid || !workSeen(state)) return
+  if (!workSeen(state)) return
   draft.lose(
     new DrainableError(
       'IDLE_LOST',

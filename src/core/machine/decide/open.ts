@@ -187,7 +187,7 @@ export function stillLate(state: DrainState, own: AdminState | 'unknown'): boole
 /** Nothing of ours is left. */
 function done(draft: Draft, goal: OpenGoal): void {
   const { state } = draft
-  draft.hold({ changes: [], confirmed: 'none', wish: 'none', incarnations: null, refusal: null })
+  draft.hold({ changes: [], incarnations: null, refusal: null })
   if (state.phase !== 'removed') draft.phase('active')
   if (goal.then === 'end') {
     draft.finish('restored')
@@ -216,7 +216,6 @@ function fail(draft: Draft, outcome: 'overruled' | 'refused', words: string): vo
 /** Ends what has taken too long. */
 function giveUp(draft: Draft, goal: OpenGoal): void {
   const { state } = draft
-  if (state.ending.ended !== null) return
   const { until, lateUntil } = goal
   const waitsForLate = goal.reached !== null && stillLate(state, ownOf(state))
   if (waitsForLate && state.unread === null) {
@@ -224,18 +223,15 @@ function giveUp(draft: Draft, goal: OpenGoal): void {
     return
   }
   if (until === null || draft.now < until) return
-  if (state.unread !== null) {
+  if (state.unread !== null)
     draft.finish('unreachable', state.hold.refusal?.error ?? state.unread.error)
-    return
-  }
-  if (state.hold.refusal !== null) draft.finish('refused', state.hold.refusal.error)
+  else if (state.hold.refusal !== null) draft.finish('refused', state.hold.refusal.error)
   else draft.finish('refused', state.hold.loss ?? tooLate(draft))
 }
 
 /** Its time is over and no look came back in time. */
 export function openOverdue(draft: Draft, goal: OpenGoal, error: DrainableError): void {
   const { state } = draft
-  if (state.ending.ended !== null) return
   const { until, lateUntil, reached } = goal
   const waitsForLate = reached !== null && stillLate(state, ownOf(state))
   if (waitsForLate && lateUntil !== null && draft.now >= lateUntil)
@@ -245,8 +241,8 @@ export function openOverdue(draft: Draft, goal: OpenGoal, error: DrainableError)
 }
 
 /** Whether the balancer still answers: what is waited for is not its answer. */
-function answers({ last, unread }: DrainState, until: number): boolean {
-  return unread === null && last !== null && last.askedAt >= until
+function answers({ last }: DrainState, until: number): boolean {
+  return last !== null && last.askedAt >= until
 }
 
 /** What is said of a change that may still be carried out when nobody waits any longer. */

@@ -5,24 +5,24 @@ import { isRefused } from '../result.js'
 import { sendHold } from './send.js'
 
 /** Raises a drain that persistence keeps busy. */
-export function escalate(draft: Draft, reading: PresentReading): boolean {
+export function escalate(draft: Draft, reading: PresentReading): void {
   const { state, policy } = draft
   const { escalateAfter } = policy
-  if (escalateAfter === null || state.hold.escalated) return false
-  if (state.ending.ended !== null || state.phase === 'idle') return false
-  if (draft.now < state.startedAt + escalateAfter || draft.now < state.hold.notBefore) return false
+  if (escalateAfter === null || state.hold.escalated) return
+  if (state.ending.ended !== null || state.phase === 'idle') return
+  if (draft.now < state.startedAt + escalateAfter || draft.now < state.hold.notBefore) return
   draft.hold({ escalated: true })
-  return raise(draft, reading)
+  raise(draft, reading)
 }
 
 /** Raises to maint where there is one above the present state; where that cuts, the caller gave their word. */
-export function raise(draft: Draft, reading: PresentReading): boolean {
+export function raise(draft: Draft, reading: PresentReading): void {
   const effect = maintEffect(draft.policy, reading)
-  if (effect === 'none' || reading.own === 'maint' || reading.sealed === true) return false
-  if (effect !== 'gentle' && draft.policy.onTimeout !== 'terminate') return false
+  if (effect === 'none' || reading.own === 'maint' || reading.sealed === true) return
+  if (effect !== 'gentle' && draft.policy.onTimeout !== 'terminate') return
   const change = { kind: 'hold' as const, to: 'maint' as const, ref: draft.state.ref }
-  if (isRefused(draft.state, change)) return false
+  if (isRefused(draft.state, change)) return
   draft.hold({ wish: 'maint' })
   draft.proof({ verdict: null })
-  return sendHold(draft)
+  sendHold(draft)
 }

@@ -18,12 +18,11 @@ export function send(draft: Draft, change: Change, first = false): boolean {
 }
 
 /** Sends the wished hold, without which the drain can't go on. The very first one must pass the floor. */
-export function sendHold(draft: Draft): boolean {
+export function sendHold(draft: Draft): void {
   const { hold, ref } = draft.state
-  if (hold.wish === 'none') return false
+  if (hold.wish === 'none') return
   const first = hold.floor === 'unasked'
   const change = { kind: 'hold' as const, to: hold.wish, ref, ...draft.identity }
-  if (!isRefused(draft.state, change)) return send(draft, change, first)
-  endRefused(draft)
-  return false
+  if (isRefused(draft.state, change)) endRefused(draft)
+  else send(draft, change, first)
 }

@@ -21,7 +21,7 @@ export function decideWatch(draft: Draft): void {
     return
   }
   if (state.phase === 'active') draft.phase('draining')
-  if (state.phase === 'idle' && !stillIdle(draft.state)) loseIdle(draft)
+  if (!stillIdle(state)) loseIdle(draft)
   if (draft.state.phase !== 'draining') return
   const proof = prove(draft)
   if (proof === null) return

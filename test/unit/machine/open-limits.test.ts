@@ -1,0 +1,147 @@
+import { openGoal } from 'drainable/machine'
+import { describe, expect, test } from 'vitest'
+import { failure, held, started, type MemberRun } from './member-run.js'
+
+function overdue(run: MemberRun): MemberRun {
+  return run.put({ type: 'overdue', error: failure('CALL_TIMEOUT'), silent: true })
+}
+
+/** Open again, and one hold of ours may still be carried out. */
+function waiting(lateUntil: number | null, until: number | null = null): MemberRun {
+  const run = started({ lateBound: 9_000 }).look().lose()
+  return run.open({ until, lateUntil }).look()
+}
+
+describe('an undo that is where it was to go, and waits for a late change', () => {
+  test('ends at its limit by a look that did not come, after one that failed', () => {
+    const run = waiting(3_000).fail()
+    expect(overdue(run.wait(2_999 - run.now)).outcome).toBe(null)
+    expect(overdue(run.wait(1)).outcome).toBe('refused')
+    expect(run.error?.message).toContain('may still be carried out until')
+  })
+
+  test('is not unreachable past its time while the balancer answers', () => {
+    const run = waiting(null, 2_000)
+    run.look({ after: 2_000 - run.now })
+    expect(overdue(run.wait(50)).outcome).toBe(null)
+  })
+
+  test('is unreachable past its time where the newest look failed', () => {
+    const run = waiting(null, 2_000)
+    run.look({ after: 2_000 - run.now }).fail()
+    expect(overdue(run.wait(50)).outcome).toBe('unreachable')
+  })
+
+  test('is unreachable past its time before the first look of another process', () => {
+    const run = waiting(null, 2_000)
+    run.state = { ...run.state, last: null }
+    expect(overdue(run.wait(2_000)).outcome).toBe('unreachable')
+  })
+
+  test('is unreachable past its time where no look was asked for since', () => {
+    const run = waiting(null, 2_000)
+    run.look({ after: 1_999 - run.now })
+    expect(overdue(run.wait(50)).outcome).toBe('unreachable')
+  })
+})
+
+describe('an undo that is not where it was to go', () => {
+  test('is unreachable past its time, though the balancer answered', () => {
+    const run = held({ lateBound: 9_000 }).look()
+    run
+      .open({ until: run.now + 100 })
+      .look()
+      .lose()
+      .wait(50)
+    expect(overdue(run.wait(100)).outcome).toBe('unreachable')
+  })
+
+  test('is unreachable past its time while a step is under way', () => {
+    const run = held().look()
+    run
+      .open({ until: run.now + 100 })
+      .look()
+      .look({ after: 200 })
+    expect(overdue(run.wait(50)).outcome).toBe('unreachable')
+  })
+
+  test('does not end for the limit of a late change', () => {
+    const run = held({ lateBound: 9_000 }).look()
+    run
+      .open({ lateUntil: run.now + 100 })
+      .look()
+      .lose()
+    expect(overdue(run.wait(1_000)).outcome).toBe(null)
+  })
+
+  test('does not end for the limit where nothing is late', () => {
+    const run = held().look()
+    run
+      .open({ lateUntil: run.now + 100 })
+      .look()
+      .answer()
+    expect(overdue(run.wait(1_000)).outcome).toBe(null)
+  })
+})
+
+describe('a lost hold that comes after the undo of its repeat', () => {
+  test('is opened again', () => {
+    const run = started({ lateBound: 9_000 }).look().lose().look().answer().look()
+    run.open().look().answer().look()
+    expect(run.own).toBe('ready')
+    run.set({ own: 'drain' }).look()
+    expect(run.sent).toBe('restore drain to ready')
+    expect(run.outcome).toBe(null)
+  })
+})
+
+describe('the health check of an undo', () => {
+  const options = { until: null, lateUntil: null, mustBeHealthy: true, check: 'due' as const }
+
+  test('is not asked for where there is nothing of ours to undo', () => {
+    const run = started({ goal: openGoal({ of: 'ours', ...options }) }).look()
+    expect(run.outcome).toBe('restored')
+    expect(run.effects.filter(({ type }) => type === 'check')).toEqual([])
+  })
+
+  test('is noted as running, and asked for once', () => {
+    const run = started({ goal: openGoal({ of: 'anybody', ...options }) }).look()
+    expect(run.effects.filter(({ type }) => type === 'check')).toHaveLength(1)
+    expect(run.state.goal).toMatchObject({ check: 'running' })
+    expect(run.look().effects.filter(({ type }) => type === 'check')).toEqual([])
+  })
+})
+
+describe('an undo that is not the end', () => {
+  /** Undone because too few would serve, and the drain waits. */
+  function again(run: MemberRun): MemberRun {
+    return run.open({ then: 'wait' })
+  }
+
+  test('asks the floor anew', () => {
+    const run = again(held().look()).look().answer().look()
+    expect(run.state.goal.kind).toBe('drain')
+    run.look({ after: 300 })
+    expect(run.effects.find(({ type }) => type === 'apply')).toMatchObject({ first: true })
+  })
+
+  test('forgets the refusal of a hold that was under way', () => {
+    const run = again(started().look()).refuse(failure('FORBIDDEN')).look()
+    expect(run.state.goal.kind).toBe('drain')
+    expect(run.codes).not.toContain('refused')
+  })
+
+  test('forgets what processes had taken', () => {
+    const run = again(held().look()).look().answer().look()
+    expect(run.state.hold.incarnations).toBe(null)
+  })
+
+  test('names nobody for what was found before', () => {
+    const run = held({ onOverrule: 'reapply' }).set({ own: 'ready' }).look()
+    expect(run.state.hold.overruled).toBe(true)
+    again(run).look()
+    expect(run.state.goal.kind).toBe('drain')
+    expect(run.state.hold.overruled).toBe(false)
+    expect(run.codes).not.toContain('overruled')
+  })
+})
