@@ -95,6 +95,20 @@ describe('a lost hold that comes after the undo of its repeat', () => {
   })
 })
 
+test('a late change is said to come until lateBound from now, where no look was answered since', () => {
+  const run = held({ lateBound: 9_000 }).look()
+  run
+    .open({ lateUntil: run.now + 100 })
+    .look()
+    .answer()
+  const incarnation = { incarnation: 'w1.2' }
+  run.set({ own: 'drain' }).scope('w1', incarnation).look({ after: 200 })
+  expect(run.sent).toBe('restore drain to ready')
+  run.lose()
+  expect(run.outcome).toBe('refused')
+  expect(run.error?.message).toContain(`until ${run.iso(run.now + 9_000)}`)
+})
+
 describe('the health check of an undo', () => {
   const options = { until: null, lateUntil: null, mustBeHealthy: true, check: 'due' as const }
 

@@ -248,7 +248,9 @@ function answers({ last }: DrainState, until: number): boolean {
 /** What is said of a change that may still be carried out when nobody waits any longer. */
 function lateError(draft: Draft): DrainableError {
   const { ref, hold } = draft.state
-  const until = Math.max(...hold.late.map((late) => late.until ?? draft.now))
+  const until = Math.max(
+    ...hold.late.map((late) => late.until ?? draft.now + draft.policy.capabilities.lateBound),
+  )
   return new DrainableError(
     'CONFLICT',
     `${formatRef(ref)} was opened, but a change of ours whose answer was lost may still be carried out until ${draft.iso(until)}: restore the ticket after that`,
