@@ -125,7 +125,7 @@ export interface ProofState {
   readonly sealed: boolean
   /** Why the proof is not to be called verified, as known at the verdict. */
   readonly unverified: string | null
-  /** Seals that were refused or got lost; after three we say idle without. */
+  /** Seals that were refused: after three, or one for good, we say idle without. One whose answer was lost is sent again, like any hold. */
   readonly sealFailures: number
   /** Processes that ended, or lost their memory, while their last reading held work. */
   readonly lost: readonly { readonly scope: string; readonly active: number; readonly at: string }[]

@@ -305,6 +305,21 @@ describe('a seal whose answer was lost', () => {
     expect(run.look().phase).toBe('idle')
   })
 
+  test('is sent again however often that happens', () => {
+    const run = sealing()
+    for (let i = 0; i < 6; i += 1) run.lose().look({ after: 5_000 })
+    expect(run.sent).toBe('hold maint')
+    expect(run.all('idle')).toEqual([])
+    expect(run.answer().idle().state.proof.sealed).toBe(true)
+  })
+
+  test('does not count among those that were refused', () => {
+    const run = sealing().refuse(failure('CONFLICT', true)).look({ after: 5_000 })
+    run.lose().look({ after: 5_000 }).lose().look({ after: 5_000 })
+    expect(run.state.proof.sealFailures).toBe(1)
+    expect(run.sent).toBe('hold maint')
+  })
+
   test('is not there: the verdict is found anew', () => {
     const run = sealing().lose().look()
     expect(run.state.proof.verdict).toBe(null)

@@ -5,7 +5,7 @@ import { marksOf, verdictStands } from '../proof.js'
 import { isRefused } from '../result.js'
 import { send } from './send.js'
 
-/** A seal that failed that often is done without. */
+/** A seal that was refused that often is done without. */
 const MOST_SEALS = 3
 
 /**
