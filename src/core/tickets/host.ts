@@ -15,11 +15,20 @@ export const host = {
   uptime: (): number => uptime(),
   /** Names this boot of this machine. */
   boot: (): string => {
-    try {
-      return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-    } catch {
-      const started = Date.now() - uptime() * 1_000
-      return `${hostname()}@${Math.round(started / BOOT_GRAIN)}`
-    }
+    bootId ??= readBootId()
+    if (bootId !== '') return bootId
+    const started = Date.now() - uptime() * 1_000
+    return `${hostname()}@${Math.round(started / BOOT_GRAIN)}`
   },
+}
+
+/** No process outlives its boot, so this is read once; empty where the machine has none. */
+let bootId: string | undefined
+
+function readBootId(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  } catch {
+    return ''
+  }
 }

@@ -34,6 +34,9 @@ export const callShape = {
   onEvent: fn.exactOptional() as unknown as z.ZodType<Call['onEvent']>,
 }
 
+/** The schema of {@link Call}. */
+export const callSchema = z.strictObject(callShape)
+
 const METHODS = ['describe', 'observe', 'apply', 'close'] as const
 
 /**

@@ -9,6 +9,8 @@ import { ticketShape, type Policy, type ResolvedPolicy } from './policy.js'
 /** What a resume or a restore takes; the policy itself is in the ticket. */
 export type ResumeOptions = Call & Pick<Policy, 'tickets' | 'onTicket'>
 
+const resumeSchema = z.strictObject({ ...callShape, ...ticketShape })
+
 /**
  * Checks provider, ticket and options, and that the ticket belongs to this balancer.
  *
@@ -27,7 +29,7 @@ export function resumeOptions(
 } {
   const provider = checkProvider(p, subject)
   const ticket = parseTicket(given, subject)
-  const call = parseOptions(z.strictObject({ ...callShape, ...ticketShape }), o, subject)
+  const call = parseOptions(resumeSchema, o, subject)
   checkTicket(ticket, provider, subject, needsMembers)
   return {
     provider,

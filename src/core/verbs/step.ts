@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import type { Change, DrainableProvider } from '../../provider/contract.js'
 import { pause } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
@@ -17,7 +16,7 @@ import { Run } from '../runner/run.js'
 import type { Prepared, RunSpec } from '../runner/run-spec.js'
 import { gapSince, restart, thawStep, type Gap } from '../tickets/thaw.js'
 import { checkTicket, parseTicket, type Ticket } from '../tickets/ticket.js'
-import { callShape, checkProvider, type Call } from './call.js'
+import { callSchema, checkProvider, type Call } from './call.js'
 import { parsePolicy, toResumedPolicy, type Policy, type ResolvedPolicy } from './policy.js'
 import { prepareDrain } from './prepare-drain.js'
 import { baseSpec, newKeeper, sameKeeper, wallOffsetOf } from './spec.js'
@@ -63,7 +62,7 @@ export async function stepDrain(
   const subject = 'stepDrain()'
   const provider = checkProvider(p, subject)
   const begun = parseFrom(from, subject)
-  const call = parseOptions(z.strictObject(callShape), o, subject) as Call
+  const call = parseOptions(callSchema, o, subject) as Call
   const onEvent = call.onEvent
   const emit = (event: DrainEvent): void => {
     // A step has no end of its own: the ticket goes on.

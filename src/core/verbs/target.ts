@@ -18,6 +18,7 @@ const name = z
   .regex(/^\P{Cc}*$/u, 'expected no control characters')
 const balancer = name.exactOptional()
 const refSchema = z.strictObject({ pool: name, member: name, balancer })
+const listSchema = z.array(refSchema).min(1)
 const addressSchema = z.strictObject({
   address: name,
   port: z.number().int().min(1).max(65_535).exactOptional(),
@@ -41,7 +42,7 @@ export type ResolvedTarget =
  */
 export function parseTarget(target: Target, subject: string): ResolvedTarget {
   if (Array.isArray(target)) {
-    const list = z.array(refSchema).min(1).safeParse(target)
+    const list = listSchema.safeParse(target)
     if (list.success) return { kind: 'members', refs: unique(list.data) }
     throw invalid(subject, list.error.issues[0])
   }

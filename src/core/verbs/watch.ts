@@ -7,7 +7,7 @@ import { CALL_LIMIT } from '../runner/call.js'
 import { DrainHandle, EventHub, type Drain } from '../runner/handle.js'
 import { Run } from '../runner/run.js'
 import { schedulerOf } from '../runner/scheduler.js'
-import { callShape, checkProvider } from './call.js'
+import { callSchema, callShape, checkProvider } from './call.js'
 import { durationOption } from './duration-option.js'
 import { firstLook } from './first-look.js'
 import { parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
@@ -78,7 +78,7 @@ export async function select(
   const subject = 'select()'
   const provider = checkProvider(p, subject)
   const parsed = parseTarget(target, subject)
-  const { clock = systemClock, signal } = parseOptions(z.strictObject(callShape), o, subject)
+  const { clock = systemClock, signal } = parseOptions(callSchema, o, subject)
   const { readings } = await firstLook(schedulerOf(provider, clock), parsed, {
     signal: signal ?? new AbortController().signal,
     limit: () => CALL_LIMIT,
