@@ -93,8 +93,13 @@ function explainChanges(state: DrainState, wallOffset: number, say: Say): void {
 
 function explainOpen(state: DrainState, now: number, say: Say): void {
   const reading = state.last?.reading
-  if (reading?.present !== true || state.unread !== null) return
   const name = formatRef(state.ref)
+  if (state.vanished !== null) {
+    const seen = state.vanished.identity === null ? 'is absent' : 'is another member'
+    say('unreadable', `${name} ${seen} in the newest look: another one decides whether it is gone`)
+    return
+  }
+  if (reading?.present !== true || state.unread !== null) return
   const waited = formatDuration(now - state.startedAt)
   if (reading.own === 'unknown') explainUnknown(name, reading.hints, say)
   else if (reading.own !== 'ready' || state.hold.late.length === 0) {

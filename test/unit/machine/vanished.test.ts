@@ -203,6 +203,30 @@ describe('a member with another identity', () => {
   })
 })
 
+describe('an undo that runs out of time where nobody is sure', () => {
+  const undoing = { freshness: 5_000 }
+
+  test('says that the member was absent', () => {
+    const run = held(undoing).open({ until: 1_500 }).vanish().looks(1_000)
+    expect(run.outcome).toBe('refused')
+    expect(run.error).toMatchObject({ code: 'CONFLICT' })
+    expect(run.error?.message).toContain('absent')
+    expect(run.error?.message).not.toContain('contradicts')
+  })
+
+  test('says that it was another member', () => {
+    const run = held(undoing).open({ until: 1_500 }).set({ identity: '10.0.0.2:80' }).looks(1_000)
+    expect(run.error).toMatchObject({ code: 'CONFLICT' })
+    expect(run.error?.message).toContain('another member')
+  })
+
+  test('says so in why() before', () => {
+    const run = held(undoing).open().vanish().look()
+    expect(run.why).toMatchObject([{ code: 'unreadable' }])
+    expect(run.why[0]?.text).toContain('is absent')
+  })
+})
+
 describe('a product that counts nothing for a member that is gone', () => {
   const uncounted = { countsAfterRemove: false, scopes: { w1: { active: 2 } } }
 

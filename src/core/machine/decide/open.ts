@@ -270,6 +270,11 @@ function tooLate(draft: Draft): DrainableError {
       `${name}: no answer from the balancer within ${took}`,
       { ref },
     )
+  if (state.vanished !== null) {
+    const seen = state.vanished.identity === null ? 'absent' : 'another member'
+    const words = `it was ${seen} when it was last looked at, not for long enough to tell that it is gone; it was left alone`
+    return new DrainableError('CONFLICT', `${name}: ${words}`, { ref })
+  }
   if (own === 'unknown') {
     const words = `the balancer contradicts itself about its state for ${took}, so nothing was changed`
     return new DrainableError('CONFLICT', `${name}: ${words}`, { ref })
