@@ -2,9 +2,9 @@ import type { Dispatcher } from 'undici'
 import { z } from 'zod'
 import { type Duration, parseDuration } from '../../provider/duration.js'
 import { isDrainableError } from '../../provider/error.js'
-import { assertPrivate, parseHttpUrl } from '../../transport/http.js'
-import { secretSchema } from '../../transport/secret.js'
-import { tlsSchema } from '../../transport/tls.js'
+import { assertPrivate, parseHttpUrl } from '../../kit/http.js'
+import { secretSchema } from '../../kit/secret.js'
+import { tlsSchema } from '../../kit/tls.js'
 
 const url = z.string().superRefine((value, ctx) => {
   try {

@@ -1,5 +1,5 @@
 import { DrainableError } from '../../provider/error.js'
-import { HttpClient, parseHttpUrl } from '../../transport/http.js'
+import { HttpClient, parseHttpUrl } from '../../kit/http.js'
 
 const NAME = 'envoy'
 

@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { parseDuration, type Duration } from '../../provider/duration.js'
 import { isDrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
-import { assertPrivate, parseHttpUrl } from '../../transport/http.js'
-import { secretSchema } from '../../transport/secret.js'
-import { tlsSchema } from '../../transport/tls.js'
+import { assertPrivate, parseHttpUrl } from '../../kit/http.js'
+import { secretSchema } from '../../kit/secret.js'
+import { tlsSchema } from '../../kit/tls.js'
 import type { F5BigipOptions } from './index.js'
 
 /** The options as the provider uses them: checked, with every default filled in. */

@@ -3,9 +3,9 @@ import type { Dispatcher } from 'undici'
 import { parseDuration, type Duration } from '../../provider/duration.js'
 import { parseOptions } from '../../provider/options.js'
 import { isDrainableError } from '../../provider/error.js'
-import { assertPrivate, parseHttpUrl } from '../../transport/http.js'
-import { secretSchema } from '../../transport/secret.js'
-import { tlsSchema } from '../../transport/tls.js'
+import { assertPrivate, parseHttpUrl } from '../../kit/http.js'
+import { secretSchema } from '../../kit/secret.js'
+import { tlsSchema } from '../../kit/tls.js'
 import type { HaproxyDataplaneOptions } from './index.js'
 
 /** The options as the provider uses them: checked, with every default filled in. */

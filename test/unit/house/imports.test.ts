@@ -15,13 +15,13 @@ function layerOf(file: string): string {
   return first
 }
 
-/** Layers that each may import, itself aside. Arrows go one way: contract, then core or transport, then adapters. */
+/** Layers that each may import, itself aside. Arrows go one way: contract, then core or kit, then adapters. */
 function mayImport(from: string): (layer: string, file: string, typeOnly: boolean) => boolean {
   const [kind] = from.split('/')
   switch (kind) {
     case 'provider':
       return () => false
-    case 'transport':
+    case 'kit':
     case 'core':
       return (layer) => layer === 'provider'
     case 'endpoints':
@@ -29,7 +29,7 @@ function mayImport(from: string): (layer: string, file: string, typeOnly: boolea
         layer === 'provider' || (file === 'src/core/desired.ts' && typeOnly)
     case 'adapters':
       return (layer, file) =>
-        layer === 'provider' || layer === 'transport' || file === 'src/core/with-events.ts'
+        layer === 'provider' || layer === 'kit' || file === 'src/core/with-events.ts'
     case 'testing':
       return (layer) => ['provider', 'core', 'testing'].includes(layer) && from !== layer
     case 'cli':

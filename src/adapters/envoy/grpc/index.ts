@@ -15,11 +15,10 @@
  *
  * @packageDocumentation
  */
-import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { parseDuration, type Duration } from '../../../provider/duration.js'
-import { DrainableError } from '../../../provider/error.js'
 import { parseOptions } from '../../../provider/options.js'
+import { readPem } from '../../../kit/pem.js'
 import type { ServedEndpoints } from '../rest-endpoints.js'
 import { GrpcEndpoints } from './grpc-endpoints.js'
 
@@ -99,29 +98,18 @@ export function grpcEndpoints(options: GrpcEndpointsOptions): ServedEndpoints {
       tls === undefined
         ? undefined
         : {
-            cert: pem(tls.cert, 'tls.cert'),
-            key: pem(tls.key, 'tls.key'),
-            clientCa: tls.clientCa === undefined ? undefined : pem(tls.clientCa, 'tls.clientCa'),
+            cert: readPem(tls.cert, 'grpcEndpoints(): tls.cert'),
+            key: readPem(tls.key, 'grpcEndpoints(): tls.key'),
+            clientCa:
+              tls.clientCa === undefined
+                ? undefined
+                : readPem(tls.clientCa, 'grpcEndpoints(): tls.clientCa'),
           },
     initial: initial === 'adopt' ? undefined : initial,
     interval:
       loadInterval === undefined ? 250 : parseDuration(loadInterval, 'loadInterval', { min: 100 }),
     resources: rest.resources ?? [],
   })
-}
-
-function pem(value: string, field: string): string {
-  if (value.includes('-----BEGIN')) return value
-  try {
-    return readFileSync(value, 'utf8')
-  } catch (cause) {
-    const expected = `grpcEndpoints(): ${field}: expected PEM text or the path of a readable PEM file`
-    // It may be the key itself in another form; the system's words repeat it too.
-    if (field === 'tls.key') {
-      throw new DrainableError('INVALID_OPTIONS', `${expected}, what was given cannot be read`)
-    }
-    throw new DrainableError('INVALID_OPTIONS', `${expected}, could not read '${value}'`, { cause })
-  }
 }
 
 export type { ServedEndpoints } from '../rest-endpoints.js'

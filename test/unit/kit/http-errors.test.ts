@@ -1,6 +1,6 @@
 import { MockAgent } from 'undici'
 import { expect, test } from 'vitest'
-import { HttpClient } from '../../../src/transport/http.js'
+import { HttpClient } from '../../../src/kit/http.js'
 
 const failure = (message: string, code?: string): Error =>
   Object.assign(new Error(message), code === undefined ? {} : { code })

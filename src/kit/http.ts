@@ -1,8 +1,9 @@
 import { Agent, buildConnector, type Dispatcher, errors, request } from 'undici'
+import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Tls } from '../provider/contract.js'
 import { DrainableError, type ErrorCode } from '../provider/error.js'
-import { checkPinned, toTlsConnect } from './tls.js'
+import { checkPinned, glanceAtCertificate, toTlsConnect } from './tls.js'
 
 /** How an adapter reaches its product over HTTP. */
 export interface HttpOptions {
@@ -123,11 +124,8 @@ export class HttpClient implements AsyncDisposable {
       )
     }
     const code: ErrorCode = neverSent(cause) ? 'UNREACHABLE' : 'CONNECTION_LOST'
-    const lasting = isDistrust(cause) || isDenied(cause)
-    const words =
-      cause instanceof Error
-        ? cause.message || (cause as NodeJS.ErrnoException).code || cause.name
-        : String(cause)
+    const lasting = isDistrust(cause) || isDenied(cause) || isOtherProtocol(cause)
+    const words = inWords(cause)
     return new DrainableError(code, `${what}: ${words}`, {
       ...data,
       ...(lasting ? { retryable: false } : {}),
@@ -187,8 +185,9 @@ export function assertPrivate(url: URL, allowPlaintext: boolean | undefined, fie
 }
 
 function connector(options: HttpOptions): buildConnector.connector {
+  const secure = toTlsConnect(options.tls)
   const connect = buildConnector({
-    ...toTlsConnect(options.tls),
+    ...secure,
     timeout: options.connectTimeout ?? 5_000,
     // A resumed TLS session shows no certificate, and without one there is nothing to compare.
     ...(options.tls?.fingerprint256 === undefined ? {} : { maxCachedSessions: 0 }),
@@ -197,7 +196,18 @@ function connector(options: HttpOptions): buildConnector.connector {
   return (target, callback) => {
     connect(target, (...[error, socket]) => {
       if (error !== null) {
-        callback(error, null)
+        if (!isUnknownIssuer(error)) callback(error, null)
+        else {
+          const host = options.tls?.servername ?? target.hostname
+          const where =
+            options.socketPath === undefined
+              ? { host: target.hostname.replace(/^\[|\]$/g, ''), port: Number(target.port) || 443 }
+              : { path: options.socketPath }
+          const servername = isIP(host.replace(/^\[|\]$/g, '')) === 0 ? { servername: host } : {}
+          void glanceAtCertificate({ ...secure, ...where, ...servername }).then((fingerprint) => {
+            callback(withAdvice(error, fingerprint), null)
+          })
+        }
         return
       }
       const wrong =
@@ -225,11 +235,64 @@ const CONNECT_CODES = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
+/** Codes of node:tls for a certificate that nobody we know has signed. */
+const UNKNOWN_ISSUER = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+])
+
+/** What OpenSSL and the HTTP parser say where the other end speaks another protocol. */
+const NO_TLS = /wrong version number|packet length too long|http request|unknown protocol/i
+const NO_HTTP = /does not match the HTTP/i
+
+function codeOf(cause: unknown): string {
+  return cause instanceof Error ? ((cause as NodeJS.ErrnoException).code ?? '') : ''
+}
+
+function isUnknownIssuer(cause: unknown): boolean {
+  return UNKNOWN_ISSUER.has(codeOf(cause))
+}
+
+/** The same error with what to do, in our options' names: node:tls names its own. */
+function withAdvice(cause: Error, fingerprint: string | undefined): Error {
+  const pin =
+    fingerprint === undefined
+      ? 'pin it by tls.fingerprint256'
+      : `pin it by tls.fingerprint256: '${fingerprint}'`
+  const [first = ''] = cause.message.split(/[;,]\s/)
+  const words = `the certificate is not signed by anybody known here (${first}): give its CA as tls.ca, or, if it is the right one, ${pin}`
+  return Object.assign(new Error(words, { cause }), { code: codeOf(cause) })
+}
+
+/** Whether a plain port was asked for TLS, or the other way round. */
+function isOtherProtocol(cause: unknown): boolean {
+  return isPlainPort(cause) || (cause instanceof Error && NO_HTTP.test(cause.message))
+}
+
+function isPlainPort(cause: unknown): boolean {
+  return cause instanceof Error && codeOf(cause) !== '' && NO_TLS.test(cause.message)
+}
+
+function inWords(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause)
+  if (isPlainPort(cause)) {
+    return 'what listens there does not speak TLS, expected an https port, or an http:// URL for this one'
+  }
+  if (isOtherProtocol(cause)) {
+    return 'the answer is no HTTP, expected an http port, or an https:// URL for this one'
+  }
+  return cause.message || codeOf(cause) || cause.name
+}
+
 /** Whether the failure came before a byte of the request was sent: only then a repeat is always safe. */
 function neverSent(cause: unknown): boolean {
   if (!(cause instanceof Error)) return false
-  const code = (cause as NodeJS.ErrnoException).code ?? ''
-  if (CONNECT_CODES.has(code) || code.startsWith('ERR_TLS_') || isDistrust(cause)) return true
+  const code = codeOf(cause)
+  if (CONNECT_CODES.has(code) || code.startsWith('ERR_TLS_')) return true
+  if (isDistrust(cause) || isPlainPort(cause)) return true
   return cause instanceof AggregateError && cause.errors.every(neverSent)
 }
 
@@ -240,5 +303,5 @@ function isDistrust(cause: unknown): boolean {
 
 /** Whether this user may not open the socket. */
 function isDenied(cause: unknown): boolean {
-  return cause instanceof Error && (cause as NodeJS.ErrnoException).code === 'EACCES'
+  return codeOf(cause) === 'EACCES'
 }

@@ -1,8 +1,14 @@
-import { readFileSync } from 'node:fs'
-import { checkServerIdentity, type ConnectionOptions, type PeerCertificate } from 'node:tls'
+import {
+  checkServerIdentity,
+  connect,
+  type ConnectionOptions,
+  createSecureContext,
+  type PeerCertificate,
+} from 'node:tls'
 import { z } from 'zod'
-import { DrainableError } from '../provider/error.js'
 import type { Tls } from '../provider/contract.js'
+import { DrainableError } from '../provider/error.js'
+import { readPem } from './pem.js'
 
 /** The `tls` option of every adapter that speaks HTTPS. */
 export const tlsSchema = z
@@ -11,8 +17,8 @@ export const tlsSchema = z
     fingerprint256: z
       .string()
       .regex(
-        /^([0-9a-f]{2}:?){2,32}$/i,
-        'expected hex pairs of the SHA-256 fingerprint, with or without colons',
+        /^[0-9a-f]{2}(:[0-9a-f]{2}){31}$|^[0-9a-f]{64}$/i,
+        'expected the SHA-256 fingerprint of the certificate: 32 pairs of hex digits, with or without colons, as `openssl x509 -noout -fingerprint -sha256` prints them',
       )
       .exactOptional(),
     cert: z.string().min(1).exactOptional(),
@@ -30,7 +36,7 @@ export const tlsSchema = z
  * With a pinned fingerprint the chain is not asked for: the certificate itself is the trust, so
  * `rejectUnauthorized` is off and the pin is checked by `checkPinned` once the socket is secure.
  *
- * @throws `INVALID_OPTIONS` where a file named by the options cannot be read
+ * @throws `INVALID_OPTIONS` where a file named by the options cannot be read, or key and certificate do not fit
  */
 export function toTlsConnect(tls: Tls | undefined): ConnectionOptions {
   if (tls === undefined) return {}
@@ -38,6 +44,7 @@ export function toTlsConnect(tls: Tls | undefined): ConnectionOptions {
   if (tls.ca !== undefined) options.ca = readPem(tls.ca, 'tls.ca')
   if (tls.cert !== undefined) options.cert = readPem(tls.cert, 'tls.cert')
   if (tls.key !== undefined) options.key = readPem(tls.key, 'tls.key')
+  assertUsable(options)
   if (tls.servername !== undefined) options.servername = tls.servername
   if (tls.insecure === true || tls.fingerprint256 !== undefined) options.rejectUnauthorized = false
   else
@@ -55,19 +62,39 @@ export function checkPinned(tls: Tls | undefined, cert: PeerCertificate): Error 
   )
 }
 
-function plain(fingerprint: string | undefined): string {
-  return (fingerprint ?? '').replaceAll(':', '').toLowerCase()
-}
-
-function readPem(value: string, field: string): string {
-  if (value.includes('-----BEGIN')) return value
+/** What OpenSSL refuses later at every connection is refused now. Its words name no part of a key. */
+function assertUsable(options: ConnectionOptions): void {
   try {
-    return readFileSync(value, 'utf8')
+    createSecureContext(options)
   } catch (cause) {
+    const words = cause instanceof Error ? cause.message : String(cause)
     throw new DrainableError(
       'INVALID_OPTIONS',
-      `${field}: expected PEM text or the path of a readable PEM file, could not read '${value}'`,
-      { cause },
+      `tls: expected PEM texts that fit together in ca, cert and key, OpenSSL says: ${words}`,
     )
   }
+}
+
+/** Longest that a look at a certificate may take, ms. */
+const GLANCE = 2_000
+
+/**
+ * The SHA-256 fingerprint of the certificate that is shown there, whoever signed it; undefined where none
+ * came. Nothing is sent but the handshake.
+ */
+export function glanceAtCertificate(options: ConnectionOptions): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect({ ...options, rejectUnauthorized: false }, () => done())
+    const done = (): void => {
+      const certificate = socket.getPeerCertificate() as Partial<PeerCertificate> | null
+      resolve(certificate?.fingerprint256)
+      socket.destroy()
+    }
+    socket.once('error', done)
+    socket.setTimeout(GLANCE, done)
+  })
+}
+
+function plain(fingerprint: string | undefined): string {
+  return (fingerprint ?? '').replaceAll(':', '').toLowerCase()
 }

@@ -3,7 +3,7 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { selfSignedCertificate } from '../../../src/testing/tls-certificate.js'
-import { HttpClient } from '../../../src/transport/http.js'
+import { HttpClient } from '../../../src/kit/http.js'
 
 test('a pinned certificate is seen on every connection, resumed ones too', async () => {
   const { key, cert, fingerprint256 } = selfSignedCertificate()
