@@ -1,12 +1,13 @@
+import { abortable } from '../../provider/abort.js'
 import type { CallContext } from '../../provider/contract.js'
 import { pause } from '../../provider/clock.js'
 import { parseDuration } from '../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { HttpClient, type HttpCall } from '../../kit/http.js'
 import { readSecret, redact } from '../../kit/secret.js'
+import { Turnstile } from '../../kit/turnstile.js'
 import { type Command, type NitroReply, parseReply, pathOf, toText } from './codec.js'
 import { classify, toError } from './codec-errors.js'
-import { Gate } from './gate.js'
 import type { ParsedOptions } from './options.js'
 
 /** How often a busy appliance is asked the same thing, and the first wait in between, in milliseconds. */
@@ -34,7 +35,7 @@ export class NitroSession {
   readonly url: string
   readonly #options: ParsedOptions
   readonly #http: HttpClient
-  readonly #gate = new Gate(2)
+  readonly #gate = new Turnstile(2)
   readonly #closing = new AbortController()
   #token: string | undefined
   #login: Login | undefined
@@ -267,16 +268,6 @@ function decoded(token: string): string {
 function tokenOf(sessionid: unknown): string | undefined {
   const text = toText(sessionid)
   return text === undefined || text === '' ? undefined : encodeURIComponent(text)
-}
-
-/** The promise, left at once when the signal fires. */
-function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) return Promise.reject(signal.reason as Error)
-  return new Promise((resolve, reject) => {
-    const leave = (): void => reject(signal.reason as Error)
-    signal.addEventListener('abort', leave, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave))
-  })
 }
 
 /** Whether an error means that the network, not the appliance, said no. */

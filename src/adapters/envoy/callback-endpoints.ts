@@ -1,3 +1,4 @@
+import { abortable } from '../../provider/abort.js'
 import { z } from 'zod'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
@@ -11,7 +12,6 @@ import {
   type Published,
   type SinkHost,
 } from './sink.js'
-import { untilAborted } from './until-aborted.js'
 
 /** Options of {@link callbackEndpoints}. */
 export interface CallbackEndpointsOptions {
@@ -65,7 +65,7 @@ class CallbackEndpoints implements EndpointSink {
       throw new DrainableError('INVALID_OPTIONS', 'callbackEndpoints takes JSON sets only')
     }
     if (expected !== undefined) await this.#expect(expected, signal)
-    await untilAborted(this.#publish(set.toJson()), signal)
+    await abortable(this.#publish(set.toJson()), signal)
     const published = { set, seq: ++this.#seq, version: set.version }
     this.#known.set(set.cluster, published)
     return published
@@ -84,7 +84,7 @@ class CallbackEndpoints implements EndpointSink {
   }
 
   async #read(signal: AbortSignal | undefined): Promise<ReadonlyMap<string, Published>> {
-    const value = await untilAborted(this.#load(), signal).catch((cause: unknown) => {
+    const value = await abortable(this.#load(), signal).catch((cause: unknown) => {
       if (signal?.aborted === true) throw signal.reason
       if (isDrainableError(cause)) throw cause
       throw new DrainableError('UNREACHABLE', `callbackEndpoints load(): ${words(cause)}`, {

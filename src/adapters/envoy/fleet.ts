@@ -1,3 +1,4 @@
+import { abortable } from '../../provider/abort.js'
 import type { Clock } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { parseAdminAddress } from './admin-client.js'
@@ -5,7 +6,6 @@ import { Proxy, type ProxyReading } from './proxy.js'
 import type { EndpointSink, NodeLoad } from './sink.js'
 import { textOf, type JsonObject } from './codec-json.js'
 import { ScopeTracker } from './scope-tracker.js'
-import { untilAborted } from './until-aborted.js'
 
 /** How many proxies are asked at once. */
 const AT_ONCE = 32
@@ -126,7 +126,7 @@ export class Fleet {
     const { admin } = this.#options
     if (typeof admin === 'function') {
       try {
-        this.#listed = await untilAborted(admin(), signal)
+        this.#listed = await abortable(admin(), signal)
         this.#listedOnce = true
       } catch (cause) {
         signal.throwIfAborted()

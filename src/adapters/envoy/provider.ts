@@ -1,3 +1,4 @@
+import { Turnstile } from '../../kit/turnstile.js'
 import { systemClock } from '../../provider/clock.js'
 import type {
   CallContext,
@@ -18,7 +19,6 @@ import type { EnvoyOptions } from './index.js'
 import { ClusterLens } from './lens.js'
 import type { EndpointSink, SinkHost } from './sink.js'
 import { EndpointStore } from './store.js'
-import { untilAborted } from './until-aborted.js'
 
 /** A member as the caller names it, and as the store does. */
 export interface Wanted {
@@ -41,7 +41,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   readonly #onPanic: 'refuse' | 'allow'
   readonly #opened: Promise<void>
   readonly #closing = new AbortController()
-  #turn: Promise<void> = Promise.resolve()
+  readonly #turn = new Turnstile()
   readonly #seen = new Map<string, ReadonlyMap<string, number>>()
 
   constructor(options: Readonly<EnvoyOptions>) {
@@ -230,18 +230,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
 
   /** One change of the sets after another: each begins with what the one before left. */
   #inTurn<T>(ctx: CallContext, fn: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return this.#within(ctx, async (signal) => {
-      const before = this.#turn
-      let over = (): void => undefined
-      const mine = new Promise<void>((resolve) => (over = resolve))
-      this.#turn = before.then(() => mine)
-      try {
-        await untilAborted(before, signal)
-        return await fn(signal)
-      } finally {
-        over()
-      }
-    })
+    return this.#within(ctx, (signal) => this.#turn.run(signal, () => fn(signal)))
   }
 
   /** Runs a call under its signal and ours, after the sink has begun to serve. */

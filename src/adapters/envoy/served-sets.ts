@@ -1,7 +1,7 @@
+import { abortable } from '../../provider/abort.js'
 import type { JsonObject } from './codec-json.js'
 import type { Assignment } from './assignment.js'
 import { Superseded, type Published, type SinkHost } from './sink.js'
-import { untilAborted } from './until-aborted.js'
 
 /**
  * The sets of a sink that serves them itself: given at the start, or adopted from the proxies before
@@ -40,7 +40,7 @@ export class ServedSets<A extends Assignment> {
       this.#loading = this.#adopt(host, whole).finally(() => (this.#loading = undefined))
       this.#loading.catch(() => undefined)
     }
-    await untilAborted(this.#loading, signal)
+    await abortable(this.#loading, signal)
   }
 
   /** @throws Superseded where another set than `expected` stands */

@@ -3,10 +3,11 @@ import type { CallContext } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../kit/http.js'
 import { readSecret, redact } from '../../kit/secret.js'
+import { Turnstile } from '../../kit/turnstile.js'
 import { parseLogin } from './codec-device.js'
 import { classify, type Meaning } from './codec-errors.js'
 import type { Settings } from './options.js'
-import { Turn } from './turn.js'
+import { Pace } from './pace.js'
 
 export const PROVIDER = 'f5-bigip'
 
@@ -56,7 +57,9 @@ export class Session {
   changes = 0
   readonly #settings: Settings
   readonly #http: HttpClient
-  readonly #turn = new Turn()
+  /** One request at a time: see {@link Pace}. */
+  readonly #turn = new Turnstile()
+  readonly #pace = new Pace()
   readonly #secrets = new Set<string>()
   #token: Token | undefined
   #basicUntil = 0
@@ -158,7 +161,7 @@ export class Session {
       })
     }
     if (ask.method !== 'GET' && ask.transaction === undefined) {
-      await this.#turn.pace(ctx.clock, ctx.signal)
+      await this.#pace.wait(ctx.clock, ctx.signal)
     }
     if (ask.method !== 'GET' && !ask.path.startsWith(CONNECTIONS)) this.changes += 1
     let repeated = false

@@ -1,10 +1,10 @@
 import pRetry from 'p-retry'
+import { abortable } from '../../provider/abort.js'
 import type { CallContext } from '../../provider/contract.js'
 import { DrainableError, isDrainableError, type ErrorCode } from '../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../kit/http.js'
 import { readSecret, redact } from '../../kit/secret.js'
 import { parseErrorWords, parseGeneration, saysNotFound, type Generation } from './codec.js'
-import { untilAbort } from './gate.js'
 import type { Settings } from './options.js'
 import { infoPath, pathsOf, type Paths } from './paths.js'
 
@@ -242,7 +242,7 @@ export class DataplaneApi implements AsyncDisposable {
     if (this.#password !== undefined) return this.#password
     const asking = (this.#asking ??= readSecret(this.#settings.password, 'password'))
     try {
-      this.#password = await untilAbort(asking, signal)
+      this.#password = await abortable(asking, signal)
       return this.#password
     } finally {
       if (this.#asking === asking) this.#asking = undefined

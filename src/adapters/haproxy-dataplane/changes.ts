@@ -1,3 +1,5 @@
+import { Turnstile } from '../../kit/turnstile.js'
+import { abortable } from '../../provider/abort.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../provider/contract.js'
 import { type DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
@@ -6,7 +8,6 @@ import { DurableMarks } from './durable.js'
 import { Ended, type HandUp } from './ended.js'
 import { identify } from './member.js'
 import { Membership } from './membership.js'
-import { untilAbort } from './gate.js'
 import { isName } from './paths.js'
 import { PutBack } from './put-back.js'
 import { askServer, putServer } from './put-server.js'
@@ -35,7 +36,7 @@ export class Changer {
   readonly #membership: Membership
   readonly #restorer: Restorer
   readonly #putBack: PutBack
-  #tail: Promise<unknown> = Promise.resolve()
+  readonly #turn = new Turnstile()
 
   constructor(tools: Tools) {
     this.#tools = tools
@@ -47,9 +48,8 @@ export class Changer {
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     ctx.signal.throwIfAborted()
-    const run = this.#tail.then(() => this.#apply(changes, ctx))
-    this.#tail = run.catch(() => undefined)
-    return untilAbort(run, ctx.signal)
+    const run = this.#turn.run(ctx.signal, () => this.#apply(changes, ctx))
+    return abortable(run, ctx.signal)
   }
 
   async #apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {

@@ -1,3 +1,4 @@
+import { Turnstile } from '../../kit/turnstile.js'
 import type { CallContext } from '../../provider/contract.js'
 import { pause } from '../../provider/clock.js'
 
@@ -11,7 +12,7 @@ const LONGEST_PAUSE = 4_000
  * never overlap, and the pause after one is four times as long as it took.
  */
 export class PollGate {
-  #busy: Promise<unknown> = Promise.resolve()
+  readonly #turn = new Turnstile()
   #notBefore = -Infinity
 
   /**
@@ -25,28 +26,12 @@ export class PollGate {
       if (!(wait > 0)) break
       await pause(ctx.clock, wait, ctx.signal)
     }
-    const before = this.#busy
-    const own = Promise.withResolvers<undefined>()
-    this.#busy = before.then(() => own.promise)
-    try {
-      await untilAbort(before, ctx.signal)
+    return this.#turn.run(ctx.signal, async () => {
       const from = ctx.clock.now()
       const result = await poll()
       const now = ctx.clock.now()
       this.#notBefore = now + Math.min(LONGEST_PAUSE, SHARE * (now - from))
       return result
-    } finally {
-      own.resolve(undefined)
-    }
+    })
   }
-}
-
-/** An abort waits for nothing: not for the call before, not for one that hangs. */
-export function untilAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason)
-    if (signal.aborted) onAbort()
-    signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
 }

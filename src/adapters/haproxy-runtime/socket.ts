@@ -1,5 +1,6 @@
 import { createConnection, type Socket } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
+import { Turnstile } from '../../kit/turnstile.js'
 import { DrainableError, type ErrorCode } from '../../provider/error.js'
 import { MAX_REPLY } from './codec.js'
 import type { SocketAddress } from './options.js'
@@ -60,13 +61,13 @@ export class RuntimeSocket {
   readonly #address: SocketAddress
   readonly #limits: SocketLimits
   readonly #open = new Set<Socket>()
-  readonly #waiting: (() => void)[] = []
-  #busy = 0
+  readonly #slots: Turnstile
   #closed = false
 
   constructor(address: SocketAddress, limits: SocketLimits) {
     this.#address = address
     this.#limits = limits
+    this.#slots = new Turnstile(limits.maxConnections)
     this.label = formatAddress(address)
   }
 
@@ -82,8 +83,7 @@ export class RuntimeSocket {
     signal: AbortSignal,
     complete?: (text: string) => boolean,
   ): Promise<string> {
-    await this.#slot(signal)
-    try {
+    return this.#slots.run(signal, async () => {
       const socket = await this.#connect(signal)
       try {
         return await this.#converse(socket, line, signal, complete)
@@ -91,10 +91,7 @@ export class RuntimeSocket {
         this.#open.delete(socket)
         socket.destroy()
       }
-    } finally {
-      this.#busy -= 1
-      this.#waiting.shift()?.()
-    }
+    })
   }
 
   /** A connection that stays, outside of the bound on connections at once. The caller closes it. */
@@ -114,29 +111,6 @@ export class RuntimeSocket {
     this.#closed = true
     for (const socket of this.#open) socket.destroy(new Error('closed'))
     this.#open.clear()
-  }
-
-  async #slot(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted()
-    while (this.#busy >= this.#limits.maxConnections) {
-      await new Promise<void>((resolve, reject) => {
-        const enter = (): void => {
-          signal.removeEventListener('abort', leave)
-          resolve()
-        }
-        const leave = (): void => {
-          this.#waiting.splice(this.#waiting.indexOf(enter), 1)
-          reject(signal.reason)
-        }
-        this.#waiting.push(enter)
-        signal.addEventListener('abort', leave, { once: true })
-      })
-      if (signal.aborted) {
-        this.#waiting.shift()?.()
-        signal.throwIfAborted()
-      }
-    }
-    this.#busy += 1
   }
 
   #connect(signal: AbortSignal): Promise<Socket> {

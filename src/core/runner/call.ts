@@ -65,19 +65,6 @@ export async function bounded<T>(
   }
 }
 
-/** The promise, or the signal's reason as soon as it fires. */
-export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) {
-    promise.catch(() => undefined) // nobody waits for it any more
-    return Promise.reject(signal.reason as Error)
-  }
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
-}
-
 /** Resolves when the promise has settled, however, or after `limit`: what a caller gave must not hold an end back. */
 export async function settledWithin(
   promise: Promise<unknown>,

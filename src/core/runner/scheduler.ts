@@ -5,11 +5,12 @@ import type {
   ProviderInfo,
   Snapshot,
 } from '../../provider/contract.js'
+import { abortable } from '../../provider/abort.js'
 import type { Clock } from '../../provider/clock.js'
 import { type DrainableError, isDrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { Batch, type OnResult, type SendSignals } from './batch.js'
-import { abortable, bounded, CALL_LIMIT, toDrainableError } from './call.js'
+import { bounded, CALL_LIMIT, toDrainableError } from './call.js'
 import { checkInfo, checkSnapshot } from './gate.js'
 import type { Look, SeenLook, Subscriber } from './look.js'
 import { Push, speaksFor } from './push.js'

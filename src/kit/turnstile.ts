@@ -1,16 +1,26 @@
-/** Lets a few through at once; the others wait in order, and leave the queue when their signal fires. */
-export class Gate {
+/**
+ * Lets a few through at once, one unless said otherwise; the others wait in the order in which they came,
+ * and leave the queue when their signal fires.
+ */
+export class Turnstile {
   readonly #places: number
   readonly #waiting: (() => void)[] = []
   #taken = 0
 
-  constructor(places: number) {
+  constructor(places = 1) {
     this.#places = places
   }
 
+  /**
+   * Waits for a place, and keeps it until the work has settled.
+   *
+   * @throws `signal.reason` where it fires before the place was free, or what the work throws
+   */
   async run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     await this.#enter(signal)
     try {
+      // The place may have been handed over in the moment in which the signal fired.
+      signal.throwIfAborted()
       return await work()
     } finally {
       const next = this.#waiting.shift()
