@@ -24,6 +24,16 @@ export function canonicalAddress(text: string): string {
 }
 
 /**
+ * Address and port as one text, the same for every spelling of the address: `10.0.0.1:80`,
+ * `[2001:db8::1]:80`. By it two places that a server may be at are compared.
+ */
+export function formatSocket(address: string, port: number): string {
+  const canonical = canonicalAddress(address)
+  const bare = canonical.includes(':') && !canonical.startsWith('/')
+  return bare ? `[${canonical}]:${port}` : `${canonical}:${port}`
+}
+
+/**
  * Whether a text already is an IPv6 address in its short form, as nearly all from Kubernetes are:
  * told in one pass and without making anything. False means nothing: look closer.
  */

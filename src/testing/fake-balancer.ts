@@ -9,6 +9,7 @@ import type {
   PoolReading,
   Reading,
 } from '../provider/contract.js'
+import { formatSocket } from '../provider/address.js'
 import { DrainableError } from '../provider/error.js'
 import type { ErrorCode } from '../provider/error.js'
 import { formatRef, refKey } from '../provider/member-ref.js'
@@ -270,7 +271,11 @@ export class FakeBalancer {
 
   #add(change: Change & { readonly kind: 'add' }, found: FakeMember | undefined): ChangeResult {
     const { ref, address, port, weight } = change
-    if (found) return rejected(ref, 'CONFLICT', 'the fake has that member already')
+    if (found) {
+      const same = formatSocket(found.address, found.port) === formatSocket(address, port)
+      if (same) return { ref, status: 'unchanged' }
+      return rejected(ref, 'CONFLICT', 'the fake has that member already, at another address')
+    }
     if (!this.#pools.has(ref.pool)) return rejected(ref, 'NOT_FOUND', 'the fake has no such pool')
     this.#place(ref, { address, port, weight: weight ?? 1 })
     return { ref, status: 'applied' }

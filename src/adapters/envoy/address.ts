@@ -1,12 +1,7 @@
-/**
- * Member names: `10.0.0.1:80`, `[2001:db8::1]:80`, `/run/app.sock`, `envoy://listener/id`.
- *
- * An endpoint set and the admin API may write one IPv6 address in two ways; both go through
- * {@link formatSocket}, so that they meet.
- */
-export function formatSocket(address: string, port: number): string {
-  return address.includes(':') ? `[${canonicalIpv6(address)}]:${port}` : `${address}:${port}`
-}
+import { formatSocket } from '../../provider/address.js'
+
+// Member names: `10.0.0.1:80`, `[2001:db8::1]:80`, `/run/app.sock`, `envoy://listener/id`. An endpoint set
+// and the admin API may write one IPv6 address in two ways; both go through formatSocket, so that they meet.
 
 /** The same member name for every way of writing it. */
 export function canonicalMember(name: string): string {
@@ -19,12 +14,4 @@ export function parseSocket(name: string): { address: string; port: number } | u
   const match = /^(?:\[([^\]]+)\]|([^:/]+)):(\d+)$/.exec(name)
   const address = match?.[1] ?? match?.[2]
   return address === undefined ? undefined : { address, port: Number(match?.[3]) }
-}
-
-function canonicalIpv6(address: string): string {
-  try {
-    return new URL(`http://[${address}]/`).hostname.slice(1, -1)
-  } catch {
-    return address.toLowerCase() // a zone (fe80::1%eth0) is no URL host
-  }
 }

@@ -9,7 +9,8 @@
  */
 import { createHash } from 'node:crypto'
 import type { Json } from '../../provider/contract.js'
-import { canonicalMember, formatSocket } from './address.js'
+import { formatSocket } from '../../provider/address.js'
+import { canonicalMember } from './address.js'
 import {
   AssignmentProblem,
   deduplicated,

@@ -1,7 +1,7 @@
 import type { Change, ChangeResult } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { formatSocket } from './address.js'
+import { formatSocket } from '../../provider/address.js'
 import { AssignmentProblem, isEndpointNative, type Assignment } from './assignment.js'
 import type { ProxyView } from './fleet.js'
 import type { ClusterLens } from './lens.js'

@@ -32,6 +32,7 @@ export async function remove(
   return onEach(change, 'removed', [...devices.keys()], ctx, async (device) => {
     const path = devices.get(device)
     if (path !== undefined) await removeOne(change, device, path, ctx)
+    return 'applied'
   })
 }
 
@@ -84,13 +85,15 @@ export async function add(
     address,
     ...(weight === undefined ? {} : { ratio: weight }),
   }
-  return onEach(change, 'added', site.devices, ctx, async (device, isFirst) => {
+  return onEach(change, 'added', site.devices, ctx, async (device) => {
     const path = membersPath(pool)
     const meaning = await device.session.ask({ method: 'POST', path, body }, ctx)
-    if (meaning.kind === 'ok') return
-    // Units that sync by themselves: the one before has brought it here already
-    const brought = meaning.kind === 'exists' && !isFirst
-    if (brought && (await hasAddress(device, memberPath(pool, full), address, ctx))) return
+    if (meaning.kind === 'ok') return 'applied'
+    // It was asked for before, or units sync by themselves and the one before has brought it here
+    const exists = meaning.kind === 'exists'
+    if (exists && (await hasAddress(device, memberPath(pool, full), address, ctx))) {
+      return 'unchanged'
+    }
     throw uncertain(device.session.toError(meaning, `POST ${path}`), meaning.kind)
   })
 }
@@ -111,12 +114,13 @@ async function onEach(
   verb: 'added' | 'removed',
   devices: readonly Device[],
   ctx: CallContext,
-  work: (device: Device, isFirst: boolean) => Promise<void>,
+  work: (device: Device) => Promise<'applied' | 'unchanged'>,
 ): Promise<ChangeResult> {
   const done: string[] = []
+  let status: 'applied' | 'unchanged' = devices.length === 0 ? 'applied' : 'unchanged'
   for (const device of devices) {
     try {
-      await work(device, done.length === 0)
+      if ((await work(device)) === 'applied') status = 'applied'
       done.push(device.host)
     } catch (error) {
       if (ctx.signal.aborted || !isDrainableError(error) || done.length === 0) throw error
@@ -134,7 +138,7 @@ async function onEach(
       }
     }
   }
-  return { ref, status: 'applied' }
+  return { ref, status }
 }
 
 function unsupported(change: Change, instead: string): ChangeResult {

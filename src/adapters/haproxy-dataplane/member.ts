@@ -1,3 +1,4 @@
+import { formatSocket } from '../../provider/address.js'
 import type { Health, Json, MemberRef, PoolReading } from '../../provider/contract.js'
 import type { Configured } from './config.js'
 import type { Settings } from './options.js'
@@ -14,8 +15,7 @@ export interface Identified {
 /** Who the server is that was found. */
 export function identify(found: Found): Identified {
   const { address, port } = found.server ?? splitAddress(found.rows[0]?.address ?? '')
-  const host = address.includes(':') ? `[${address}]` : address
-  return { identity: `${host}:${port}`, address, port }
+  return { identity: formatSocket(address, port), address, port }
 }
 
 /** The weight it was given, as far as this API says it. */

@@ -1,3 +1,4 @@
+import { formatSocket } from '../../provider/address.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
@@ -112,6 +113,7 @@ export class Membership {
     ctx: CallContext,
   ): Promise<ChangeResult> {
     const { ref } = change
+    if (found !== undefined && isWanted(change, found)) return { ref, status: 'unchanged' }
     const problem = checkAdd(change, found, round, this.#tools.settings.membership)
     if (problem !== undefined) return { ref, status: 'rejected', error: problem }
     const more = isObject(change.native) ? change.native['server'] : undefined
@@ -253,6 +255,5 @@ function isThere(ref: MemberRef, found: Found): DrainableError {
 }
 
 function isWanted(change: Add, found: Found): boolean {
-  const { address, port } = identify(found)
-  return address === change.address && port === change.port
+  return identify(found).identity === formatSocket(change.address, change.port)
 }

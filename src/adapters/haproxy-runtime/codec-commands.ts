@@ -1,4 +1,5 @@
 /** Encoders: values -> one command. A name that can't carry a command never becomes part of one. */
+import { formatSocket } from '../../provider/address.js'
 import type { AdminState, MemberRef } from '../../provider/contract.js'
 import { DrainableError, type ErrorCode } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
@@ -113,8 +114,7 @@ export function addServer(ref: MemberRef, added: NewServer): string {
       { ref, provider: 'haproxy-runtime' },
     )
   }
-  const host = address.includes(':') ? `[${address}]` : address
-  const words = [`add server ${server(ref)} ${host}:${port}`]
+  const words = [`add server ${server(ref)} ${formatSocket(address, port)}`]
   if (weight !== undefined) words.push(`weight ${weight}`)
   if (keywords !== undefined) words.push(keywords)
   return words.join(' ')

@@ -5,6 +5,7 @@
  * the configuration (a memory only: a server once made ready keeps it and serves), 0x08 forced
  * drain, 0x10 drain inherited by `track`, 0x20 name not resolved, 0x40 name set over the CLI.
  */
+import { formatSocket } from '../../provider/address.js'
 import type { AdminState } from '../../provider/contract.js'
 import { malformed } from './codec.js'
 
@@ -124,8 +125,7 @@ export function statusFitsMask(status: string, admin: number): boolean {
 
 /** Address and port tell which machine a server is: ids move on reload. */
 export function identityOf(state: ServerState): string {
-  const address = state.address.includes(':') ? `[${state.address}]` : state.address
-  return `${address}:${state.port}`
+  return formatSocket(state.address, state.port)
 }
 
 /**

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { formatSocket } from '../../provider/address.js'
 import { pause } from '../../provider/clock.js'
 import type { CallContext, ChangeResult } from '../../provider/contract.js'
 import { excerpt } from './codec.js'
@@ -49,9 +50,8 @@ export async function add(
   ctx: CallContext,
 ): Promise<ChangeResult> {
   const { ref, address, port, weight, native } = change
-  const host = address.includes(':') ? `[${address}]` : address
   if (found !== undefined) {
-    if (identityOf(found) === `${host}:${port}`) return { ref, status: 'unchanged' }
+    if (identityOf(found) === formatSocket(address, port)) return { ref, status: 'unchanged' }
     return conflict(ref, `is there already, as ${identityOf(found)}`)
   }
   const options = addSchema.safeParse(native ?? {})

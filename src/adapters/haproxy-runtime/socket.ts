@@ -1,5 +1,6 @@
 import { createConnection, type Socket } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
+import { formatSocket } from '../../provider/address.js'
 import { Turnstile } from '../../kit/turnstile.js'
 import { DrainableError, type ErrorCode } from '../../provider/error.js'
 import { MAX_REPLY } from './codec.js'
@@ -16,7 +17,9 @@ export interface SocketLimits {
 
 /** How an address is written in messages and as `instance`. */
 export function formatAddress(address: SocketAddress): string {
-  return typeof address === 'string' ? `unix:${address}` : `tcp:${address.host}:${address.port}`
+  return typeof address === 'string'
+    ? `unix:${address}`
+    : `tcp:${formatSocket(address.host, address.port)}`
 }
 
 /** A socket error in our words. `sent`: the command may have been executed. */

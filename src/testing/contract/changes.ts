@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { isIPv4 } from 'node:net'
 import type { Change, ChangeResult, MemberRef } from '../../provider/contract.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { assertRejected, byName, outcome, readingOf, succeeded, work } from './bench.js'
@@ -325,6 +326,10 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     const back = await bench.present(a)
     assert.equal(back.address ?? address, address, 'at the address that was asked for')
     assert.equal(back.port ?? port, port, 'and at the port')
+    for (const spelling of spellings(address)) {
+      const result = await bench.applyOne({ ...add, address: spelling })
+      assert.equal(result.status, 'unchanged', `it is there already, as ${spelling} too`)
+    }
   },
 
   'keeps or loses states at a reload, as it says, and shows that it was one': async (bench) => {
@@ -356,6 +361,12 @@ async function removed(bench: Bench, ref: MemberRef): Promise<void> {
     return undefined
   })
   await bench.untilReading(ref, 'it is gone', (r) => !r.present)
+}
+
+/** Other ways to write an address; a name has none. */
+function spellings(address: string): string[] {
+  if (isIPv4(address)) return [address, `::ffff:${address}`, `0:0:0:0:0:FFFF:${address}`]
+  return [address, address.toUpperCase()]
 }
 
 function assertUnsupported(result: ChangeResult, what: string): void {

@@ -133,8 +133,8 @@ const ROWS: readonly Row[] = [
     is: ['unknown', 'CONNECTION_LOST', true],
   },
   {
-    of: 'an addition of a name that is there',
-    change: { ...add, ref: WEB1, address: '10.0.0.1' },
+    of: 'an addition of a name that is there, at another address',
+    change: { ...add, ref: WEB1, address: '10.0.0.7' },
     is: ['rejected', 'CONFLICT', false],
   },
   {

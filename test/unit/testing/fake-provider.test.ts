@@ -134,7 +134,7 @@ describe('fakeProvider', () => {
     [{ kind: 'hold', ref: web1, to: 'drain', identity: 'another' }, 'CONFLICT'],
     [{ kind: 'restore', ref: web1, expect: 'drain', to: 'maint' }, 'CONFLICT'],
     [{ kind: 'hold', ref: { pool: 'web', member: 'web9' }, to: 'drain' }, 'NOT_FOUND'],
-    [{ kind: 'add', ref: web1, address: '192.0.2.1', port: 80 }, 'CONFLICT'],
+    [{ kind: 'add', ref: web1, address: '192.0.2.99', port: 80 }, 'CONFLICT'],
   ] as const)('refuses for what is to be decided anew: %j', async (change, code) => {
     const { lb, ctx } = setup()
     const [result] = await lb.apply([change], ctx)

@@ -2,7 +2,7 @@ import { fromBinary, fromJson, toBinary } from '@bufbuild/protobuf'
 import { createHash } from 'node:crypto'
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Json } from '../../../provider/contract.js'
-import { formatSocket } from '../address.js'
+import { formatSocket } from '../../../provider/address.js'
 import {
   AssignmentProblem,
   deduplicated,
