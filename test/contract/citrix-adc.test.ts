@@ -2,6 +2,7 @@ import { citrixAdc, type CitrixAdcOptions } from 'drainable/citrix-adc'
 import { type ContractHarness, providerContract } from 'drainable/testing'
 import { type FakeOptions, startFake } from 'drainable/testing/citrix-adc'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/provider/clock.js'
 
 const GROUP = {
   pool: 'sg web',
@@ -98,7 +99,7 @@ for (const [name, harness] of Object.entries(SETUPS)) {
       const { provider, members } = opened
       const [ref] = members
       const { signal } = new AbortController()
-      const ctx = { signal, clock: { now: () => performance.now(), setTimeout: () => () => {} } }
+      const ctx = { signal, clock: systemClock }
       await opened.occupy?.(ref)
       await provider.apply([{ kind: 'hold', ref, to: 'drain' }], ctx)
       const [result] = await provider.apply([{ kind: 'terminate', ref }], ctx)

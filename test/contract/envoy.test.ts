@@ -14,6 +14,7 @@ import {
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { providerContract, type ContractHarness } from 'drainable/testing'
 import { startFake, type FakeOptions } from 'drainable/testing/envoy'
+import { systemClock } from '../../src/provider/clock.js'
 
 // The fourth is nobody's: it keeps the cluster out of panic when the cases drain every member.
 const ADDRESSES = ['10.0.0.1:80', '10.0.0.2:80', '[2001:db8::3]:8080', '10.0.0.4:80'] as const
@@ -173,7 +174,7 @@ async function served(
   fakes.push(fake)
   let sets = initial()
   const signal = new AbortController().signal
-  const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+  const clock = systemClock
   // Load reports come in by themselves: the first cases look at once.
   while (byLoads && performance.now() < end) {
     const { readings } = await provider.observe([members[0]], { signal, clock })
@@ -249,7 +250,7 @@ for (const [name, open] of Object.entries(setups)) {
 }
 
 describe('a fleet of fakes', () => {
-  const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+  const clock = systemClock
   const ctx = () => ({ signal: AbortSignal.timeout(10_000), clock })
   const [ref] = members
 

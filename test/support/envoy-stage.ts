@@ -11,6 +11,7 @@ import {
   type EnvoyOptions,
   type RunningEnvoy,
 } from './envoy.js'
+import { systemClock } from '../../src/provider/clock.js'
 
 export interface Stage extends AsyncDisposable {
   readonly proxy: RunningEnvoy
@@ -63,7 +64,7 @@ export async function fileStage(
 
 /** One look at one member. */
 export async function look(lb: DrainableProvider, ref: MemberRef): Promise<PresentReading> {
-  const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+  const clock = systemClock
   const { readings } = await lb.observe([ref], { signal: AbortSignal.timeout(10_000), clock })
   const [reading] = readings
   if (reading?.present !== true) throw new Error(`${ref.member} is not there`)

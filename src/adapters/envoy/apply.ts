@@ -1,4 +1,5 @@
-import { pause, systemClock } from '../../provider/clock.js'
+import { until } from '../../kit/retry.js'
+import type { Clock } from '../../provider/clock.js'
 import type { ChangeResult } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import type { Assignment } from './assignment.js'
@@ -24,6 +25,7 @@ export interface ApplyContext extends PlanContext {
   readonly reload: () => Promise<void>
   /** Takes the results of a set as soon as it is done. */
   readonly handUp: (index: number, result: ChangeResult) => void
+  readonly clock: Clock
   readonly signal: AbortSignal
 }
 
@@ -204,19 +206,19 @@ async function openConnections(
   leaving: ReadonlySet<string>,
   context: ApplyContext,
 ): Promise<number> {
-  const until = systemClock.now() + EMPTY
-  for (;;) {
+  let open = 0
+  await until(context, { every: 50, within: EMPTY }, async () => {
     const views = await context.look()
-    const open = views
+    open = views
       .flatMap((view) => rowsOf(view, service))
       .reduce(
         (sum, { hosts }) =>
           sum + [...leaving].reduce((n, member) => n + (hosts.get(member)?.connections ?? 0), 0),
         0,
       )
-    if (open === 0 || systemClock.now() > until) return open
-    await pause(systemClock, 50, context.signal)
-  }
+    return open === 0 ? true : undefined
+  })
+  return open
 }
 
 /** A file is read as it is when Envoy looks: two in a row could be seen as one. */
@@ -226,21 +228,19 @@ async function seenUnhealthy(
   seq: number,
   context: ApplyContext,
 ): Promise<void> {
-  const until = systemClock.now() + ANSWER
   const inOrder = context.sink.kind === 'grpc'
   if (inOrder) {
     await answer(service, seq, context)
     return
   }
-  for (;;) {
+  await until(context, { every: 20, within: ANSWER }, async () => {
     const views = await context.look()
     const rows = views.flatMap((view) => rowsOf(view, service))
     const done = rows.every(({ hosts }) =>
       [...leaving].every((member) => (hosts.get(member)?.eds ?? 'UNHEALTHY') === 'UNHEALTHY'),
     )
-    if (done || systemClock.now() > until) return
-    await pause(systemClock, 20, context.signal)
-  }
+    return done ? true : undefined
+  })
 }
 
 /**
@@ -250,25 +250,25 @@ async function seenUnhealthy(
 async function answer(
   service: string,
   seq: number,
-  { sink, signal }: ApplyContext,
+  { sink, clock, signal }: ApplyContext,
 ): Promise<string | undefined> {
   if (sink.receipts === undefined || sink.kind !== 'grpc') return undefined
-  const until = systemClock.now() + ANSWER
-  for (;;) {
-    const receipts = sink.receipts(service)
+  const said = (): { readonly over: boolean; readonly refusal: string | undefined } => {
+    const receipts = sink.receipts?.(service) ?? []
     const taken = receipts.filter((receipt) => receipt.ackedAt(seq) !== undefined)
     const refused = receipts.filter((receipt) => (receipt.refused ?? -1) >= seq)
     const answered = new Set([...taken, ...refused])
     const waiting = receipts.filter(
       (receipt) => receipt.state !== 'disconnected' && !answered.has(receipt),
     )
-    if (waiting.length === 0 || systemClock.now() > until) {
-      if (refused.length === 0 || taken.length > 0) return undefined
-      const names = refused.map(({ node }) => node).join(', ')
-      return `endpoint set '${service}' was refused by ${names} and taken back: "${refused[0]?.error ?? ''}"`
-    }
-    await pause(systemClock, 5, signal)
+    const over = waiting.length === 0
+    if (refused.length === 0 || taken.length > 0) return { over, refusal: undefined }
+    const names = refused.map(({ node }) => node).join(', ')
+    const words = `endpoint set '${service}' was refused by ${names} and taken back: "${refused[0]?.error ?? ''}"`
+    return { over, refusal: words }
   }
+  await until({ clock, signal }, { every: 5, within: ANSWER }, () => said().over || undefined)
+  return said().refusal
 }
 
 function rejectedAs(wanted: WantedChange | undefined, message: string): ChangeResult {

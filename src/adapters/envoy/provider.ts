@@ -151,6 +151,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
         look,
         reload,
         handUp: (index, result) => ctx.result?.(index, result),
+        clock: ctx.clock,
         signal,
       })
     })

@@ -1,4 +1,4 @@
-import { pause } from '../../provider/clock.js'
+import { until } from '../../kit/retry.js'
 import type { CallContext } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { parseSyncStatus } from './codec-device.js'
@@ -71,19 +71,18 @@ async function push(device: Device, group: string, ctx: CallContext): Promise<vo
     const body = { command: 'run', utilCmdArgs: `config-sync to-group ${group}` }
     await run(device, '/mgmt/tm/cm', body, ctx)
   }
-  const until = ctx.clock.now() + SYNC_WAIT
-  for (;;) {
-    const status = await readStatus(device, ctx)
-    if (status === 'In Sync' || status === 'Standalone') return
-    if (status === 'Disconnected' || ctx.clock.now() >= until) {
-      throw new DrainableError(
-        'CONFLICT',
-        `the push to device group ${group} left it "${status}": the change is on ${device.host} only`,
-        { provider: PROVIDER },
-      )
-    }
-    await pause(ctx.clock, SYNC_LOOK, ctx.signal)
-  }
+  let status = ''
+  const synced = await until(ctx, { every: SYNC_LOOK, within: SYNC_WAIT }, async () => {
+    status = await readStatus(device, ctx)
+    if (status === 'Disconnected') return false
+    return status === 'In Sync' || status === 'Standalone' ? true : undefined
+  })
+  if (synced === true) return
+  throw new DrainableError(
+    'CONFLICT',
+    `the push to device group ${group} left it "${status}": the change is on ${device.host} only`,
+    { provider: PROVIDER },
+  )
 }
 
 async function readStatus(device: Device, ctx: CallContext): Promise<string> {

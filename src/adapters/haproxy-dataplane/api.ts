@@ -1,8 +1,8 @@
-import pRetry from 'p-retry'
 import { abortable } from '../../provider/abort.js'
 import type { CallContext } from '../../provider/contract.js'
 import { DrainableError, isDrainableError, type ErrorCode } from '../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../kit/http.js'
+import { retried } from '../../kit/retry.js'
 import { readSecret, redact } from '../../kit/secret.js'
 import { parseErrorWords, parseGeneration, saysNotFound, type Generation } from './codec.js'
 import type { Settings } from './options.js'
@@ -188,13 +188,14 @@ export class DataplaneApi implements AsyncDisposable {
   ): Promise<Reply> {
     const signal = AbortSignal.any([ctx.signal, this.#closed.signal])
     try {
-      return await pRetry(() => this.#once(call, signal), {
-        retries: 2,
-        minTimeout: 40,
-        maxTimeout: 200,
-        signal,
-        shouldRetry: ({ error }) => isDrainableError(error, ...safe) && error.retryable,
-      })
+      return await retried(
+        { clock: ctx.clock, signal },
+        {
+          waits: [40, 80],
+          again: (error) => isDrainableError(error, ...safe) && error.retryable,
+        },
+        () => this.#once(call, signal),
+      )
     } catch (error) {
       signal.throwIfAborted()
       throw error

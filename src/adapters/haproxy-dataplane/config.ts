@@ -1,5 +1,5 @@
+import { doubling, retried } from '../../kit/retry.js'
 import type { CallContext, MaintEffect, MemberRef } from '../../provider/contract.js'
-import { pause } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { PROVIDER, type DataplaneApi } from './api.js'
@@ -120,16 +120,27 @@ export class Configuration {
    */
   async #retried<T>(ref: MemberRef, ctx: CallContext, write: () => Promise<T>): Promise<T> {
     let lost: DrainableError | undefined
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await write()
-      } catch (error) {
-        ctx.signal.throwIfAborted()
-        if (isDrainableError(error, 'CONNECTION_LOST')) lost = error
-        const again = isDrainableError(error, 'CONFLICT', 'CONNECTION_LOST') && error.retryable
-        if (!again || attempt === WRITE_ATTEMPTS) throw this.#givenUp(ref, error, lost, attempt)
-        await pause(ctx.clock, Math.random() * Math.min(50 * 2 ** attempt, 1_000), ctx.signal)
-      }
+    let attempts = 0
+    try {
+      return await retried(
+        ctx,
+        {
+          // Another writer tries again too: by chance not at the same moment.
+          waits: doubling(100, WRITE_ATTEMPTS - 1, 1_000).map((most) => Math.random() * most),
+          again: (error) =>
+            isDrainableError(error, 'CONFLICT', 'CONNECTION_LOST') && error.retryable,
+        },
+        async (attempt) => {
+          attempts = attempt
+          return write().catch((error: unknown) => {
+            if (isDrainableError(error, 'CONNECTION_LOST')) lost = error
+            throw error
+          })
+        },
+      )
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      throw this.#givenUp(ref, error, lost, attempts)
     }
   }
 

@@ -15,6 +15,7 @@ import {
   type RunningEnvoy,
 } from '../../support/envoy.js'
 import { fileStage, look } from '../../support/envoy-stage.js'
+import { systemClock } from '../../../src/provider/clock.js'
 
 async function fleet(path: string, count: number, options: { gone?: '1s' } = {}) {
   const a = await startBackend()
@@ -194,7 +195,7 @@ describe.each(engines('envoy').slice(-1))('a fleet of Envoy $version', ({ path }
 
   test('one bad endpoint: the whole set is refused, taken back, and the drain says so', async () => {
     await using it = await fleet(path, 2)
-    const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+    const clock = systemClock
     const ref = { pool: 'web', member: 'not-an-address:80' }
     const signal = AbortSignal.timeout(10_000)
     await until(() => it.sink.receipts?.('web').length === 2, 'both proxies')
@@ -264,7 +265,7 @@ describe.each(engines('envoy'))('rolling through Envoy $version under load', ({ 
     await using it = await fleet(path, 2)
     await using one = startTraffic(it.proxies[0]!.http, { clients: 4, pause: 1 })
     await using two = startTraffic(it.proxies[1]!.http, { clients: 4, pause: 1 })
-    const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+    const clock = systemClock
     for (const old of [it.a, it.b]) {
       const fresh = await startBackend()
       it.spares.push(fresh)

@@ -16,8 +16,9 @@ import {
   writeEds,
 } from '../../support/envoy.js'
 import { fileStage, look } from '../../support/envoy-stage.js'
+import { systemClock } from '../../../src/provider/clock.js'
 
-const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+const clock = systemClock
 
 describe.each(engines('envoy'))('in force on Envoy $version', ({ path, series }) => {
   test('inside the merge window of another change: no request after it is said', async () => {

@@ -4,11 +4,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { envoy } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { delay, setOf, until } from '../../support/envoy.js'
+import { systemClock } from '../../../src/provider/clock.js'
 
 // No Envoy here: gRPC's own xDS client is a second, independent judge of the server.
 const BASE = 'type.googleapis.com/envoy'
 const PATH = '/test.Echo/Say'
-const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+const clock = systemClock
 
 const servers: { port: number; calls: number[]; server: grpc.Server }[] = []
 

@@ -4,6 +4,7 @@ import { drain, isDrainableError, startDrain } from 'drainable'
 import { engines } from '../../support/engines.js'
 import { ask, delay, startTraffic, until } from '../../support/envoy.js'
 import { fileStage, look, workOf } from '../../support/envoy-stage.js'
+import { systemClock } from '../../../src/provider/clock.js'
 
 const checks = [
   {
@@ -92,7 +93,7 @@ describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }
     }
     const ref = refOf(a)
     await until(async () => (await workOf(lb, ref))[0] > 0, 'work')
-    const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+    const clock = systemClock
     const signal = AbortSignal.timeout(10_000)
     await lb.apply([{ kind: 'remove', ref }], { signal, clock })
     const { readings } = await lb.observe([ref], { signal, clock })

@@ -17,6 +17,7 @@ import {
   writeEds,
 } from '../../support/envoy.js'
 import { fileStage, look, workOf } from '../../support/envoy-stage.js'
+import { systemClock } from '../../../src/provider/clock.js'
 
 describe.each(engines('envoy'))('work on Envoy $version', ({ path, series }) => {
   test('a stream, a websocket and a raw TCP connection keep a member busy to their end', async () => {
@@ -183,7 +184,7 @@ describe.each(engines('envoy'))('work on Envoy $version', ({ path, series }) => 
 
   test(`is Envoy ${series} in fact`, async () => {
     await using stage = await fileStage(path)
-    const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+    const clock = systemClock
     const info = await stage.lb.describe({ signal: AbortSignal.timeout(5_000), clock })
     expect(info.version.startsWith(series)).toBe(true)
     expect(info.capabilities.blind).toBe(0)

@@ -3,6 +3,7 @@ import { citrixAdc, type CitrixAdcOptions } from 'drainable/citrix-adc'
 import { type CitrixFake, type FakeOptions, startFake } from 'drainable/testing/citrix-adc'
 import { describe, expect, test } from 'vitest'
 import { eventually } from '../../support/eventually.js'
+import { systemClock } from '../../../src/provider/clock.js'
 
 const WEB1 = { pool: 'web', member: '10.0.0.1:80' }
 const WEB2 = { pool: 'web', member: '10.0.0.2:80' }
@@ -196,7 +197,7 @@ describe('a drain', { concurrent: true }, () => {
     await fake.occupy(WEB1, { persistent: 1 })
     await adc.observe([WEB1], {
       signal: new AbortController().signal,
-      clock: { now: () => performance.now(), setTimeout: () => () => undefined },
+      clock: systemClock,
     })
     const end = await fake.occupy(WEB1) // the appliance goes on saying 0 for a while
     const run = startDrain(adc, WEB1, { timeout: '20s' })
@@ -348,7 +349,7 @@ describe('what others do', { concurrent: true }, () => {
     const { fake, adc } = at
     const ctx = {
       signal: new AbortController().signal,
-      clock: { now: () => performance.now(), setTimeout: () => () => undefined },
+      clock: systemClock,
     }
     fake.setServer('10.0.0.1', 'maint')
     const [reading] = (await adc.observe([WEB1], ctx)).readings
@@ -598,7 +599,7 @@ describe('TLS', { concurrent: true }, () => {
     await using pinned = citrixAdc({ ...login, tls: { fingerprint256: fake.fingerprint256 } })
     const ctx = {
       signal: new AbortController().signal,
-      clock: { now: () => performance.now(), setTimeout: () => () => undefined },
+      clock: systemClock,
     }
     expect((await pinned.describe(ctx)).version).toBe('13.1-49.13')
     await using unknown = citrixAdc(login)
@@ -647,7 +648,7 @@ test('a thousand members are read by as many requests as one', async () => {
   const { fake, adc } = at
   const ctx = {
     signal: new AbortController().signal,
-    clock: { now: () => performance.now(), setTimeout: () => () => undefined },
+    clock: systemClock,
   }
   const refs = members.map((member) => ({ pool: 'web', member }))
   await adc.observe(refs.slice(0, 1), ctx)

@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { envoy, fileEndpoints, restEndpoints } from 'drainable/envoy'
 import { startFake } from 'drainable/testing/envoy'
+import { systemClock } from '../../../src/provider/clock.js'
 
-const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+const clock = systemClock
 const ctx = () => ({ signal: AbortSignal.timeout(10_000), clock })
 const names = Array.from({ length: 12 }, (_, i) => `10.0.0.${i + 1}:80`)
 const set = {

@@ -5,12 +5,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { callbackEndpoints, envoy, fileEndpoints, restEndpoints } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { startFake } from 'drainable/testing/envoy'
+import { systemClock } from '../../../src/provider/clock.js'
 
 const set = {
   cluster_name: 'web',
   endpoints: [{ lb_endpoints: [{ endpoint: { address: { pipe: { path: '/x' } } } }] }],
 }
-const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+const clock = systemClock
 const ctx = () => ({ signal: AbortSignal.timeout(5_000), clock })
 const ref = { pool: 'web', member: '10.0.0.1:80' }
 

@@ -3,8 +3,9 @@ import { callbackEndpoints, envoy, restEndpoints, type EndpointSink } from 'drai
 import { startFake } from 'drainable/testing/envoy'
 import { Fleet } from '../../../src/adapters/envoy/fleet.js'
 import { LoadBook } from '../../../src/adapters/envoy/grpc/load-book.js'
+import { systemClock } from '../../../src/provider/clock.js'
 
-const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+const clock = systemClock
 const ctx = (ms = 10_000) => ({ signal: AbortSignal.timeout(ms), clock })
 const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80', '10.0.0.4:80']
 const endpointOf = (name: string) => ({

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import { callbackEndpoints, envoy } from 'drainable/envoy'
 import { startFake } from 'drainable/testing/envoy'
+import { systemClock } from '../../../src/provider/clock.js'
 
-const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+const clock = systemClock
 const ctx = () => ({ signal: AbortSignal.timeout(10_000), clock })
 const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80', '10.0.0.4:80']
 const set = {

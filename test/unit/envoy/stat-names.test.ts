@@ -3,8 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { Proxy } from '../../../src/adapters/envoy/proxy.js'
 import { startFake } from 'drainable/testing/envoy'
+import { systemClock } from '../../../src/provider/clock.js'
 
-const clock = { now: () => performance.now(), setTimeout: () => () => undefined }
+const clock = systemClock
 
 /** A fake whose cluster's statistics go by another name, as `alt_stat_name` and colons make it. */
 async function renaming(fake: string, cluster: string, stat: string, config: object) {

@@ -1,0 +1,67 @@
+import pRetry from 'p-retry'
+import { pause } from '../provider/clock.js'
+import type { CallContext } from '../provider/contract.js'
+
+/** How often something is tried, and what for. */
+export interface RetryOptions {
+  /** The pause before each further try, in milliseconds: as many tries more as there are pauses. */
+  readonly waits: readonly number[]
+  /** Whether another try can help. */
+  readonly again: (error: unknown) => boolean
+}
+
+/**
+ * Tries again what failed, on the clock of the call.
+ *
+ * @throws what the last try threw, or `signal.reason` as soon as it fires
+ */
+export function retried<T>(
+  { clock, signal }: Pick<CallContext, 'clock' | 'signal'>,
+  { waits, again }: RetryOptions,
+  work: (attempt: number) => Promise<T>,
+): Promise<T> {
+  return pRetry(work, {
+    retries: waits.length,
+    // Its own pauses are on real timers: ours are in onFailedAttempt.
+    minTimeout: 0,
+    signal,
+    shouldRetry: ({ error }) => again(error),
+    onFailedAttempt: async ({ error, attemptNumber }) => {
+      const wait = waits[attemptNumber - 1]
+      if (wait !== undefined && again(error)) await pause(clock, wait, signal)
+    },
+  })
+}
+
+/** Pauses that double: `doubling(250, 3)` is 250, 500, 1,000. */
+export function doubling(first: number, count: number, most = Infinity): number[] {
+  return Array.from({ length: count }, (_, i) => Math.min(most, first * 2 ** i))
+}
+
+/** How something is waited for. */
+export interface UntilOptions {
+  /** Milliseconds between two looks. */
+  readonly every: number
+  /** Milliseconds from now on: after that nobody looks any more. */
+  readonly within: number
+}
+
+/**
+ * Looks until there is something, on the clock of the call: at once, then after each pause, the last time
+ * when the time is over.
+ *
+ * @returns what `look` gave, or undefined where the time was over before
+ */
+export async function until<T>(
+  { clock, signal }: Pick<CallContext, 'clock' | 'signal'>,
+  { every, within }: UntilOptions,
+  look: () => Promise<T | undefined> | T | undefined,
+): Promise<T | undefined> {
+  const end = clock.now() + within
+  for (;;) {
+    signal.throwIfAborted()
+    const found = await look()
+    if (found !== undefined || clock.now() >= end) return found
+    await pause(clock, every, signal)
+  }
+}

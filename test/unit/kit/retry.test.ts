@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'vitest'
+import { fakeClock } from 'drainable/testing'
+import { doubling, retried, until } from '../../../src/kit/retry.js'
+
+class Busy extends Error {}
+const again = (error: unknown): boolean => error instanceof Busy
+const waits = doubling(250, 3)
+
+function setUp() {
+  const clock = fakeClock()
+  const stop = new AbortController()
+  return { clock, stop, ctx: { clock, signal: stop.signal } }
+}
+
+describe('what is tried again', () => {
+  test('waits on the clock of the call, and on no other', async () => {
+    const { clock, ctx } = setUp()
+    const at: number[] = []
+    const run = retried(ctx, { waits, again }, (attempt) => {
+      at.push(clock.now())
+      return attempt < 4 ? Promise.reject(new Busy()) : Promise.resolve('done')
+    })
+    const begun = clock.now()
+    expect(await clock.runUntil(run)).toBe('done')
+    expect(at.map((each) => each - begun)).toEqual([0, 250, 750, 1_750])
+    expect(clock.pending).toBe(0)
+  })
+
+  test('ends with what the last try said', async () => {
+    const { clock, ctx } = setUp()
+    let tries = 0
+    const run = retried(ctx, { waits, again }, () => Promise.reject(new Busy(`${++tries}`)))
+    await expect(clock.runUntil(run)).rejects.toThrow('4')
+  })
+
+  test('is not tried again where that can not help', async () => {
+    const { clock, ctx } = setUp()
+    let tries = 0
+    const run = retried(ctx, { waits, again }, () => Promise.reject(new Error(`${++tries}`)))
+    await expect(run).rejects.toThrow('1')
+    expect(clock.pending).toBe(0)
+  })
+
+  test('is left at once when the signal fires in a pause', async () => {
+    const { clock, stop, ctx } = setUp()
+    const run = retried(ctx, { waits, again }, () => Promise.reject(new Busy()))
+    const ended = expect(run).rejects.toBe('enough')
+    await clock.advance(100)
+    stop.abort('enough')
+    await ended
+    expect(clock.pending).toBe(0)
+  })
+})
+
+describe('what is waited for', () => {
+  test('is looked for at once, then at the pace, until it is there', async () => {
+    const { clock, ctx } = setUp()
+    let looks = 0
+    const run = until(ctx, { every: 100, within: 1_000 }, () => (++looks === 4 ? looks : undefined))
+    expect(await clock.runUntil(run)).toBe(4)
+    expect(clock.now()).toBe(300)
+  })
+
+  test('is given up when the time is over, after a last look', async () => {
+    const { clock, ctx } = setUp()
+    let looks = 0
+    const run = until<true>(ctx, { every: 300, within: 1_000 }, () => {
+      looks += 1
+      return undefined
+    })
+    expect(await clock.runUntil(run)).toBe(undefined)
+    expect(looks).toBe(5)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('is not looked for any more after an abort', async () => {
+    const { clock, stop, ctx } = setUp()
+    const run = until<true>(ctx, { every: 300, within: 1_000 }, () => undefined)
+    const ended = expect(run).rejects.toBe('enough')
+    await clock.advance(10)
+    stop.abort('enough')
+    await ended
+    expect(clock.pending).toBe(0)
+  })
+})
