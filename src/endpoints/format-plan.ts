@@ -1,3 +1,4 @@
+import { printable } from '../provider/quote.js'
 import type { Change } from '../provider/contract.js'
 import { formatRef } from '../provider/member-ref.js'
 import { formatAddress } from './address.js'
@@ -49,8 +50,4 @@ function describe(change: Change): [what: string, who: string] {
 
 function count(n: number, word: string): string {
   return `${n} ${word}${n === 1 ? '' : 's'}`
-}
-
-function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '')
 }

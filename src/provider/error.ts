@@ -1,4 +1,5 @@
 import type { MemberRef } from './contract.js'
+import { printable } from './quote.js'
 import type { DrainReport } from './report.js'
 
 /**
@@ -89,11 +90,12 @@ export class DrainableError<C extends ErrorCode = ErrorCode> extends Error {
 
   /**
    * @param code - what happened, for a program
-   * @param message - subject first, the balancer's words in quotes, then what to do; no secrets
+   * @param message - subject first, the balancer's words in quotes, then what to do; no secrets. What can't be printed
+   *   (control characters of a reply or a name) becomes a blank
    * @param data - what else is known
    */
   constructor(code: C, message: string, data: DrainableErrorData = {}) {
-    super(message, data.cause === undefined ? undefined : { cause: data.cause })
+    super(printable(message), data.cause === undefined ? undefined : { cause: data.cause })
     this.code = code
     this.retryable = data.retryable ?? RETRYABLE.has(code)
     Object.defineProperty(this, BRAND, { value: true })

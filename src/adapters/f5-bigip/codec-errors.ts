@@ -7,6 +7,7 @@
  * bad credentials, or rights (`Authorization failed: user=...`), or nothing at all. A 200 may carry
  * an error in its body.
  */
+import { quote } from '../../provider/quote.js'
 import { asObject, asText } from './codec-json.js'
 
 export type Meaning =
@@ -72,9 +73,14 @@ function parse(text: string): unknown {
   }
 }
 
+/** As much of a page as is looked at: a title stands at its beginning. */
+const PAGE = 4_096
+
 /** HTML as one line of text, short enough for a message. */
 function plain(text: string): string {
-  const title = /<title>\s*([^<]*?)\s*<\/title>/i.exec(text)?.[1]
-  const words = title ?? text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')
-  return words.trim().slice(0, 200)
+  const page = text.slice(0, PAGE)
+  const from = page.search(/<title>/i)
+  const to = page.indexOf('<', from + 1)
+  const title = from < 0 ? '' : page.slice(from + '<title>'.length, to < 0 ? undefined : to).trim()
+  return quote(title === '' ? page.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ') : title)
 }

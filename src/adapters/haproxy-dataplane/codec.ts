@@ -9,6 +9,7 @@
 //   empty list in v2, and a 500 with another body shape from stats: only runtime/info tells.
 // - Unknown keys and status texts occur: the published schema does not know "DRAIN".
 import { z } from 'zod'
+import { quote } from '../../provider/quote.js'
 import { DrainableError } from '../../provider/error.js'
 import type { Tree } from './paths.js'
 
@@ -320,13 +321,13 @@ export function parseErrorWords(
   try {
     body = JSON.parse(text)
   } catch {
-    return shorten(clean(text))
+    return quote(clean(text))
   }
   const first: unknown = Array.isArray(body) ? body[0] : body
   const message = errorSchema.safeParse(first)
-  if (message.success) return shorten(clean(message.data.message))
+  if (message.success) return quote(clean(message.data.message))
   const other = otherErrorSchema.safeParse(first)
-  return shorten(clean(other.success ? other.data.error : text))
+  return quote(clean(other.success ? other.data.error : text))
 }
 
 /**
@@ -337,18 +338,12 @@ export function saysNotFound(status: number, words: string): boolean {
   return status === 404 || (status === 500 && /no data for .*: not found/.test(words))
 }
 
-/** Text from outside for a message: no control characters, one line, at most 200 characters. */
-export function shorten(text: string): string {
-  const line = text.replace(/\p{Cc}+/gu, ' ').trim()
-  return line.length > 200 ? `${line.slice(0, 200)}...` : line
-}
-
 /** What is thrown where a reply is not what it must be. */
 export function malformed(what: string, expected: string, found: unknown): DrainableError {
   const shown = typeof found === 'string' ? found : JSON.stringify(found)
   return new DrainableError(
     'MALFORMED_REPLY',
-    `${what}: expected ${expected}, found '${shorten(shown)}'`,
+    `${what}: expected ${expected}, found '${quote(shown)}'`,
     { provider: PROVIDER },
   )
 }
@@ -357,7 +352,7 @@ export function malformed(what: string, expected: string, found: unknown): Drain
 export function haproxyUnreachable(words: string): DrainableError {
   return new DrainableError(
     'UNREACHABLE',
-    `HAProxy behind the Data Plane API can't be reached: '${shorten(words)}'`,
+    `HAProxy behind the Data Plane API can't be reached: '${quote(words)}'`,
     { provider: PROVIDER },
   )
 }

@@ -1,8 +1,9 @@
+import { quote } from '../../provider/quote.js'
 import type { CallContext } from '../../provider/contract.js'
 import { pause } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { PROVIDER, type DataplaneApi } from './api.js'
-import { parseReload, shorten, type ProcessInfo } from './codec.js'
+import { parseReload, type ProcessInfo } from './codec.js'
 import { readProcesses } from './round.js'
 
 /**
@@ -27,7 +28,7 @@ export async function followReload(
       if (reload?.status === 'failed') {
         throw new DrainableError(
           'REJECTED',
-          `reload ${id ?? ''} failed: '${shorten(reload.response)}'; HAProxy runs the configuration it had`,
+          `reload ${id ?? ''} failed: '${quote(reload.response)}'; HAProxy runs the configuration it had`,
           { provider: PROVIDER },
         )
       }

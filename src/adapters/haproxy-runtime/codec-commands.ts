@@ -1,9 +1,9 @@
 /** Encoders: values -> one command. A name that can't carry a command never becomes part of one. */
+import { quote } from '../../provider/quote.js'
 import { formatSocket } from '../../provider/address.js'
 import type { AdminState, MemberRef } from '../../provider/contract.js'
 import { DrainableError, type ErrorCode } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { excerpt } from './codec.js'
 
 /** What HAProxy allows in names of backends and servers: with anything else it does not load. */
 const NAME = /^[A-Za-z0-9_.:-]+$/
@@ -17,7 +17,7 @@ function name(value: string, what: string): string {
   if (isName(value)) return value
   throw new DrainableError(
     'INVALID_OPTIONS',
-    `'${excerpt(value)}' can't be the name of a ${what} in HAProxy, expected letters, digits and - _ . :`,
+    `'${quote(value)}' can't be the name of a ${what} in HAProxy, expected letters, digits and - _ . :`,
     { provider: 'haproxy-runtime' },
   )
 }
@@ -90,7 +90,7 @@ export function addServer(ref: MemberRef, added: NewServer): string {
   if (!/^[0-9A-Fa-f:.]+$/.test(address)) {
     throw new DrainableError(
       'INVALID_OPTIONS',
-      `'${excerpt(address)}' is no IP address, expected one such as 10.0.0.1 or 2001:db8::1`,
+      `'${quote(address)}' is no IP address, expected one such as 10.0.0.1 or 2001:db8::1`,
       { ref, provider: 'haproxy-runtime' },
     )
   }
@@ -110,7 +110,7 @@ export function addServer(ref: MemberRef, added: NewServer): string {
   if (keywords !== undefined && !KEYWORDS.test(keywords)) {
     throw new DrainableError(
       'INVALID_OPTIONS',
-      `'${excerpt(keywords)}' can't follow 'add server', expected keywords such as 'check inter 1s'`,
+      `'${quote(keywords)}' can't follow 'add server', expected keywords such as 'check inter 1s'`,
       { ref, provider: 'haproxy-runtime' },
     )
   }
@@ -122,7 +122,7 @@ export function addServer(ref: MemberRef, added: NewServer): string {
 
 /** HAProxy's words for a refusal, as an error: what it means and what to do. */
 export function refusal(ref: MemberRef, command: string, reply: string): DrainableError {
-  const said = excerpt(reply)
+  const said = quote(reply)
   const { code, hint, retryable } = meaning(said)
   const data = {
     ref,

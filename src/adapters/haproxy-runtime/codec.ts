@@ -10,19 +10,11 @@
  *   3.2 prints one prompt a line, 2.6 and 3.0 one a command: one command a line is the same on all.
  * - "Nothing" never means zero: a `show stat` whose filter hits nothing answers the header alone.
  */
+import { quote } from '../../provider/quote.js'
 import { DrainableError } from '../../provider/error.js'
 
 /** Largest reply that is read, in bytes: 10,000 servers are 3 MB. */
 export const MAX_REPLY = 64 * 1024 * 1024
-
-/** The part of a reply that an error message shows. */
-export function excerpt(text: string): string {
-  const shown = text
-    .slice(0, 200)
-    .replace(/[^\x20-\x7e]+/g, ' ')
-    .trim()
-  return text.length > 200 ? `${shown}…` : shown
-}
 
 /**
  * A reply that can't be read.
@@ -33,7 +25,7 @@ export function excerpt(text: string): string {
 export function malformed(what: string, text: string): DrainableError {
   return new DrainableError(
     'MALFORMED_REPLY',
-    `expected ${what} from the HAProxy Runtime API, found '${excerpt(text)}'`,
+    `expected ${what} from the HAProxy Runtime API, found '${quote(text)}'`,
     { provider: 'haproxy-runtime' },
   )
 }
@@ -82,7 +74,7 @@ export function splitReplies(text: string, count: number): string[] {
   }
   throw new DrainableError(
     'CONNECTION_LOST',
-    `HAProxy closed the connection after ${replies.length} of ${count} replies, the last bytes were '${excerpt(splitter.rest === '' ? text.slice(-200) : splitter.rest)}'`,
+    `HAProxy closed the connection after ${replies.length} of ${count} replies, the last bytes were '${quote(splitter.rest === '' ? text.slice(-200) : splitter.rest)}'`,
     { provider: 'haproxy-runtime' },
   )
 }

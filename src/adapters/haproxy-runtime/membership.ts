@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import { quote } from '../../provider/quote.js'
 import { formatSocket } from '../../provider/address.js'
 import { pause } from '../../provider/clock.js'
 import type { CallContext, ChangeResult } from '../../provider/contract.js'
-import { excerpt } from './codec.js'
 import { addServer, delServer, refusal, setState, waitRemovable } from './codec-commands.js'
 import { identityOf, ownState, type ServerState } from './codec-state.js'
 import { putBack } from './restore.js'
@@ -75,5 +75,5 @@ export async function add(
   const error = refusal(ref, opening, opened)
   const gone = await tell(shop, ref, delServer(ref), ctx)
   if (/^(Server deleted|No such server)/.test(gone)) return rejected(ref, error)
-  return leftBehind(ref, error, `it was added and could not be taken out again: '${excerpt(gone)}'`)
+  return leftBehind(ref, error, `it was added and could not be taken out again: '${quote(gone)}'`)
 }

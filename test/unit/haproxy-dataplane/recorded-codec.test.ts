@@ -68,7 +68,7 @@ describe.each(recordings())('$name', (recording) => {
           : (response.body as { message: string })
       const words = parseErrorWords(JSON.stringify(body))
       expect(body.message.replaceAll(/\s+/g, ' ')).toContain(
-        words.replace(/\.\.\.$/, '').replaceAll(/\s+/g, ' '),
+        words.replace(/…$/, '').replaceAll(/\s+/g, ' '),
       )
       if (/no data for/.test(body.message)) {
         expect(saysNotFound(response.status, words), request.path).toBe(true)
