@@ -297,17 +297,17 @@ export interface DrainableProvider extends AsyncDisposable {
 /** How a TLS server is known. Give `ca` or `fingerprint256`; `insecure` switches verification off. */
 export interface Tls {
   /** PEM text, or the path of a PEM file. Default: the system's authorities. */
-  readonly ca?: string
+  readonly ca?: string | undefined
   /** SHA-256 fingerprint of the server's certificate, with or without colons: only this one is accepted. */
-  readonly fingerprint256?: string
+  readonly fingerprint256?: string | undefined
   /** Client certificate: PEM text, or the path of a PEM file. */
-  readonly cert?: string
+  readonly cert?: string | undefined
   /** Key of the client certificate: PEM text, or the path of a PEM file. */
-  readonly key?: string
+  readonly key?: string | undefined
   /** Name the certificate must be for. Default: the URL's host. */
-  readonly servername?: string
+  readonly servername?: string | undefined
   /** Accept any certificate. */
-  readonly insecure?: true
+  readonly insecure?: true | undefined
 }
 
 /** A secret, or a function that fetches it: asked for again after a refusal, so that it can rotate. */

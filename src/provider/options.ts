@@ -5,15 +5,50 @@ import { DrainableError } from './error.js'
  * Checks what a caller gave against a schema and returns a frozen copy.
  *
  * @param schema - a strict zod schema: unknown keys are errors, a typo in `timeout` must not mean "for ever"
- * @param value - what the caller gave; never changed
+ * @param value - what the caller gave; never changed. An option that is `undefined` is absent
  * @param subject - whose options, for the message: `haproxyRuntime()`, `drain()`
  * @throws `INVALID_OPTIONS` naming every wrong field, what was expected and what was found; never the value of a secret
  */
 export function parseOptions<T>(schema: ZodType<T>, value: unknown, subject: string): Readonly<T> {
-  const result = schema.safeParse(value)
-  if (result.success) return Object.freeze(result.data)
-  const problems = result.error.issues.map(describeIssue)
-  throw new DrainableError('INVALID_OPTIONS', `${subject}: ${problems.join('; ')}`)
+  const result = schema.safeParse(withoutUndefined(value))
+  // A name that is misspelt is one whatever stands there.
+  const unknown = hasUndefined(value) ? unknownKeys(schema, value) : []
+  if (result.success && unknown.length === 0) return Object.freeze(result.data)
+  const issues = [...(result.error?.issues ?? []), ...unknown]
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: ${[...new Set(issues.map(describeIssue))].join('; ')}`,
+  )
+}
+
+function unknownKeys(schema: ZodType, value: unknown): core.$ZodIssue[] {
+  const issues = schema.safeParse(value).error?.issues ?? []
+  return issues.filter(({ code }) => code === 'unrecognized_keys')
+}
+
+function hasUndefined(value: unknown): boolean {
+  return isPlain(value) && Object.values(value).some((v) => v === undefined || hasUndefined(v))
+}
+
+/**
+ * The options without those that are `undefined`, so that callers can pass theirs straight through. What
+ * else a caller hands over (a store, a clock, a dispatcher, a list) is left as it is: it is no options object.
+ */
+function withoutUndefined(value: unknown): unknown {
+  if (!isPlain(value)) return value
+  const given = Object.entries(value).filter(([, option]) => option !== undefined)
+  return Object.fromEntries(given.map(([key, option]) => [key, nested(option)]))
+}
+
+function nested(option: unknown): unknown {
+  const isOptions = isPlain(option) && !Object.values(option).some((v) => typeof v === 'function')
+  return isOptions ? withoutUndefined(option) : option
+}
+
+function isPlain(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
 }
 
 function describeIssue(issue: core.$ZodIssue): string {

@@ -44,45 +44,45 @@ export interface CitrixAdcOptions {
    *
    * @default 'session'
    */
-  readonly auth?: 'session' | 'headers'
+  readonly auth?: 'session' | 'headers' | undefined
   /**
    * How long the appliance keeps our session when nothing is asked: what is left of it where this
    * process is killed. From 5 minutes to 24 hours. Where the appliance allows less, its own figure holds.
    *
    * @default '15m'
    */
-  readonly sessionTimeout?: Duration
+  readonly sessionTimeout?: Duration | undefined
   /** Partition to work in. @default the default partition */
-  readonly partition?: string
+  readonly partition?: string | undefined
   /**
    * Save the configuration after each change. It writes the whole running configuration, other
    * people's changes too. Without it a reboot forgets a drain, and a drain that is held puts it back.
    *
    * @default false
    */
-  readonly save?: boolean
+  readonly save?: boolean | undefined
   /**
    * Groups whose members are kept by a desired state (`autoscale` API) or by DNS: a change of one
    * member is refused here, or tried.
    *
    * @default 'refuse'
    */
-  readonly desiredState?: 'refuse' | 'try'
+  readonly desiredState?: 'refuse' | 'try' | undefined
   /**
    * How old the appliance's counts can be. They are repeated for about seven seconds; a smaller value
    * is for simulators.
    *
    * @default '8s'
    */
-  readonly freshness?: Duration
+  readonly freshness?: Duration | undefined
   /** How long one request may take, connecting included. @default '10s' */
-  readonly callTimeout?: Duration
+  readonly callTimeout?: Duration | undefined
   /** How the appliance's certificate is verified. @default the system's authorities */
-  readonly tls?: Tls
+  readonly tls?: Tls | undefined
   /** Send the password over plain HTTP to a host that is not this one. @default false */
-  readonly allowPlaintext?: boolean
+  readonly allowPlaintext?: boolean | undefined
   /** A dispatcher of undici's to send requests with. It wins over `tls`, and is never closed here. */
-  readonly dispatcher?: Dispatcher
+  readonly dispatcher?: Dispatcher | undefined
 }
 
 /**

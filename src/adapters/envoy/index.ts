@@ -38,32 +38,32 @@ export interface EnvoyOptions {
    *
    * Needed by every sink but `grpcEndpoints()`, which can do with load reports.
    */
-  readonly admin?: AdminAddresses
+  readonly admin?: AdminAddresses | undefined
   /**
    * Who must be there: node ids or admin addresses, or how many. A proxy that is expected and not
    * known keeps members from being idle. Default: whoever is listed or connected.
    */
-  readonly expect?: readonly string[] | number
+  readonly expect?: readonly string[] | number | undefined
   /**
    * A proxy that cannot be seen any more: `wait` (it may still hold work), or it counts as gone
    * after that long. @default 'wait'
    */
-  readonly onProxyGone?: 'wait' | { readonly after: Duration }
+  readonly onProxyGone?: 'wait' | { readonly after: Duration } | undefined
   /**
    * A drain that would put the cluster into panic mode, in which Envoy sends traffic to drained
    * endpoints too. @default 'refuse'
    */
-  readonly onPanic?: 'refuse' | 'allow'
+  readonly onPanic?: 'refuse' | 'allow' | undefined
   /**
    * The clusters' `common_lb_config.update_merge_window`, where no admin API tells it. Before Envoy
    * 1.40 a drain may take that long after its acknowledgement. @default 1 s
    */
-  readonly mergeWindow?: Duration
+  readonly mergeWindow?: Duration | undefined
   /**
    * The clusters' `connect_timeout`, where no admin API tells it: for that long a connect can hide
    * a request on Envoy before 1.39.3, and in load reports. @default 5 s
    */
-  readonly connectTimeout?: Duration
+  readonly connectTimeout?: Duration | undefined
 }
 
 /**

@@ -17,12 +17,12 @@ export interface RestEndpointsOptions {
   /** Port to listen on; 0 takes a free one. */
   readonly port: number
   /** Address to listen on. @default '127.0.0.1' */
-  readonly host?: string
+  readonly host?: string | undefined
   /**
    * The full endpoint sets, `ClusterLoadAssignment`s in EDS JSON; or `adopt` them from the proxies'
    * admin API before anything is served. A fresh fleet has nothing to adopt. @default 'adopt'
    */
-  readonly initial?: 'adopt' | readonly unknown[]
+  readonly initial?: 'adopt' | readonly unknown[] | undefined
 }
 
 /** A sink that listens, and whose sets can also be changed by hand. */

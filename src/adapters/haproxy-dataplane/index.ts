@@ -50,36 +50,36 @@ export interface HaproxyDataplaneOptions {
   /** Its password. A function is asked again when the API refuses the last value, so that it can rotate in mid-drain. */
   readonly password: Secret
   /** How the API's certificate is known. @default the system's authorities */
-  readonly tls?: Tls
+  readonly tls?: Tls | undefined
   /** Unix socket of the API; the host of `url` is then only a name. */
-  readonly socketPath?: string
+  readonly socketPath?: string | undefined
   /** A dispatcher of undici in place of our own Agent; never closed here. */
-  readonly dispatcher?: Dispatcher
+  readonly dispatcher?: Dispatcher | undefined
   /** Send credentials over plain HTTP to hosts other than loopback. @default false */
-  readonly allowPlaintext?: boolean
+  readonly allowPlaintext?: boolean | undefined
   /**
    * Write the drain into HAProxy's configuration too, without a reload: `weight 0` with the drain,
    * `maintenance: enabled` with the seal. A reload then keeps the member out of balancing. Both are
    * undone with the drain. @default false
    */
-  readonly durable?: boolean
+  readonly durable?: boolean | undefined
   /**
    * Where `remove` and `add` act: in the running process (gone with the next reload), or in the
    * configuration (a removal reloads HAProxy, which resets the drains of others until they are put
    * back). @default 'runtime'
    */
-  readonly membership?: 'runtime' | 'configuration'
+  readonly membership?: 'runtime' | 'configuration' | undefined
   /** See {@link OldWorkers}. @default 'wait' */
-  readonly oldWorkers?: OldWorkers
+  readonly oldWorkers?: OldWorkers | undefined
   /**
    * Whether maint cuts established connections (`on-marked-down shutdown-sessions`). Left out, each
    * server's configuration is asked; where it can't be read, maint counts as `unknown`.
    */
-  readonly maintCuts?: boolean
+  readonly maintCuts?: boolean | undefined
   /** How long one call may take, connect included; at least 50 ms. A frozen HAProxy holds a call for 30 s. @default '5s' */
-  readonly callTimeout?: Duration
+  readonly callTimeout?: Duration | undefined
   /** How long a reload that a removal needs may take until the new process is seen; at least 1 s. @default '25s' */
-  readonly reloadTimeout?: Duration
+  readonly reloadTimeout?: Duration | undefined
 }
 
 /**

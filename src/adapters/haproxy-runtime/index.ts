@@ -39,9 +39,9 @@ export interface HaproxyRuntimeOptions {
    * The master socket (`haproxy -W -S /path,level,admin`): the way to old workers, which a reload
    * leaves behind with their connections. Looked for by itself on 2.6 and 3.0, where the process says.
    */
-  readonly master?: SocketAddress
+  readonly master?: SocketAddress | undefined
   /** What to do about old workers that can't be seen. @default 'wait' */
-  readonly oldWorkers?: OldWorkers
+  readonly oldWorkers?: OldWorkers | undefined
   /**
    * Your servers have `on-marked-down shutdown-sessions`: maintenance cuts their connections. HAProxy
    * does not tell, so say it: the door is then not closed by itself after idle, and `hold: 'maint'`
@@ -49,7 +49,7 @@ export interface HaproxyRuntimeOptions {
    *
    * @default false
    */
-  readonly maintCuts?: boolean
+  readonly maintCuts?: boolean | undefined
   /**
    * Servers that `track` a drained one go along with it. A drain is refused (`POOL_AT_MINIMUM`) where
    * that would leave one of their backends with fewer serving servers than this. `keepReady` of the
@@ -57,23 +57,23 @@ export interface HaproxyRuntimeOptions {
    *
    * @default 1
    */
-  readonly keepFollowers?: number
+  readonly keepFollowers?: number | undefined
   /** Longest time a connection may take, at least 10 ms. @default '2s' */
-  readonly connectTimeout?: Duration
+  readonly connectTimeout?: Duration | undefined
   /**
    * Longest silence while an answer is owed, at least 10 ms: HAProxy is frozen, or its `stats maxconn`
    * is used up.
    *
    * @default '5s'
    */
-  readonly replyTimeout?: Duration
+  readonly replyTimeout?: Duration | undefined
   /**
    * Connections at once, of the 10 that `stats maxconn` allows by default. One more is kept open
    * during a drain where there is no master socket.
    *
    * @default 4
    */
-  readonly maxConnections?: number
+  readonly maxConnections?: number | undefined
 }
 
 /**

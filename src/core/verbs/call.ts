@@ -7,11 +7,11 @@ import type { DrainEvent } from '../events.js'
 /** What every verb takes. */
 export interface Call {
   /** Ends the call at once; it rejects with `signal.reason`. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Default: the real clock. */
-  readonly clock?: Clock
+  readonly clock?: Clock | undefined
   /** Called with every event. What it throws is reported as an unhandled error of the process, never swallowed. */
-  readonly onEvent?: (e: DrainEvent) => void
+  readonly onEvent?: ((e: DrainEvent) => void) | undefined
 }
 
 /** A function among options. */

@@ -20,54 +20,54 @@ export interface Policy extends Call {
    * slow, two more looks like it, unless `onTimeout` is `proceed` or `terminate`.
    * @defaultValue `'30s'`
    */
-  readonly timeout?: Duration
+  readonly timeout?: Duration | undefined
   /**
    * What to do with work left at the deadline: `fail` leaves the member drained, `terminate` cuts it,
    * `proceed` ends as `proceeded`.
    * @defaultValue `'fail'`
    */
-  readonly onTimeout?: 'fail' | 'terminate' | 'proceed'
+  readonly onTimeout?: 'fail' | 'terminate' | 'proceed' | undefined
   /**
    * The state to hold the member in. `maint` keeps persistent clients out from the start; where the
    * product's maint is not gentle it needs `onTimeout: 'terminate'` as well.
    * @defaultValue `'drain'`
    */
-  readonly hold?: 'drain' | 'maint'
+  readonly hold?: 'drain' | 'maint' | undefined
   /** Raise from drain to maint that long after the start: for persistence that never lets go. A bare number from 1 to 999 is refused. @defaultValue off */
-  readonly escalateAfter?: Duration
+  readonly escalateAfter?: Duration | undefined
   /** For how long nothing may arrive before a member is called idle. A bare number from 1 to 999 is refused: write `'500ms'`. @defaultValue `'1s'` */
-  readonly settle?: Duration
+  readonly settle?: Duration | undefined
   /** Whether to take the member out of its pool once idle. @defaultValue `'idle'` */
-  readonly until?: 'idle' | 'removed'
+  readonly until?: 'idle' | 'removed' | undefined
   /**
    * On the verdict, close the door to persistent clients too: raise to maint, look once more.
    * @defaultValue where maint is gentle
    */
-  readonly seal?: boolean
+  readonly seal?: boolean | undefined
   /** How many serving members each pool of each balancer must keep. @defaultValue `1` */
-  readonly keepReady?: number
+  readonly keepReady?: number | undefined
   /** What to do where `keepReady` would not hold: refuse, or wait for a replacement. @defaultValue `'fail'` */
-  readonly onMinimum?: 'fail' | 'wait'
+  readonly onMinimum?: 'fail' | 'wait' | undefined
   /**
    * What to do when somebody else sets another state: end, or set ours again, at most three times.
    * What a reload or failover forgot is always put back.
    * @defaultValue `'fail'`
    */
-  readonly onOverrule?: 'reapply' | 'fail'
+  readonly onOverrule?: 'reapply' | 'fail' | undefined
   /**
    * What to do on abort: leave the member as it is, or undo. The undo waits at most 5 s for a hold whose
    * answer was lost; then the member's `error` says that it may still come, and the ticket is kept.
    * @defaultValue `'leave'`
    */
-  readonly onAbort?: 'leave' | 'restore'
+  readonly onAbort?: 'leave' | 'restore' | undefined
   /** What to do where the product can't do a part of the policy: refuse, or go on without that part. @defaultValue `'fail'` */
-  readonly ifUnsupported?: 'fail' | 'proceed'
+  readonly ifUnsupported?: 'fail' | 'proceed' | undefined
   /** Where tickets are kept, for a resume after a crash. */
-  readonly tickets?: TicketStore
+  readonly tickets?: TicketStore | undefined
   /** The ticket's id. @defaultValue a random one */
-  readonly id?: string
+  readonly id?: string | undefined
   /** Called with the ticket before and after each change; the first change waits for it. */
-  readonly onTicket?: (t: Ticket) => Promise<void> | void
+  readonly onTicket?: ((t: Ticket) => Promise<void> | void) | undefined
 }
 
 const storeSchema = z.custom<TicketStore>(

@@ -30,13 +30,13 @@ export interface ReadyOptions extends Call {
    * signal tells it, when the {@link ReadyOptions.timeout} is over: that counts as not healthy.
    */
   readonly waitHealthy?:
-    boolean | Duration | ((ref: MemberRef, signal: AbortSignal) => Promise<void>)
+    boolean | Duration | ((ref: MemberRef, signal: AbortSignal) => Promise<void>) | undefined
   /**
    * How long it may take until a member is as wished, counted from the call. `Infinity` is allowed; a
    * bare number from 1 to 999 is refused. Not beside a `waitHealthy` that is a duration, which says the same.
    * @defaultValue `'30s'`
    */
-  readonly timeout?: Duration
+  readonly timeout?: Duration | undefined
 }
 
 /** What {@link ready} found and left. */

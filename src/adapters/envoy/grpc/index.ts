@@ -27,7 +27,7 @@ export interface GrpcTls {
   readonly cert: string
   readonly key: string
   /** Authority of the clients' certificates: with it a client without one is refused. */
-  readonly clientCa?: string
+  readonly clientCa?: string | undefined
 }
 
 /** A resource of another type, served on ADS streams as it is. */
@@ -44,20 +44,20 @@ export interface GrpcEndpointsOptions {
   /** Port to listen on; 0 takes a free one. */
   readonly port: number
   /** Address to listen on. @default '127.0.0.1' */
-  readonly host?: string
+  readonly host?: string | undefined
   /** @default plain text (h2c) */
-  readonly tls?: GrpcTls
+  readonly tls?: GrpcTls | undefined
   /**
    * The full endpoint sets: `ClusterLoadAssignment`s in EDS JSON, or as the bytes of the protobuf
    * message, which are kept as they are but for what is changed. Or `adopt` them from the proxies'
    * admin API before anything is served: right after a restart of this process, when the proxies
    * still hold them. A fresh fleet has nothing to adopt. @default 'adopt'
    */
-  readonly initial?: 'adopt' | readonly unknown[]
+  readonly initial?: 'adopt' | readonly unknown[] | undefined
   /** Pause between two load reports while somebody looks, at least 100 ms. @default 250 ms */
-  readonly loadInterval?: Duration
+  readonly loadInterval?: Duration | undefined
   /** Resources of other types for clients that take everything from one ADS stream. @default none */
-  readonly resources?: readonly StaticResource[]
+  readonly resources?: readonly StaticResource[] | undefined
 }
 
 const schema = z.strictObject({
