@@ -37,31 +37,3 @@ export function retried<T>(
 export function doubling(first: number, count: number, most = Infinity): number[] {
   return Array.from({ length: count }, (_, i) => Math.min(most, first * 2 ** i))
 }
-
-/** How something is waited for. */
-export interface UntilOptions {
-  /** Milliseconds between two looks. */
-  readonly every: number
-  /** Milliseconds from now on: after that nobody looks any more. */
-  readonly within: number
-}
-
-/**
- * Looks until there is something, on the clock of the call: at once, then after each pause, the last time
- * when the time is over.
- *
- * @returns what `look` gave, or undefined where the time was over before
- */
-export async function until<T>(
-  { clock, signal }: Pick<CallContext, 'clock' | 'signal'>,
-  { every, within }: UntilOptions,
-  look: () => Promise<T | undefined> | T | undefined,
-): Promise<T | undefined> {
-  const end = clock.now() + within
-  for (;;) {
-    signal.throwIfAborted()
-    const found = await look()
-    if (found !== undefined || clock.now() >= end) return found
-    await pause(clock, every, signal)
-  }
-}

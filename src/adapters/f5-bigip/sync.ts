@@ -1,4 +1,4 @@
-import { until } from '../../kit/retry.js'
+import { until } from '../../kit/until.js'
 import type { CallContext } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { parseSyncStatus } from './codec-device.js'

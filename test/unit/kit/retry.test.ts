@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { fakeClock } from 'drainable/testing'
-import { doubling, retried, until } from '../../../src/kit/retry.js'
+import { doubling, retried } from '../../../src/kit/retry.js'
+import { until } from '../../../src/kit/until.js'
 
 class Busy extends Error {}
 const again = (error: unknown): boolean => error instanceof Busy
