@@ -1,8 +1,9 @@
+import { abortable } from '../../provider/abort.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
-import { abortable, wordsOf } from './call.js'
+import { wordsOf } from './call.js'
 import type { RunState } from './run-state.js'
 import { Alarm } from './timer.js'
 
