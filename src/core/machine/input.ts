@@ -27,8 +27,6 @@ export type Input = { readonly at: number; readonly wall: number } & (
   /** The last look, asked for when the time was over, did not come in time. `silent`: nor had any for long before. */
   | { readonly type: 'overdue'; readonly error: DrainableError; readonly silent: boolean }
   | { readonly type: 'result'; readonly change: Change; readonly result: ChangeResult }
-  /** The change under way goes out now: what was read since it was decided on may speak against it. */
-  | { readonly type: 'sending'; readonly change: Change }
   /** The floor's answer to a first hold: it was not sent. */
   | { readonly type: 'denied'; readonly error: DrainableError }
   /** The caller's own health check ended. */

@@ -79,14 +79,10 @@ export class Sender {
     }
     if (signal().aborted) return
     // A store may be slow: what was given up in the meantime must not be sent any more.
-    const still = wished.filter(({ key, change }) => isStillWished(members, key, change))
-    const next = still.flatMap(({ key, change }) => members.take(key, { type: 'sending', change }))
-    const changes = still.filter(({ key, change }) => isStillWished(members, key, change))
-    if (changes.length === 0) {
-      this.send(next)
-      return
-    }
+    const changes = wished.filter(({ key, change }) => isStillWished(members, key, change))
+    if (changes.length === 0) return
     this.sent = true
+    const next: MemberChange[] = []
     const giveUp = new AbortController()
     for (const { change } of changes) this.#calls.set(change, giveUp)
     const call = scheduler.send(

@@ -6,7 +6,6 @@ import { openGoal, UNDO_LIMIT } from '../goal.js'
 import { whyLower } from '../owner.js'
 import { maintEffect } from '../policy.js'
 import { inWishedState, marksOf } from '../proof.js'
-import { lowerWish } from '../rough.js'
 import { atLeast, type DrainState } from '../state.js'
 import { checkDeadline } from './deadline.js'
 import { closeDoor } from './door.js'
@@ -135,16 +134,11 @@ function putBack(draft: Draft, reading: PresentReading, own: AdminState): void {
   sendHold(draft)
 }
 
-/**
- * Where maint cuts, one that only sealed is not put straight back over live work (drain, prove, seal
- * again), and no other without the caller's word.
- */
+/** A maint that only sealed is not put straight back over live work where it cuts: drain, prove, seal again. */
 function lowerSeal(draft: Draft, reading: PresentReading): void {
   const { state, policy } = draft
-  if (state.hold.wish !== 'maint') return
-  const worded =
-    policy.onTimeout === 'terminate' && (policy.hold === 'maint' || state.hold.escalated)
-  if (!worded && maintEffect(policy, reading) !== 'gentle') lowerWish(draft)
+  if (state.hold.wish !== 'maint' || policy.hold === 'maint' || state.hold.escalated) return
+  if (maintEffect(policy, reading) !== 'gentle') draft.hold({ wish: 'drain', confirmed: 'drain' })
 }
 
 function overruledError(state: DrainState, own: string): DrainableError {
