@@ -32,8 +32,12 @@ export function whyLower(state: DrainState, own: AdminState): Cause {
  * - `ours`: we set it, or a change of ours whose answer is missing may have
  * - `unknown`: a change to it was only intended, and nobody can tell whether it was carried out
  * - `theirs`: somebody else set it
+ *
+ * Ready is never ours, unless it is where the undo goes: an undo of another drain led there, and this one
+ * must not close the member again.
  */
 export function whoseHold(state: DrainState, own: AdminState): 'ours' | 'unknown' | 'theirs' {
+  if (own === 'ready') return 'theirs'
   const { changes, late, incarnations } = state.hold
   if (mayBeOurs(late, own)) return 'ours'
   const applied = changes.findLastIndex(isApplied)
