@@ -11,8 +11,10 @@ export async function closeTicket(run: RunState, report: DrainReport): Promise<v
   const { states, spec, keeper, sender } = run
   const owes = states.some((state) => state.phase !== 'removed' && owesUndo(state))
   const over = spec.side === 'open' || report.outcome === 'refused' || report.outcome === 'gone'
+  // What is still held may be changed again: put back, or sealed.
+  const holds = states.some(({ ending }) => ending.holding)
   const gone = states.every((state) => state.phase === 'removed')
-  const drop = gone || (over && !owes)
+  const drop = gone || (over && !owes && !holds)
   const written = drop ? keeper?.drop() : sender?.save()
   // Where it can't be dropped it stays, and is found as an orphan.
   await settledWithin(written ?? Promise.resolve(), spec.clock, STORE_LIMIT)
