@@ -12,8 +12,6 @@ export class Floor {
   readonly #membership: Membership
   readonly #down: Map<string, MemberRef>
   readonly #keepReady: number
-  /** Members that did not serve when they were asked for. */
-  readonly #idleWishes = new Set<string>()
 
   /** @param down - the members that this run wishes down: its stake shows them to others */
   constructor(membership: Membership, down: Map<string, MemberRef>, keepReady: number) {
@@ -30,16 +28,12 @@ export class Floor {
    */
   ask(reading: Reading, snapshot: Snapshot): DrainableError | undefined {
     const { ref } = reading
+    // Asked again at the first hold: who is not of this process may have taken a place since.
     const serves = reading.present && reading.serves
-    // A wish that was entered while the member did not serve has taken no place yet.
-    const taken = this.#down.has(refKey(ref)) && !this.#idleWishes.has(refKey(ref))
-    const takesNothing = taken || !serves
     const left = this.#left(ref, snapshot)
-    if (!takesNothing && this.#keepReady > 0 && (left === undefined || left < this.#keepReady))
+    if (serves && this.#keepReady > 0 && (left === undefined || left < this.#keepReady))
       return this.#refusal(ref, snapshot, left)
     this.#down.set(refKey(ref), ref)
-    if (serves) this.#idleWishes.delete(refKey(ref))
-    else this.#idleWishes.add(refKey(ref))
     return undefined
   }
 
