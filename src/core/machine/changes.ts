@@ -61,8 +61,24 @@ export function ledgerOf(state: DrainState): readonly OwnChange[] {
 }
 
 /** A change whose answer was lost just now. */
-export function lateChange({ change, before }: SentChange, at: number): LateChange {
-  return { change, lostAt: at, until: null, witnessed: lacksEffect(change, before) }
+export function lateChange({ change, before, shared }: SentChange, at: number): LateChange {
+  const entry = { change, lostAt: at, until: null, witnessed: lacksEffect(change, before) }
+  return shared === true ? { ...entry, shared } : entry
+}
+
+/** A change that goes out beside others of which nobody knows whether they are still to come. */
+export function sentChange(
+  change: Change,
+  before: SentChange['before'],
+  late: readonly LateChange[],
+): SentChange {
+  const twins = change.kind === 'hold' && late.some((entry) => isTwin(entry.change, change))
+  return twins ? { change, before, shared: true } : { change, before }
+}
+
+/** Whether two holds lead to the same state. */
+export function isTwin(one: Change, other: Change): boolean {
+  return one.kind === 'hold' && other.kind === 'hold' && one.to === other.to
 }
 
 /** Whether a member in this state shows that the change has not been carried out. */

@@ -2,6 +2,7 @@ import type { Change } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { Outcome, Phase } from '../../provider/report.js'
 import type { DrainEvent } from '../events.js'
+import { sentChange } from './changes.js'
 import type { Effect, Input } from './input.js'
 import type { MachinePolicy } from './policy.js'
 import { ownOf, type DrainState, type EndingState, type Hold, type ProofState } from './state.js'
@@ -66,7 +67,7 @@ export class Draft {
 
   /** Sends a change: nothing else is sent before its outcome is known. */
   apply(change: Change, first: boolean): void {
-    this.hold({ pending: { change, before: ownOf(this.state) } })
+    this.hold({ pending: sentChange(change, ownOf(this.state), this.state.hold.late) })
     this.effects.push({ type: 'apply', change, first })
   }
 

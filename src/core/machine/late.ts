@@ -1,10 +1,10 @@
 import type { Change, Reading } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
-import { lacksEffect, lateChange, noted, ownChange, targetOf } from './changes.js'
+import { isTwin, lacksEffect, lateChange, noted, ownChange, targetOf } from './changes.js'
 import { confirm, countCut } from './confirm.js'
 import type { Draft } from './draft.js'
 import { backOff } from './pace.js'
-import { atLeast, type LateChange, type SentChange } from './state.js'
+import { atLeast, type DrainState, type LateChange, type SentChange } from './state.js'
 
 /**
  * The answer to a change was lost: it may have been carried out, or be carried out later. A hold is
@@ -68,6 +68,21 @@ function isOurs(draft: Draft, entry: LateChange, reading: Reading): boolean {
   )
 }
 
+/** Another run of this process sends a hold, or may have: which of two was carried out does not show. */
+export function shareHolds(state: DrainState): DrainState {
+  const { late, pending } = state.hold
+  const share = <T extends LateChange | SentChange>(entry: T): T =>
+    entry.change.kind === 'hold' ? { ...entry, shared: true } : entry
+  return {
+    ...state,
+    hold: {
+      ...state.hold,
+      late: late.map(share),
+      pending: pending === null ? null : share(pending),
+    },
+  }
+}
+
 /** Absence is not shown here: it wants a second look, and is decided there. */
 function shows(draft: Draft, reading: Reading, change: Change): boolean {
   if (!reading.present) return false
@@ -79,9 +94,14 @@ function shows(draft: Draft, reading: Reading, change: Change): boolean {
   return change.kind === 'restore' && reading.own === change.to
 }
 
-/** It was carried out after all, by us: nobody else was seen in between. */
+/**
+ * It was carried out after all, by us: nobody else was seen in between. Where another hold of this
+ * process may have brought it about, this one can be still to come: it stays until its time is over.
+ */
 function happened(draft: Draft, entry: LateChange, load: number): void {
-  replace(draft, entry, undefined)
+  const { pending } = draft.state.hold
+  const unsure = entry.shared === true || (pending !== null && isTwin(pending.change, entry.change))
+  replace(draft, entry, unsure ? { ...entry, witnessed: false } : undefined)
   countCut(draft, entry.change, load)
   confirm(draft, entry.change, 'applied')
   const { goal } = draft.state

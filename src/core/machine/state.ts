@@ -97,6 +97,8 @@ export interface SentChange {
   readonly change: Change
   /** The own state it was decided on. */
   readonly before: AdminState | 'unknown'
+  /** See {@link LateChange.shared}. */
+  readonly shared?: boolean
 }
 
 /** A change whose answer was lost. */
@@ -107,6 +109,11 @@ export interface LateChange {
   readonly until: number | null
   /** Whether this run has read the member without its effect: an effect that shows up then is ours. */
   readonly witnessed: boolean
+  /**
+   * Whether another hold of this process, under way at the same time, leads to the same state: an effect
+   * that shows up is ours, but this one may be the one that is still to come.
+   */
+  readonly shared?: boolean
 }
 
 /** What is known of the member's work. */

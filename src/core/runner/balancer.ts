@@ -25,6 +25,8 @@ export interface Stake {
   readonly overrule: (ref: MemberRef, by: Side) => Owned | null
   /** Changes of the member whose answer it never got. */
   readonly late: (ref: MemberRef) => readonly LateChange[]
+  /** Another run sends a change of the member: what shows up then may be its doing. */
+  readonly touched: (ref: MemberRef) => void
 }
 
 /** All runs of this process on one balancer, whichever provider objects they use. */
@@ -68,6 +70,8 @@ export interface Membership {
   readonly calling: (ref: MemberRef, done: Promise<void>) => void
   /** Calls that change a member and have not ended, whoever made them. */
   readonly callsOf: (ref: MemberRef) => readonly Promise<void>[]
+  /** Whether a call that changes something is under way, whoever made it and for whatever member. */
+  readonly busy: () => boolean
   /** Takes what ended runs have left of a member. */
   readonly takeLeft: (ref: MemberRef) => readonly LateChange[]
   /** Leaves; `late` are the changes whose answer never came, for whoever comes next. */
@@ -98,6 +102,7 @@ export function joinBalancer(
     nextSeq,
     others: () => [...balancer.stakes].filter((other) => other !== stake),
     calling: (ref, done) => {
+      for (const other of balancer.stakes) if (other !== stake) other.touched(ref)
       const of = `${key}\0${refKey(ref)}`
       const calls = open.get(of) ?? new Set()
       open.set(of, calls.add(done))
@@ -107,6 +112,7 @@ export function joinBalancer(
       })
     },
     callsOf: (ref) => [...(open.get(`${key}\0${refKey(ref)}`) ?? [])],
+    busy: () => [...open.keys()].some((of) => of.startsWith(`${key}\0`)),
     takeLeft: (ref) => {
       const of = `${key}\0${refKey(ref)}`
       const changes = left.get(of) ?? []

@@ -4,6 +4,7 @@ import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import type { DrainReport } from '../../provider/report.js'
 import { lateChange } from '../machine/changes.js'
+import { shareHolds } from '../machine/late.js'
 import { owesUndo } from '../machine/owner.js'
 import type { DrainState, LateChange } from '../machine/state.js'
 import { inheritedLate, joinBalancer, type Membership, type Owned, type Side } from './balancer.js'
@@ -32,11 +33,14 @@ export class Contest {
   #down = new Map<string, MemberRef>()
   #membership: Membership
   #floor: Floor
+  /** Whether others have changed something since this run began: its first look may be older than that. */
+  #disturbed: boolean
 
   constructor(run: RunState, options: ContestOptions) {
     this.#run = run
     this.#options = options
     this.#membership = this.#join()
+    this.#disturbed = this.#membership.busy()
     this.#floor = new Floor(this.#membership, this.#down, run.spec.keepReady)
   }
 
@@ -53,6 +57,8 @@ export class Contest {
     this.#down = new Map()
     this.#membership = this.#join()
     this.#floor = new Floor(this.#membership, this.#down, this.#run.spec.keepReady)
+    // Nobody told it what other runs sent while it was away.
+    this.#share(this.#run.members?.keys ?? [])
   }
 
   /** Leaves the runs of this balancer; what never got an answer is left to whoever comes next. */
@@ -75,7 +81,7 @@ export class Contest {
    * Decides for each member against every other run. What an earlier one has under way is waited for,
    * and what it never got an answer to is inherited.
    *
-   * @returns whether nobody else was there
+   * @returns whether nobody else was there, so that the look the members were picked from still holds
    */
   async decide(): Promise<boolean> {
     const { members, spec } = this.#run
@@ -85,7 +91,7 @@ export class Contest {
     const quiet = await this.#callsEnded(members)
     if (this.#run.isReleased()) return false
     const inherited = this.#inheritLate(members)
-    return quiet && !inherited && this.#run.now() === before
+    return quiet && !inherited && !this.#disturbed && this.#run.now() === before
   }
 
   #join(): Membership {
@@ -96,7 +102,17 @@ export class Contest {
       down: this.#down,
       overrule: (ref, by) => this.#overrule(ref, by),
       late: (ref) => this.#lateOf(this.#run.members?.get(refKey(ref))),
+      touched: (ref) => {
+        this.#disturbed = true
+        this.#share([refKey(ref)])
+      },
     }))
+  }
+
+  #share(keys: readonly string[]): void {
+    this.#run.members?.replace((state) =>
+      keys.includes(refKey(state.ref)) ? shareHolds(state) : state,
+    )
   }
 
   #sideOf(ref: MemberRef): Side | null {
@@ -129,18 +145,16 @@ export class Contest {
     }
   }
 
-  /**
-   * Waits for the calls of others that change these members, but not for ever: a drain until its deadline,
-   * because it has changed nothing yet.
-   */
-  async #callsEnded(members: Members): Promise<boolean> {
+  /** Waits for the calls of others that change these members, but no longer than this run has time. */
+  async #callsEnded({ refs, all }: Members): Promise<boolean> {
     const { spec, stop } = this.#run
-    const calls = members.refs.flatMap((ref) => this.#membership.callsOf(ref))
+    const calls = refs.flatMap((ref) => this.#membership.callsOf(ref))
     if (calls.length === 0) return true
-    const left = members.all.map(({ goal, deadline }) =>
-      goal.kind === 'drain' && deadline !== null ? deadline - this.#run.now() : CALL_LIMIT,
+    const until = all.map(({ goal, deadline }) =>
+      goal.kind === 'open' ? goal.lateUntil : deadline,
     )
-    const limit = Math.min(CALL_LIMIT, Math.max(0, ...left))
+    const left = Math.min(...until.map((moment) => moment ?? Infinity)) - this.#run.now()
+    const limit = Math.min(CALL_LIMIT, Math.max(0, left))
     const done = settledWithin(Promise.allSettled(calls), spec.clock, limit)
     await abortable(done, stop.signal).catch(() => undefined)
     return false
@@ -170,7 +184,8 @@ export class Contest {
     const { members, sender } = this.#run
     const key = refKey(ref)
     if (members === undefined) {
-      this.#takenEarly.set(key, by)
+      // One with the same goal takes nothing, and gives nothing back that another has taken.
+      if (by !== this.#run.spec.side) this.#takenEarly.set(key, by)
       this.#endTaken()
       return null
     }

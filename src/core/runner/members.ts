@@ -3,7 +3,7 @@ import type { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import type { DrainReport, Why } from '../../provider/report.js'
 import type { DrainEvent } from '../events.js'
-import { sameChange } from '../machine/changes.js'
+import { sameChange, sentChange } from '../machine/changes.js'
 import type { Effect, Input } from '../machine/input.js'
 import type { MachinePolicy } from '../machine/policy.js'
 import { ownOf, type DrainState } from '../machine/state.js'
@@ -141,7 +141,7 @@ export class Members {
     this.announcing = true
     this.#states.set(key, {
       ...state,
-      hold: { ...state.hold, pending: { change, before: ownOf(state) } },
+      hold: { ...state.hold, pending: sentChange(change, ownOf(state), state.hold.late) },
     })
     return []
   }

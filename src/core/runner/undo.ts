@@ -60,13 +60,25 @@ export class Undo {
 
   /** Returns the very promise of the undo, so that whoever waits for it goes on before `done` resolves. */
   start(options: UndoOptions): Promise<DrainReport> {
-    if (this.#underWay !== undefined) return this.#underWay.promise
+    if (this.#underWay !== undefined) {
+      void this.#again() // a later call than any drain that was begun since
+      return this.#underWay.promise
+    }
     const startedAt = this.#run.now()
     let resolve: UnderWay['resolve'] = () => undefined
     const promise = new Promise<DrainReport>((done) => (resolve = done))
     this.#underWay = { promise, resolve, startedAt }
     void this.#begin(this.#underWay, options)
     return promise
+  }
+
+  async #again(): Promise<void> {
+    const { contest, changed } = this.#parts
+    // Before its members are known the undo has not taken its turn yet.
+    if (this.#run.members === undefined || this.#run.left) return
+    contest.renew()
+    await contest.decide()
+    changed()
   }
 
   async #begin(undo: UnderWay, options: UndoOptions): Promise<void> {

@@ -1,3 +1,4 @@
+import { shareHolds } from '../../../src/core/machine/late.js'
 import { describe, expect, test } from 'vitest'
 import { failure, held, started } from './member-run.js'
 
@@ -384,4 +385,44 @@ test('an answer to a change that was given up says nothing', () => {
   run.put({ type: 'result', change, result: { ref: change.ref, status: 'applied' } })
   expect(run.state.hold.pending).not.toBe(null)
   expect(run.state.hold.changes).toEqual([])
+})
+
+describe('a lost hold beside another to the same state', () => {
+  /** Another process than the one that took it: our drain is forgotten. */
+  function forget(run: ReturnType<typeof held>, n: number): void {
+    run.set({ own: 'ready' }).scope('w1', { incarnation: `w1.${n}` })
+  }
+
+  test('is not settled by an effect that the other may have brought about', () => {
+    const run = held({ lateBound: 1_000 }).look()
+    forget(run, 2)
+    run.look().lose().look().answer().look()
+    forget(run, 3)
+    run.look() // a third one goes out, and the first is carried out late
+    run.set({ own: 'drain' }).looks(1_500)
+    run.lose().look()
+    expect(run.state.hold.late).toMatchObject([{ shared: true }])
+    run.open().look().answer().looks(500)
+    expect(run.outcome).toBe(null)
+    run.set({ own: 'drain' }).look()
+    expect(run.sent).toBe('restore drain to ready')
+    run.answer().looks(1_200)
+    expect(run.outcome).toBe('restored')
+  })
+
+  test('stays while the other is under way', () => {
+    const run = started({ lateBound: 9_000 }).look().lose().look()
+    run.set({ own: 'drain' }).look()
+    expect(run.state.hold.late).toMatchObject([{ witnessed: false }])
+  })
+
+  test('of another run is ours, and an undo waits for it all the same', () => {
+    const run = started({ lateBound: 1_000 }).look().lose()
+    run.state = shareHolds(run.state)
+    run.set({ own: 'drain' }).look()
+    expect(run.state.hold.changes).toMatchObject([{ to: 'drain', state: 'applied' }])
+    run.open().look().answer().looks(500)
+    expect(run.outcome).toBe(null)
+    expect(run.looks(600).outcome).toBe('restored')
+  })
 })
