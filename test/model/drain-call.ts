@@ -45,6 +45,13 @@ export interface Call {
   /** Members that are over for it: nothing may be sent for them. */
   readonly over: Set<string>
   live: boolean
+  /** From which call on it opens what it drained: an undo that an abort has begun. */
+  undoes: number
+}
+
+/** The turn of a call that opens members: of two with opposite goals the later one wins. */
+export function turnOfOpener(call: Call): number {
+  return call.verb === 'ready' || call.verb === 'undo' ? call.number : call.undoes
 }
 
 export function isDrain({ verb }: Call): boolean {

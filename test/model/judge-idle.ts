@@ -97,11 +97,8 @@ export function judgeHeld(judge: Judge, call: Call, key: string): void {
 /** A later call of the same process has begun to open it: whoever was before it is overruled. */
 function judgeLetGo(judge: Judge, call: Call, key: string): void {
   const opening = judge.sent.find(
-    ({ process, key: of, change, openers }) =>
-      process === call.process &&
-      of === key &&
-      change.kind === 'restore' &&
-      openers.some((opener) => opener.number > call.number),
+    ({ process, key: of, change, openedBy }) =>
+      process === call.process && of === key && change.kind === 'restore' && openedBy > call.number,
   )
   if (opening === undefined) return
   judge.fault('let go', `${key}: called idle although #${opening.number} of this process opens it`)

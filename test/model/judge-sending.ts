@@ -5,6 +5,7 @@ import { describeChange } from './judge.js'
 import type { ModelProvider } from './model-provider.js'
 import type { SentChange } from './sent-change.js'
 import { RANK } from './truth.js'
+import type { UserProcess } from './user-process.js'
 
 /** What must hold when a change leaves a user process. */
 export function judgeSending(
@@ -96,6 +97,44 @@ function holdsKnownWork(judge: Judge, key: string, provider: ModelProvider): boo
     .some(({ works }) => [...works].some((work) => work.key === key && work.since < known))
 }
 
+/** An undo that is under way wishes nothing down any more, and nobody has asked for another one of that name. */
+function stillWished(judge: Judge, key: string, process: UserProcess): boolean {
+  const last = judge.sent.findLast((other) => other.key === key && other.process === process)
+  const since = judge.truth.member(key).identities.at(-1)?.from ?? 0
+  return last === undefined || (last.change.kind !== 'restore' && last.sentAt >= since)
+}
+
+/** How long a ticket may take to be kept, between the floor's word and the sending, in milliseconds. */
+const KEEPING = 7
+
+/**
+ * What is to be kept by holds of other members that went out while this one's ticket was kept, and that
+ * take a place: the floor may have been asked in any order.
+ */
+function askedTogether(
+  judge: Judge,
+  { key, change, process, number }: SentChange,
+): readonly number[] {
+  return judge.sent
+    .filter(
+      (other) =>
+        other.process === process &&
+        other.number < number &&
+        other.key !== key &&
+        other.change.kind === 'hold' &&
+        other.change.ref.pool === change.ref.pool &&
+        other.sentAt >= judge.now - KEEPING,
+    )
+    .filter((other) => {
+      const member = judge.truth.member(other.key)
+      return judge.truth.serves(member) || member.servedAt >= judge.now - KEEPING
+    })
+    .map(({ candidates }) => {
+      const drains = candidates.filter(isDrain)
+      return Math.min(...drains.map(({ chain }) => chain?.wish.policy.keepReady ?? 1))
+    })
+}
+
 /**
  * The first hold of a member leaves the pool its floor: members that this process wishes down never
  * count, whatever they are; others count if they served at the last moment that can be known.
@@ -113,12 +152,7 @@ function judgeFloor(
     judge.calls
       .filter((call) => call.live && call.process === process)
       .flatMap((call) => [...call.wishesDown])
-      // an undo that is under way wishes nothing down any more
-      .filter(
-        (wish) =>
-          judge.sent.findLast((other) => other.key === wish && other.process === process)?.change
-            .kind !== 'restore',
-      ),
+      .filter((wish) => stillWished(judge, wish, process)),
   )
   // a drain that goes on from its ticket wishes it down already
   const goesOn = drains.some(({ chain }) => chain?.held.has(key))
@@ -135,7 +169,11 @@ function judgeFloor(
     .inPool(change.ref.pool)
     .filter((other) => other !== member && !wished.has(other.key))
     .filter((other) => judge.truth.serves(other) || other.servedAt >= known)
-  if (judge.truth.serves(member) && left.length < keep)
+  if (!judge.truth.serves(member) || left.length >= keep) return
+  // whoever keeps most has asked first, as far as can be told: is there a place for each in turn?
+  const keeps = [keep, ...askedTogether(judge, sent)].sort((a, b) => b - a)
+  const inTurn = keeps.every((of, i) => left.length + keeps.length - (i + 1) >= of)
+  if (!inTurn)
     judge.fault(
       'floor',
       `${describeChange(change)} leaves ${left.length} of ${keep} serving (wished down: ${[...wished].join(' ')})`,

@@ -36,6 +36,7 @@ export class Undos {
         restored.has(member.key) &&
         sent.sentAt <= startedAt &&
         judge.now >= settledAt &&
+        !setByOthers(sent, member, settledAt) &&
         (chain === undefined
           ? process === sent.process
           : sent.authors.size === 1 && sent.authors.has(chain.id)),
@@ -47,6 +48,21 @@ export class Undos {
       `${describeChange(sent.change)} is carried out after ${by} said done`,
     )
   }
+}
+
+/**
+ * Whether somebody else set the very state that a change asks for, after it was sent: whoever looks takes
+ * that for its effect, and nobody can tell these apart.
+ */
+function setByOthers({ change, sentAt, process }: SentChange, member: Member, by: number): boolean {
+  if (!('to' in change)) return false
+  return member.sets.some(
+    ({ to, setter }) =>
+      to === change.to &&
+      setter.at >= sentAt &&
+      setter.at <= by &&
+      (setter.by === 'operator' || (setter.change && setter.change.process !== process)),
+  )
 }
 
 /** What an undo says when it has settled. */
@@ -101,6 +117,12 @@ function excused(chain: Chain, key: string, judge: Judge): boolean {
   return lost || chain.saved === undefined || chain.saved.includes('"intended"')
 }
 
+/** Refused, and not looked at again before somebody else set its state: a refused change may be half done. */
+function maybeHalfDone({ effect, answeredAt, provider }: SentChange, setAt: number): boolean {
+  if (effect !== undefined || answeredAt > setAt) return false
+  return !provider.deliveries.some(({ askedAt, readAt }) => askedAt >= answeredAt && readAt < setAt)
+}
+
 /** A change is about to be carried out: an undo opens only what is its own. */
 export function judgeExecution(judge: Judge, sent: SentChange, member: Member): void {
   const { change } = sent
@@ -122,7 +144,7 @@ export function judgeExecution(judge: Judge, sent: SentChange, member: Member): 
       (other) =>
         'to' in other.change &&
         other.change.to === member.own &&
-        (other.effect === 'applied' || other.answer !== 'told'),
+        (other.effect === 'applied' || other.answer !== 'told' || maybeHalfDone(other, setter.at)),
     )
     // set to what we had set it to ourselves: nobody can tell these apart
     if (!sameAsOurs)

@@ -1,6 +1,6 @@
 import type { Change, ChangeResult, MemberReport, Proof } from 'drainable'
 import type { BalancerProcess } from './balancer-process.js'
-import { isDrain, type Call, type Chain, type Verb } from './drain-call.js'
+import { isDrain, turnOfOpener, type Call, type Chain, type Verb } from './drain-call.js'
 import type { Delivery, ModelProvider } from './model-provider.js'
 import { judgeIdle } from './judge-idle.js'
 import { judgeExecution, judgeUndone, Undos, type Undo } from './judge-undo.js'
@@ -73,6 +73,7 @@ export class Judge implements TruthListener {
       wishesDown: new Set(),
       over: new Set(),
       live: true,
+      undoes: Infinity,
     }
     this.truth.figures.add(`calls: ${verb}`)
     if (verb === 'ready' || verb === 'undo') this.#letGo(call)
@@ -98,6 +99,14 @@ export class Judge implements TruthListener {
   /** A change was refused: whether who asked for it still wishes it is left open. */
   refused({ process, key }: SentChange): void {
     for (const call of this.calls) if (call.process === process) call.wishesDown.delete(key)
+  }
+
+  /** The user gives a drain up that undoes itself then. */
+  aborts(call: Call): void {
+    if (call.chain?.wish.policy.onAbort !== 'restore' || call.undoes !== Infinity) return
+    call.undoes = this.calls.length + 0.5
+    call.wishesDown.clear()
+    call.over.clear() // what it changed it may open, also where another call has taken the member
   }
 
   closes(call: Call): void {
@@ -139,6 +148,10 @@ export class Judge implements TruthListener {
     const key = keyOf(change.ref)
     const calls = this.liveFor(process, key)
     const drains = calls.filter(({ verb }) => verb !== 'ready')
+    const { begun } = this.truth.member(key)
+    if (change.kind === 'hold')
+      for (const { chain } of drains)
+        if (chain !== undefined && !begun.has(chain.id)) begun.set(chain.id, this.now)
     const sent: SentChange = {
       number: this.sent.length + 1,
       key,
@@ -149,7 +162,7 @@ export class Judge implements TruthListener {
       knownUntil: this.lastLook(provider, key)?.readAt ?? -Infinity,
       authors: new Set(drains.flatMap(({ chain }) => chain?.id ?? [])),
       candidates: calls.filter((call) => call.provider === provider),
-      openers: calls.filter(({ verb }) => verb === 'ready' || verb === 'undo'),
+      openedBy: firstOpener(calls.filter((call) => call.provider === provider)),
       byReady: calls.some(({ verb }) => verb === 'ready'),
       answer: 'open',
       answeredAt: Infinity,
@@ -160,15 +173,18 @@ export class Judge implements TruthListener {
     this.truth.figures.add(`sent: ${change.kind}`)
     judgeSending(this, sent, calls, provider)
     this.sent.push(sent)
-    if (change.kind === 'restore') this.#overrule(calls, key)
+    if (change.kind === 'restore') this.#overrule(sent, calls)
     return sent
   }
 
-  /** An undo sends: every drain of this process that was begun before it is over for that member. */
-  #overrule(calls: readonly Call[], key: string): void {
-    const opener = calls.findLast(({ verb }) => verb === 'ready' || verb === 'undo')
-    if (opener === undefined) return
-    for (const call of calls) if (isDrain(call) && call.number < opener.number) call.over.add(key)
+  /**
+   * An undo sends: every drain of this process that was begun before it is over for that member. Where
+   * several can have sent it, it was the first of them as far as can be told; a drain that undoes itself
+   * goes on with that.
+   */
+  #overrule({ key, openedBy }: SentChange, calls: readonly Call[]): void {
+    for (const call of calls)
+      if (isDrain(call) && call.number < openedBy && call.undoes === Infinity) call.over.add(key)
   }
 
   executes(sent: SentChange, member: Member | undefined): void {
@@ -249,6 +265,11 @@ export class Judge implements TruthListener {
   /** An undo has settled; `restored` are the members it says are as they were. */
   saysUndone(undo: Undo): void {
     judgeUndone(this, undo)
+    // those that it has overruled wish nothing down any more, also where nothing was to be opened
+    for (const call of this.calls) {
+      if (call.process !== undo.process || call.startedAt > undo.startedAt) continue
+      for (const key of undo.restored) call.wishesDown.delete(key)
+    }
     this.undos.add(undo)
   }
 
@@ -289,6 +310,12 @@ export class Judge implements TruthListener {
   drainsOf(process: UserProcess, key: string): Call[] {
     return this.liveFor(process, key).filter(isDrain)
   }
+}
+
+/** The first turn of those that can have sent a restore; before all others where nobody is known to. */
+function firstOpener(calls: readonly Call[]): number {
+  const turns = calls.map(turnOfOpener).filter((turn) => turn !== Infinity)
+  return turns.length === 0 ? -Infinity : Math.min(...turns)
 }
 
 export function describeChange(change: Change): string {

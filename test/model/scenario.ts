@@ -273,8 +273,7 @@ class Scenario {
         else if (this.#random.chance(0.65)) user.restoreHandle(held)
         else if (!user.waitsForAbort(held)) user.release(held)
       }
-      for (const controller of user.controllers)
-        user.process.run(() => controller.abort(new Error('the user goes home')))
+      for (const end of user.actions) end()
     }
     await this.#untilSettled()
     for (const user of this.#alive) for (const held of [...user.held]) user.release(held)

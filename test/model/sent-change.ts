@@ -17,8 +17,8 @@ export interface SentChange {
   readonly authors: ReadonlySet<string>
   /** Calls of its provider object that can have asked for it. */
   readonly candidates: readonly Call[]
-  /** Calls that open members (`ready`, an undo) and can have asked for it. */
-  readonly openers: readonly Call[]
+  /** The first turn of the calls that open members (`ready`, an undo) and can have asked for it. */
+  readonly openedBy: number
   /** Whether a `ready()` is among them. */
   readonly byReady: boolean
   /** `open`: nobody knows yet. `lost`: the library can't know. */

@@ -34,6 +34,12 @@ export interface Member {
    * drains can have asked for that change, or others have changed the member since.
    */
   bases: Map<string, AdminState | 'unclear'>
+  /** When a drain first sent a hold for it, by the drain's id. */
+  begun: Map<string, number>
+  /** Drains of which a hold has changed it. */
+  changedBy: Set<string>
+  /** Every state it was set to, and by whom. */
+  readonly sets: { readonly to: AdminState; readonly setter: Setter }[]
   health: Health
   /** When it last was one that would serve. */
   servedAt: number
@@ -284,6 +290,8 @@ export class Truth {
     member.own = 'ready'
     member.setter = { by: 'start', at: this.clock.now() }
     member.bases = new Map()
+    member.begun = new Map()
+    member.changedBy = new Set()
     for (const process of this.current()) process.admin.delete(member.key)
   }
 
@@ -320,7 +328,7 @@ export class Truth {
     switch (change.kind) {
       case 'hold':
         if (!ladder.includes(change.to)) return refused(ref, 'UNSUPPORTED', `no ${change.to}`)
-        this.#noteBase(sent, member)
+        this.#noteBase(sent, member, RANK[member.own] < RANK[change.to])
         if (RANK[member.own] >= RANK[change.to]) return { ref, status: 'unchanged' }
         return this.#set(member, change.to, setter)
       case 'restore':
@@ -342,17 +350,23 @@ export class Truth {
     }
   }
 
-  /** What a drain finds at its first hold is what its undo goes back to. */
-  #noteBase({ authors, knownUntil }: SentChange, member: Member): void {
+  /** What a drain finds at its first hold that changes anything is what its undo goes back to. */
+  #noteBase({ authors, knownUntil }: SentChange, member: Member, changes: boolean): void {
     // what another drain holds may be opened by that one before this one changes anything
     const own = member.own === 'ready' || member.setter.by !== 'library'
     const clear = authors.size === 1 && own && member.foreignAt < knownUntil
-    for (const author of authors)
-      if (!member.bases.has(author)) member.bases.set(author, clear ? member.own : 'unclear')
+    for (const author of authors) {
+      // what a reload forgets after a first hold went out is still somebody's wish, and gone back to
+      const steady = member.foreignAt < (member.begun.get(author) ?? Infinity)
+      if (!member.bases.has(author) || (changes && !member.changedBy.has(author)))
+        member.bases.set(author, clear && steady ? member.own : 'unclear')
+      if (changes) member.changedBy.add(author)
+    }
   }
 
   #set(member: Member, to: AdminState, setter: Setter): ChangeResult {
     const was = member.own
+    member.sets.push({ to, setter })
     member.own = to
     member.setter = setter
     let terminated = 0
@@ -400,6 +414,9 @@ export class Truth {
       own: 'ready',
       setter: { by: 'start', at },
       bases: new Map(),
+      begun: new Map(),
+      changedBy: new Set(),
+      sets: [],
       health: this.product.checked ? 'up' : 'unchecked',
       servedAt: at,
       foreignAt: -Infinity,

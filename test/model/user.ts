@@ -31,8 +31,8 @@ export interface Held {
   readonly handle: Drain
   readonly controller: AbortController
   abortedAt: number
-  /** Its `done`. */
-  promised: Promised | undefined
+  /** Its `done` and `inForce`. */
+  readonly promised: Promised[]
   done: boolean
 }
 
@@ -51,7 +51,8 @@ export class User {
   readonly #random: Random
   readonly #chains: Chain[]
   readonly held: Held[] = []
-  readonly controllers: AbortController[] = []
+  /** What ends the drains with an action that are under way. */
+  readonly actions: (() => void)[] = []
   /** Drains it works on between calls, or did. */
   readonly worksOn: Chain[] = []
   readonly #newProvider: () => ModelProvider
@@ -154,6 +155,8 @@ export class User {
       )
       if (event.type === 'idle' && call.verb !== 'watch')
         this.#judge.saysIdle(call, key, event.proof, askedAt)
+      // overruled by another call of this process, or opened by its own undo
+      if (event.type === 'phase' && event.to === 'active') call.wishesDown.delete(key)
       if (event.type === 'removed' || (event.type === 'overruled' && !event.reset))
         call.wishesDown.delete(key)
     }
@@ -192,12 +195,12 @@ export class User {
       handle,
       controller,
       abortedAt: Infinity,
-      promised: undefined,
+      promised: [],
       done: false,
     }
     this.held.push(held)
     const within = chain.wish.timeout + SLACK
-    held.promised = this.#waiting.expect(
+    const done = this.#waiting.expect(
       `done of ${chain.id}`,
       this.process,
       within,
@@ -212,9 +215,18 @@ export class User {
         this.#afterAbort(held, report)
       },
     )
+    held.promised.push(done)
     const inForce = inForceOf(handle)
-    if (inForce !== undefined)
-      this.#waiting.expect(`inForce of ${chain.id}`, this.process, within, inForce, () => undefined)
+    if (inForce === undefined) return
+    held.promised.push(
+      this.#waiting.expect(
+        `inForce of ${chain.id}`,
+        this.process,
+        within,
+        inForce,
+        () => undefined,
+      ),
+    )
   }
 
   /** With `onAbort: 'restore'` a member that ended as aborted without an error is as it was. */
@@ -240,7 +252,6 @@ export class User {
     const provider = this.#provider
     const call = this.#judge.opens('drain', this.process, provider, chain.keys, chain)
     const controller = new AbortController()
-    this.controllers.push(controller)
     const length = this.#random.int(1, 3_000)
     this.#tell(`drain ${chain.id} ${describe(chain)} with an action of ${length} ms`)
     const action = (
@@ -266,7 +277,9 @@ export class User {
     )
     const close = (): void => this.#judge.closes(call)
     const within = chain.wish.timeout + length + SLACK
-    this.#waiting.expect(`drain ${chain.id}`, this.process, within, promise, close, close)
+    const what = `drain ${chain.id}`
+    const promised = this.#waiting.expect(what, this.process, within, promise, close, close)
+    this.actions.push(() => this.#giveUp(call, [promised], controller, 'the user goes home'))
   }
 
   ready(): void {
@@ -303,9 +316,7 @@ export class User {
     const { chain, handle, call } = held
     this.held.splice(this.held.indexOf(held), 1)
     const { process } = this
-    // `done` comes after the undo now
-    if (held.promised !== undefined)
-      held.promised.by = Math.max(held.promised.by, this.#judge.now + UNDO_LIMIT)
+    this.#afterUndo(held.promised)
     const undo = this.#judge.opens('undo', process, call.provider, chain.keys, chain)
     this.#tell(`restore() of the handle of ${chain.id}`)
     chain.busy = true
@@ -490,9 +501,24 @@ export class User {
     this.#tell(`abort of ${held.chain.id}`)
     if (!held.done && held.abortedAt === Infinity) {
       held.abortedAt = this.#judge.now
-      if (held.chain.wish.policy.onAbort === 'restore') held.call.wishesDown.clear()
-    }
-    this.process.run(() => held.controller.abort(new Error('the user aborts')))
+      this.#giveUp(held.call, held.promised, held.controller, 'the user aborts')
+    } else this.process.run(() => held.controller.abort(new Error('the user aborts')))
+  }
+
+  #giveUp(
+    call: Call,
+    promised: readonly Promised[],
+    controller: AbortController,
+    why: string,
+  ): void {
+    this.#judge.aborts(call)
+    if (call.chain?.wish.policy.onAbort === 'restore') this.#afterUndo(promised)
+    this.process.run(() => controller.abort(new Error(why)))
+  }
+
+  /** What a drain has promised comes after its undo now. */
+  #afterUndo(promised: readonly Promised[]): void {
+    for (const one of promised) one.by = Math.max(one.by, this.#judge.now + UNDO_LIMIT)
   }
 
   /** A release would cut the undo short that an abort has begun. */
