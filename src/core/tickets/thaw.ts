@@ -118,7 +118,7 @@ export function thawStep(
         : { ...frozen.vanished, since: Math.min(frozen.vanished.since, options.now) },
     hold: {
       ...state.hold,
-      ...pastMoments(state.hold, options.now),
+      ...pastMoments(state.hold, options.now, gap),
       // An ended member is judged anew: one that is still overruled is said to be so again.
       overruled: frozen.holding ? frozen.hold.overruled : false,
     },
@@ -155,6 +155,7 @@ function earlier(at: number | null, bound: number): number | null {
 function pastMoments(
   hold: Hold,
   now: number,
+  { foreign }: Gap,
 ): Pick<Hold, 'confirmedAt' | 'notBefore' | 'yieldAt' | 'late'> {
   return {
     confirmedAt: Math.min(hold.confirmedAt, now),
@@ -163,7 +164,8 @@ function pastMoments(
     late: hold.late.map((late) => ({
       ...late,
       lostAt: Math.min(late.lostAt, now),
-      until: late.until === null || late.until > now + LONGEST_CUT ? null : late.until,
+      // By wall time alone nobody can say that a change can't be carried out any more.
+      until: foreign || late.until === null || late.until > now + LONGEST_CUT ? null : late.until,
     })),
   }
 }
