@@ -118,7 +118,7 @@ export function thawStep(
         : { ...frozen.vanished, since: Math.min(frozen.vanished.since, options.now) },
     hold: {
       ...state.hold,
-      ...pastMoments(state.hold, options.now, gap),
+      ...pastMoments(state.hold, options.now),
       // An ended member is judged anew: one that is still overruled is said to be so again.
       overruled: frozen.holding ? frozen.hold.overruled : false,
     },
@@ -155,7 +155,6 @@ function earlier(at: number | null, bound: number): number | null {
 function pastMoments(
   hold: Hold,
   now: number,
-  { foreign }: Gap,
 ): Pick<Hold, 'confirmedAt' | 'notBefore' | 'yieldAt' | 'late'> {
   return {
     confirmedAt: Math.min(hold.confirmedAt, now),
@@ -164,8 +163,7 @@ function pastMoments(
     late: hold.late.map((late) => ({
       ...late,
       lostAt: Math.min(late.lostAt, now),
-      // By wall time alone nobody can say that a change can't be carried out any more.
-      until: foreign || late.until === null || late.until > now + LONGEST_CUT ? null : late.until,
+      until: late.until === null || late.until > now + LONGEST_CUT ? null : late.until,
     })),
   }
 }
