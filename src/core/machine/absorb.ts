@@ -16,7 +16,7 @@ export function absorbReading(draft: Draft, input: ReadingInput): void {
   takeScopes(draft, input)
   draft.set({ unread: null, last: { reading, askedAt, at: draft.now } })
   meet(draft, reading)
-  settleLate(draft, { reading, askedAt, before: state.last }, load)
+  settleLate(draft, reading, askedAt, load)
   if (askedAt <= draft.state.hold.confirmedAt || draft.state.hold.pending !== null) return
   followEffect(draft)
 }

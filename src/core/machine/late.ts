@@ -1,16 +1,10 @@
-import type { AdminState, Change, Reading } from '../../provider/contract.js'
+import type { Change, Reading } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import { isTwin, lacksEffect, lateChange, noted, ownChange, targetOf } from './changes.js'
 import { confirm, countCut } from './confirm.js'
 import type { Draft } from './draft.js'
 import { backOff } from './pace.js'
-import {
-  atLeast,
-  type DrainState,
-  type LateChange,
-  type OwnChange,
-  type SentChange,
-} from './state.js'
+import { atLeast, type DrainState, type LateChange, type SentChange } from './state.js'
 
 /**
  * The answer to a change was lost: it may have been carried out, or be carried out later. A hold is
@@ -31,29 +25,15 @@ export function loseAnswer(draft: Draft, sent: SentChange, error: DrainableError
   })
 }
 
-/** A reading with when it was asked for, and the one before it. */
-export interface Sight {
-  readonly reading: Reading
-  readonly askedAt: number
-  readonly before: DrainState['last']
-}
-
 /**
  * What a reading says of changes whose answer was lost: the effect is there, or they can't be carried
  * out any more, because the balancer answered for as long as it can hold a request.
  */
-export function settleLate(draft: Draft, sight: Sight, load: number): void {
-  const { reading, askedAt } = sight
-  const { changes, late } = draft.state.hold
-  const come: (AdminState | null)[] = []
-  for (const entry of late) {
+export function settleLate(draft: Draft, reading: Reading, askedAt: number, load: number): void {
+  for (const entry of draft.state.hold.late) {
     if (askedAt < entry.lostAt) continue
-    // Of two that would bring the same, one is enough: the other may still come.
-    const explained = come.some((to) => to !== null && !lacksEffect(entry.change, to))
-    if (!explained && shows(draft, reading, entry.change) && isOurs(changes, entry, sight)) {
-      come.push(targetOf(entry.change))
-      happened(draft, entry, load)
-    } else if (entry.until !== null && askedAt >= entry.until) expired(draft, entry, reading)
+    if (isOurs(draft, entry, reading)) happened(draft, entry, load)
+    else if (entry.until !== null && askedAt >= entry.until) expired(draft, entry, reading)
     else watch(draft, entry, reading)
   }
 }
@@ -72,27 +52,20 @@ function replace(draft: Draft, entry: LateChange, by: LateChange | undefined): v
 }
 
 /**
- * Whether the effect that is there came from this very change: it was not there before, and no other
- * change of ours that was confirmed since can have brought it.
+ * Whether the effect that is there came from this very change: it was not there before, and no repeat
+ * of ours that was confirmed can have brought it.
  */
-function isOurs(
-  changes: readonly OwnChange[],
-  { change, lostAt, witnessed }: LateChange,
-  sight: Sight,
-): boolean {
-  if (!witnessed) return false
-  const since = changes.findLast(
-    ({ state, to, at }) => state === 'applied' && to !== null && at >= lostAt,
+function isOurs(draft: Draft, entry: LateChange, reading: Reading): boolean {
+  return (
+    entry.witnessed &&
+    shows(draft, reading, entry.change) &&
+    !draft.state.hold.changes.some(
+      (known) =>
+        known.at >= entry.lostAt &&
+        known.state === 'applied' &&
+        known.to === targetOf(entry.change),
+    )
   )
-  if (since?.to == null) return true
-  if (sight.askedAt <= since.at) return false
-  return lacksEffect(change, since.to) || lackedAfter(since.at, change, sight.before)
-}
-
-/** Whether the reading before shows that the effect was gone again by then. */
-function lackedAfter(at: number, change: Change, before: DrainState['last']): boolean {
-  if (before === null || before.askedAt <= at || !before.reading.present) return false
-  return lacksEffect(change, before.reading.own)
 }
 
 /** Another run of this process sends a hold, or may have: which of two was carried out does not show. */
