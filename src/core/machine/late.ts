@@ -5,6 +5,7 @@ import { confirm, countCut } from './confirm.js'
 import type { Draft } from './draft.js'
 import { backOff } from './pace.js'
 import { atLeast, type DrainState, type LateChange, type SentChange } from './state.js'
+import { meetAgain } from './was.js'
 
 /**
  * The answer to a change was lost: it may have been carried out, or be carried out later. A hold is
@@ -103,6 +104,8 @@ function happened(draft: Draft, entry: LateChange, load: number): void {
   const unsure = entry.shared === true || (pending !== null && isTwin(pending.change, entry.change))
   replace(draft, entry, unsure ? { ...entry, witnessed: false } : undefined)
   countCut(draft, entry.change, load)
+  // It was seen without its effect: below drain there is only ready.
+  meetAgain(draft, entry.change, targetOf(entry.change) === 'drain' ? 'ready' : 'unknown')
   confirm(draft, entry.change, 'applied')
   const { goal } = draft.state
   // It led away from where it was to go, and that is nobody else's doing.

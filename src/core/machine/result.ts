@@ -1,4 +1,4 @@
-import type { AdminState, Change, ChangeResult } from '../../provider/contract.js'
+import type { Change, ChangeResult } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { lateChange, sameChange, targetOf } from './changes.js'
@@ -6,13 +6,8 @@ import { confirm, countCut, countTerminated } from './confirm.js'
 import type { Draft } from './draft.js'
 import { loseAnswer } from './late.js'
 import { backOff } from './pace.js'
-import {
-  anotherIncarnation,
-  atLeast,
-  type DrainState,
-  type LateChange,
-  type SentChange,
-} from './state.js'
+import { atLeast, type DrainState, type LateChange, type SentChange } from './state.js'
+import { meetAgain, stateBefore } from './was.js'
 
 /** Takes the result of the change under way in. */
 export function absorbResult(draft: Draft, change: Change, result: ChangeResult): void {
@@ -22,7 +17,7 @@ export function absorbResult(draft: Draft, change: Change, result: ChangeResult)
     case 'applied':
       draft.hold({ pending: null })
       countCut(draft, change, result.terminated)
-      meetAgain(draft, sent)
+      meetAgain(draft, change, stateBefore(sent))
       confirm(draft, change, 'applied')
       if (change.kind === 'terminate')
         countTerminated(draft, result.terminated ?? 0, result.atMost ?? false)
@@ -41,32 +36,6 @@ export function absorbResult(draft: Draft, change: Change, result: ChangeResult)
     default:
       result satisfies never
   }
-}
-
-/**
- * The first hold of ours that changed anything: an undo goes back to the state that it was decided on,
- * unless that may be the doing of a hold of ours whose answer was lost.
- */
-function meetAgain(draft: Draft, sent: SentChange): void {
-  const { change } = sent
-  const { found, hold } = draft.state
-  if (change.kind !== 'hold' || found === null) return
-  const before = stateBefore(sent)
-  if (before === 'unknown') return
-  if (hold.changes.some((known) => known.state === 'applied')) return
-  // What another process forgot was somebody's wish: it is no state to go back to.
-  if (anotherIncarnation(draft.state, hold.incarnations)) return
-  const maybeOurs = [
-    ...hold.late.map((late) => targetOf(late.change)),
-    ...hold.changes.flatMap((known) => (known.state === 'intended' ? [known.to] : [])),
-  ].some((to) => to === before && !atLeast(found.own, to))
-  if (!maybeOurs) draft.set({ found: { ...found, own: before } })
-}
-
-/** The state that a hold changed. One that was read as closed already was opened in between. */
-function stateBefore({ change, before }: SentChange): AdminState | 'unknown' {
-  if (change.kind !== 'hold' || !atLeast(before, change.to)) return before
-  return change.to === 'drain' ? 'ready' : 'unknown'
 }
 
 /** It was read lower, and is as wished already: by a lost change of ours, or by somebody else. */

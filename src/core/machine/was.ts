@@ -1,0 +1,28 @@
+import type { AdminState, Change } from '../../provider/contract.js'
+import { targetOf } from './changes.js'
+import type { Draft } from './draft.js'
+import { anotherIncarnation, atLeast, type SentChange } from './state.js'
+
+/**
+ * The first hold of ours that changed anything: an undo goes back to the state that it was decided on,
+ * unless that may be the doing of a hold of ours whose answer was lost.
+ */
+export function meetAgain(draft: Draft, change: Change, before: AdminState | 'unknown'): void {
+  const { found, hold } = draft.state
+  if (change.kind !== 'hold' || found === null) return
+  if (before === 'unknown' || found.own === before) return
+  if (hold.changes.some((known) => known.state === 'applied')) return
+  // What another process forgot was somebody's wish: it is no state to go back to.
+  if (anotherIncarnation(draft.state, hold.incarnations)) return
+  const maybeOurs = [
+    ...hold.late.map((late) => targetOf(late.change)),
+    ...hold.changes.flatMap((known) => (known.state === 'intended' ? [known.to] : [])),
+  ].some((to) => to === before && !atLeast(found.own, to))
+  if (!maybeOurs) draft.set({ found: { ...found, own: before } })
+}
+
+/** The state that a hold changed. One that was read as closed already was opened in between. */
+export function stateBefore({ change, before }: SentChange): AdminState | 'unknown' {
+  if (change.kind !== 'hold' || !atLeast(before, change.to)) return before
+  return change.to === 'drain' ? 'ready' : 'unknown'
+}
