@@ -311,11 +311,13 @@ export function loadOf(state: DrainState): number {
   return load
 }
 
-/** Incarnation of every scope that can be read. */
+/** Incarnation of every scope; of one that can't be read now, as it was read last. */
 export function incarnationsOf(state: DrainState): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
-  for (const { last } of state.proof.scopes.values())
-    if (last.state === 'read') found.set(last.scope, last.incarnation)
+  for (const { last, read } of state.proof.scopes.values()) {
+    const known = read ?? last
+    found.set(known.scope, known.incarnation)
+  }
   return found
 }
 
