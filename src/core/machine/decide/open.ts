@@ -176,11 +176,14 @@ function arrived(draft: Draft, goal: OpenGoal, reading: PresentReading): void {
   done(draft, goal)
 }
 
-/** Whether a change of ours whose answer was lost may still lead away from here. */
+/**
+ * Whether a change of ours whose answer was lost may still lead away from here. A hold may, also where
+ * somebody else holds the same: they may let go of it first.
+ */
 export function stillLate(state: DrainState, own: AdminState | 'unknown'): boolean {
-  return state.hold.late.some((late) => {
-    const to = targetOf(late.change)
-    return to !== null && to !== own
+  return state.hold.late.some(({ change }) => {
+    const to = targetOf(change)
+    return to !== null && (change.kind === 'hold' || to !== own)
   })
 }
 
