@@ -28,6 +28,17 @@ export class Undos {
     this.#settled.push(undo)
   }
 
+  /** Whether a state file has brought back what an undo had opened: nobody looks after it any more. */
+  revived(chain: Chain, { key, setter, reloadedAt }: Member): boolean {
+    return this.#settled.some(
+      (undo) =>
+        undo.chain === chain &&
+        undo.restored.has(key) &&
+        setter.at < undo.settledAt &&
+        undo.settledAt <= reloadedAt,
+    )
+  }
+
   /** A hold that was sent before an undo said `restored`, and is carried out after it. */
   afterwards(judge: Judge, sent: SentChange, member: Member): void {
     if (sent.change.kind !== 'hold') return

@@ -304,7 +304,7 @@ export class Judge implements TruthListener {
       !authors.has(chain.id)
     )
       return false
-    return RANK[own] > RANK[base]
+    return RANK[own] > RANK[base] && !this.undos.revived(chain, member)
   }
 
   drainsOf(process: UserProcess, key: string): Call[] {
