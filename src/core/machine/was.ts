@@ -11,7 +11,7 @@ export function meetAgain(draft: Draft, change: Change, before: AdminState | 'un
   const { found, hold } = draft.state
   if (change.kind !== 'hold' || found === null) return
   if (before === 'unknown' || found.own === before) return
-  if (hold.changes.some((known) => known.state === 'applied')) return
+  if (hold.changes.some((known) => known.kind === 'hold' && known.state === 'applied')) return
   // What another process forgot was somebody's wish: it is no state to go back to.
   if (anotherIncarnation(draft.state, hold.incarnations)) return
   const maybeOurs = [
