@@ -3,7 +3,7 @@ import type { BalancerProcess } from './balancer-process.js'
 import { isDrain, turnOfOpener, type Call, type Chain, type Verb } from './drain-call.js'
 import type { Delivery, ModelProvider } from './model-provider.js'
 import { judgeIdle } from './judge-idle.js'
-import { judgeExecution, judgeUndone, Undos, type Undo } from './judge-undo.js'
+import { judgeExecution, judgeUndone, setByOthers, Undos, type Undo } from './judge-undo.js'
 import { judgeSending } from './judge-sending.js'
 import type { Samples } from './samples.js'
 import type { SentChange } from './sent-change.js'
@@ -304,6 +304,8 @@ export class Judge implements TruthListener {
       !authors.has(chain.id)
     )
       return false
+    // others had set the same before it was carried out: what was seen then counted as its effect
+    if (setByOthers(setter.change, member, setter.at)) return false
     return RANK[own] > RANK[base] && !this.undos.revived(chain, member)
   }
 
