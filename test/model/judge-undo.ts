@@ -65,7 +65,11 @@ export class Undos {
  * Whether somebody else set the very state that a change asks for, after it was sent: whoever looks takes
  * that for its effect, and nobody can tell these apart.
  */
-export function setByOthers({ change, sentAt, process }: SentChange, member: Member, by: number): boolean {
+export function setByOthers(
+  { change, sentAt, process }: SentChange,
+  member: Member,
+  by: number,
+): boolean {
   if (!('to' in change)) return false
   return member.sets.some(
     ({ to, setter }) =>
