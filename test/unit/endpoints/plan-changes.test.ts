@@ -635,9 +635,9 @@ describe('formatPlan', () => {
     const text = formatPlan(
       planChanges([wish('10.0.0.2', 'serve', { reason: 'x\u0007y' })], snapshotOf(evil)),
     )
-    expect(text).toContain('web/e[31mvil')
+    expect(text).toContain('web/e [31mvil')
     expect(text).not.toMatch(/[^\P{Cc}\n]/u)
-    expect(text).toContain('xy')
+    expect(text).toContain('x y')
   })
 })
 
