@@ -44,7 +44,9 @@ export function whoseHold(state: DrainState, own: AdminState): 'ours' | 'unknown
   if (applied >= 0) {
     // A raise over our own that was only intended is ours in either state.
     const raised = [
-      ...changes.slice(applied).map((change) => change.to),
+      ...changes
+        .slice(applied)
+        .flatMap(({ to, state: known }) => (known === 'unchanged' ? [] : [to])),
       ...late.map(({ change }) => targetOf(change)),
     ]
     if (raised.includes(own)) return 'ours'

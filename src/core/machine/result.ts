@@ -1,7 +1,7 @@
 import type { Change, ChangeResult } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { lateChange, sameChange, targetOf } from './changes.js'
+import { isTwin, lateChange, sameChange, targetOf } from './changes.js'
 import { confirm, countCut, countTerminated } from './confirm.js'
 import type { Draft } from './draft.js'
 import { loseAnswer } from './late.js'
@@ -24,7 +24,7 @@ export function absorbResult(draft: Draft, change: Change, result: ChangeResult)
       return
     case 'unchanged':
       draft.hold({ pending: null })
-      confirm(draft, change, raisedMeanwhile(sent) ? 'unknown' : 'unchanged')
+      confirm(draft, change, whoseRaise(draft, sent))
       return
     case 'unknown':
       loseAnswer(draft, sent, result.error)
@@ -38,9 +38,19 @@ export function absorbResult(draft: Draft, change: Change, result: ChangeResult)
   }
 }
 
-/** It was read lower, and is as wished already: by a lost change of ours, or by somebody else. */
-function raisedMeanwhile({ change, before }: SentChange): boolean {
-  return change.kind === 'hold' && before !== 'unknown' && !atLeast(before, change.to)
+/**
+ * Read lower, and as wished already: by a lost change of ours, or by somebody else. Over a hold of our own
+ * only a lost one can be ours, and an undo must not take what somebody else raised for it.
+ */
+function whoseRaise({ state }: Draft, { change, before }: SentChange): 'unknown' | 'unchanged' {
+  if (change.kind !== 'hold' || before === 'unknown' || atLeast(before, change.to))
+    return 'unchanged'
+  const { changes, late } = state.hold
+  const held = changes.some((known) => known.kind === 'hold' && known.state === 'applied')
+  const lost =
+    late.some((entry) => isTwin(entry.change, change)) ||
+    changes.some((known) => known.state === 'intended' && known.to === change.to)
+  return held && !lost ? 'unchanged' : 'unknown'
 }
 
 /**
