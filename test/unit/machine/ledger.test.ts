@@ -233,6 +233,22 @@ describe('whose a state is while a member is to be opened', () => {
       'ours',
     ],
     [
+      'the door that the lost undo of another drain has opened',
+      [applied],
+      [late({ kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' })],
+      'ready',
+      '1',
+      'theirs',
+    ],
+    [
+      'a raise that ours found done already',
+      [applied, own('hold', 'maint', 'unchanged')],
+      [],
+      'maint',
+      '1',
+      'theirs',
+    ],
+    [
       'one that was never ours, in another process',
       [applied, own('hold', 'drain', 'applied')],
       [],

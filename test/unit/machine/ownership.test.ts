@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { failure, held, idle, started } from './member-run.js'
+import { failure, held, idle, started, WEB1 } from './member-run.js'
 
 describe('a lower state in another process than the one that had taken the hold', () => {
   test('was forgotten, and is put back', () => {
@@ -337,4 +337,64 @@ test('a first hold that was refused is not taken for a hold, where a seal would 
   run.refuse(failure('CONFLICT', true)).look()
   expect(run.state.hold.confirmed).toBe('none')
   expect(run.look({ after: 600 }).sent).toBe('hold drain')
+})
+
+/** The lost opening of another drain's undo. */
+const lostOpening = {
+  change: { kind: 'restore' as const, ref: WEB1, expect: 'drain' as const, to: 'ready' as const },
+  lostAt: 900,
+  until: null,
+  witnessed: true,
+}
+
+describe('what an undo goes back to', () => {
+  test('is ready, where a hold found it drained by others and closed it again after them', () => {
+    const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
+    run.set({ own: 'ready' }).look().look({ after: 300 }).answer().look()
+    expect(run.state.found?.own).toBe('ready')
+  })
+
+  test('is ready also where the answer to that was lost', () => {
+    const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
+    run.set({ own: 'ready' }).look().look({ after: 300 }).lose('done').look()
+    expect(run.state.found?.own).toBe('ready')
+    run.open().look()
+    expect(run.sent).toBe('restore drain to ready')
+  })
+
+  test('is told by a hold, not by an opening that came late', () => {
+    const run = started({ own: 'drain' }).look().answer('unchanged').look()
+    run.put({ type: 'inherit', late: [lostOpening] }).look()
+    run.set({ own: 'ready' }).look().look().answer().look()
+    expect(run.state.found?.own).toBe('ready')
+  })
+
+  test('is told in a process that could not be read for a while, too', () => {
+    const run = started({
+      own: 'drain',
+      onOverrule: 'reapply',
+      scopes: { w2: { state: 'unread' } },
+    })
+    run.look().answer('unchanged').look().scope('w2', { state: 'read' })
+    run.set({ own: 'ready' }).look()
+    expect(run.all('overruled')).toHaveLength(1)
+    run.look({ after: 300 }).answer().look()
+    expect(run.state.found?.own).toBe('ready')
+  })
+})
+
+describe('an undo', () => {
+  test('leaves alone what somebody raised just before us', () => {
+    const run = held({ seal: 'always', settle: 0 }).look().look({ after: 100 })
+    expect(run.sent).toBe('hold maint')
+    run.set({ own: 'maint' }).answer('unchanged').look().open().look()
+    expect(run.outcome).toBe('overruled')
+    expect(run.sentSoFar).toEqual(['hold drain', 'hold maint'])
+  })
+
+  test('waits for a lost hold also where the member is as it was', () => {
+    const run = started({ own: 'drain', lateBound: 1_000 }).look().lose().open().look().looks(500)
+    expect(run.outcome).toBe(null)
+    expect(run.looks(700).outcome).toBe('restored')
+  })
 })
