@@ -213,10 +213,13 @@ export class Judge implements TruthListener {
     }
   }
 
-  /** Whether a call of the library has lowered it since. */
-  #openedByUs({ key, at }: Seal): boolean {
+  /** Whether a call of the library has lowered it since, also one of another process that came late. */
+  #openedByUs({ key, at, call }: Seal): boolean {
     return this.sent.some(
-      (sent) => sent.key === key && sent.change.kind === 'restore' && sent.sentAt >= at,
+      (sent) =>
+        sent.key === key &&
+        sent.change.kind === 'restore' &&
+        (sent.sentAt >= at || (sent.process !== call.process && sent.executedAt >= at)),
     )
   }
 
