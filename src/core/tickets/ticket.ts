@@ -14,15 +14,25 @@ type Frozen<T> = T extends readonly (infer U)[]
 /**
  * What is needed to go on with a drain, or to undo it, from another process. Plain JSON, no secrets.
  * Written before and after each change.
+ *
+ * @interface
  */
 export type Ticket = Frozen<z.infer<typeof ticketSchema>>
 /** One member, as the ticket knows it. */
 export type TicketMember = Ticket['members'][number]
 /** One change of one member, as the ticket knows it. */
 export type TicketChange = TicketMember['changes'][number]
-/** The machine's state between two processes; moments in epoch milliseconds. */
+/**
+ * The machine's state between two processes; moments in epoch milliseconds.
+ *
+ * @interface
+ */
 export type FrozenState = Frozen<z.infer<typeof frozenSchema>>
-/** The plain data of a policy, durations in milliseconds; null stands for none. */
+/**
+ * The plain data of a policy, durations in milliseconds; null stands for none.
+ *
+ * @interface
+ */
 export type PolicyData = Frozen<z.infer<typeof policyDataSchema>>
 
 /**
