@@ -19,8 +19,8 @@
  * @packageDocumentation
  */
 export { addressTypeOf, canonicalAddress, formatAddress } from './address.js'
-export { normaliseConditions, tierOf } from './conditions.js'
-export type { Conditions, Tier } from './conditions.js'
+export { normaliseConditions, tierOf } from './slices/conditions.js'
+export type { Conditions, Tier } from './slices/conditions.js'
 export type { Action, Decision, EndpointHealth } from './decision.js'
 export type {
   AddressType,
@@ -31,21 +31,21 @@ export type {
   TargetRef,
   Tri,
 } from './endpoint-input.js'
-export type { EndpointSlice, SliceEndpoint, SlicePort } from './endpoint-slice.js'
-export { formatPlan } from './format-plan.js'
+export type { EndpointSlice, SliceEndpoint, SlicePort } from './slices/endpoint-slice.js'
+export { formatPlan } from './plan/format-plan.js'
 export { mapEndpoints } from './map-endpoints.js'
 export type { MapOptions } from './map-endpoints.js'
-export { mapNodes } from './map-nodes.js'
-export type { MapNodesOptions } from './map-nodes.js'
-export { markByNodes } from './mark-by-nodes.js'
-export { mergeSlices } from './merge-slices.js'
-export type { MergeOptions } from './merge-slices.js'
-export type { NodeEnd } from './node-end.js'
-export type { Node, NodeAddress, NodeCondition, NodeTaint } from './node.js'
-export { planChanges } from './plan-changes.js'
-export type { HeldBack, Plan, PlannedChange, PlanOptions } from './plan.js'
-export { strategies } from './strategies.js'
-export type { StrategyName } from './strategies.js'
+export { mapNodes } from './nodes/map-nodes.js'
+export type { MapNodesOptions } from './nodes/map-nodes.js'
+export { markByNodes } from './nodes/mark-by-nodes.js'
+export { mergeSlices } from './slices/merge-slices.js'
+export type { MergeOptions } from './slices/merge-slices.js'
+export type { NodeEnd } from './nodes/node-end.js'
+export type { Node, NodeAddress, NodeCondition, NodeTaint } from './nodes/node.js'
+export { planChanges } from './plan/plan-changes.js'
+export type { HeldBack, Plan, PlannedChange, PlanOptions } from './plan/plan.js'
+export { strategies } from './strategies/strategies.js'
+export type { StrategyName } from './strategies/strategies.js'
 export type {
   EndpointView,
   Strategy,
@@ -54,7 +54,7 @@ export type {
   StrategySettings,
   TrafficPolicy,
   Verdict,
-} from './strategy.js'
-export { toDesired } from './to-desired.js'
-export type { DesiredOptions } from './to-desired.js'
+} from './strategies/strategy.js'
+export { toDesired } from './plan/to-desired.js'
+export type { DesiredOptions } from './plan/to-desired.js'
 export type { DesiredMember } from '../core/desired.js'

@@ -8,11 +8,17 @@ import {
   isObject,
   refuse,
 } from './check.js'
-import { normaliseConditions, tierOf, type Tier } from './conditions.js'
+import { normaliseConditions, tierOf, type Tier } from './slices/conditions.js'
 import type { Decision, EndpointHealth } from './decision.js'
 import type { EndpointInput, Tri } from './endpoint-input.js'
-import { strategies, type StrategyName } from './strategies.js'
-import type { EndpointView, Strategy, StrategyContext, StrategyInput, Verdict } from './strategy.js'
+import { strategies, type StrategyName } from './strategies/strategies.js'
+import type {
+  EndpointView,
+  Strategy,
+  StrategyContext,
+  StrategyInput,
+  Verdict,
+} from './strategies/strategy.js'
 
 /** How a set of endpoints is judged. */
 export interface MapOptions {

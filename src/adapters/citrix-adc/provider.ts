@@ -14,15 +14,15 @@ import type {
 import { parseDuration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
-import { pathOf, rowsOf, toText } from './codec.js'
-import { Memory } from './memory.js'
+import { pathOf, rowsOf, toText } from './codec/nitro.js'
+import { Memory } from './read/memory.js'
 import type { ParsedOptions } from './options.js'
-import { type InCharge, Pair } from './pair.js'
-import { Index, wantedOf } from './match.js'
-import { type Found, type PoolState, Reader } from './reads.js'
-import { toReading } from './reading.js'
-import { isNetworkError } from './session.js'
-import { Writer } from './writes.js'
+import { type InCharge, Pair } from './session/pair.js'
+import { Index, wantedOf } from './read/match.js'
+import { type Found, type PoolState, Reader } from './read/read.js'
+import { toReading } from './read/reading.js'
+import { isNetworkError } from './session/session.js'
+import { Writer } from './change/change.js'
 
 /** A role that changes again and again is given up after so many looks. */
 const LOOKS = 3

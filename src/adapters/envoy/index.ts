@@ -25,7 +25,7 @@ import type { Duration } from '../../provider/duration.js'
 import { parseOptions } from '../../provider/options.js'
 import { envoySchema, type AdminAddresses } from './options.js'
 import { EnvoyProvider } from './provider.js'
-import type { EndpointSink } from './sink.js'
+import type { EndpointSink } from './sources/sink.js'
 
 /** Options of {@link envoy}. */
 export interface EnvoyOptions {
@@ -76,15 +76,22 @@ export function envoy(options: EnvoyOptions): DrainableProvider & ProviderEvents
   return withEvents(new EnvoyProvider(parseOptions(envoySchema, options, 'envoy()')))
 }
 
-export { callbackEndpoints } from './callback-endpoints.js'
-export type { CallbackEndpointsOptions } from './callback-endpoints.js'
-export { fileEndpoints } from './file-endpoints.js'
-export type { FileEndpointsOptions } from './file-endpoints.js'
-export { restEndpoints } from './rest-endpoints.js'
-export type { RestEndpointsOptions, ServedEndpoints } from './rest-endpoints.js'
-export type { Assignment, Endpoint, EndpointNative, NewEndpoint } from './assignment.js'
-export type { EdsStatus } from './status.js'
-export type { EnvoyVersion } from './codec-admin.js'
-export type { NodeReceipt } from './receipts.js'
-export type { EndpointSink, LoadCount, LoadReports, NodeLoad, Published, SinkHost } from './sink.js'
+export { callbackEndpoints } from './sources/callback-endpoints.js'
+export type { CallbackEndpointsOptions } from './sources/callback-endpoints.js'
+export { fileEndpoints } from './sources/file-endpoints.js'
+export type { FileEndpointsOptions } from './sources/file-endpoints.js'
+export { restEndpoints } from './sources/rest-endpoints.js'
+export type { RestEndpointsOptions, ServedEndpoints } from './sources/rest-endpoints.js'
+export type { Assignment, Endpoint, EndpointNative, NewEndpoint } from './codec/assignment.js'
+export type { EdsStatus } from './codec/status.js'
+export type { EnvoyVersion } from './codec/admin.js'
+export type { NodeReceipt } from './sources/receipts.js'
+export type {
+  EndpointSink,
+  LoadCount,
+  LoadReports,
+  NodeLoad,
+  Published,
+  SinkHost,
+} from './sources/sink.js'
 export type { AdminAddresses } from './options.js'

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import type { Duration } from '../../provider/duration.js'
 import { parseDuration } from '../../provider/duration.js'
 import { isDrainableError } from '../../provider/error.js'
-import { parseAdminAddress } from './admin-client.js'
-import type { EndpointSink } from './sink.js'
+import { parseAdminAddress } from './session/admin-client.js'
+import type { EndpointSink } from './sources/sink.js'
 
 /** The addresses of the admin APIs, or a function that returns them. */
 export type AdminAddresses = readonly string[] | (() => Promise<readonly string[]>)

@@ -11,14 +11,14 @@ import type {
 } from '../../provider/contract.js'
 import { parseDuration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
-import { canonicalMember } from './address.js'
-import { applyChanges } from './apply.js'
-import { isAtLeast } from './codec-admin.js'
-import { Fleet, type ProxyView } from './fleet.js'
+import { canonicalMember } from './codec/address.js'
+import { applyChanges } from './change/change.js'
+import { isAtLeast } from './codec/admin.js'
+import { Fleet, type ProxyView } from './session/session.js'
 import type { EnvoyOptions } from './index.js'
-import { ClusterLens } from './lens.js'
-import type { EndpointSink, SinkHost } from './sink.js'
-import { EndpointStore } from './store.js'
+import { ClusterLens } from './read/read.js'
+import type { EndpointSink, SinkHost } from './sources/sink.js'
+import { EndpointStore } from './sources/store.js'
 
 /** A member as the caller names it, and as the store does. */
 export interface Wanted {

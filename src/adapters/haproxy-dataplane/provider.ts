@@ -11,10 +11,10 @@ import type {
   Snapshot,
 } from '../../provider/contract.js'
 import { isDrainableError } from '../../provider/error.js'
-import { DataplaneApi, PROVIDER } from './api.js'
-import { Changer } from './changes.js'
-import { Configuration, type Configured } from './config.js'
-import { PollGate } from './gate.js'
+import { DataplaneApi, PROVIDER } from './session/session.js'
+import { Changer } from './change/change.js'
+import { Configuration, type Configured } from './session/config.js'
+import { PollGate } from './session/gate.js'
 import {
   configStamp,
   everyMember,
@@ -25,11 +25,11 @@ import {
   toNative,
   toPoolReading,
   weightOf,
-} from './member.js'
+} from './read/reading.js'
 import type { Settings } from './options.js'
-import { isName } from './paths.js'
-import { ProcessMemory, type Process } from './processes.js'
-import { readProcesses, readRound, type Found, type Round } from './round.js'
+import { isName } from './codec/paths.js'
+import { ProcessMemory, type Process } from './read/processes.js'
+import { readProcesses, readRound, type Found, type Round } from './read/read.js'
 
 /** Up to so many backends the configuration of each is asked for what maint does there. */
 const ASK_CONFIGURATION = 16

@@ -12,15 +12,15 @@ import {
   rowsOf,
   toCount,
   toCounter,
-} from '../../../src/adapters/citrix-adc/codec.js'
-import { classify, toError } from '../../../src/adapters/citrix-adc/codec-errors.js'
+} from '../../../src/adapters/citrix-adc/codec/nitro.js'
+import { classify, toError } from '../../../src/adapters/citrix-adc/codec/errors.js'
 import {
   StatIndex,
   toCounts,
   toMember,
   toPhase,
   toTraits,
-} from '../../../src/adapters/citrix-adc/codec-rows.js'
+} from '../../../src/adapters/citrix-adc/codec/rows.js'
 
 const FIXTURES = new URL('../../fixtures/citrix-adc/', import.meta.url)
 

@@ -2,8 +2,8 @@ import type { Change } from 'drainable/provider'
 import type { CitrixAdcOptions } from 'drainable/citrix-adc'
 import type { CitrixFake, Failure, FakeOptions } from 'drainable/testing/citrix-adc'
 import { describe, expect, test } from 'vitest'
-import { classify, toError } from '../../../src/adapters/citrix-adc/codec-errors.js'
-import { parseReply } from '../../../src/adapters/citrix-adc/codec.js'
+import { classify, toError } from '../../../src/adapters/citrix-adc/codec/errors.js'
+import { parseReply } from '../../../src/adapters/citrix-adc/codec/nitro.js'
 import { change, context, rig, WEB1 } from './rig.js'
 
 const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const

@@ -4,7 +4,7 @@ import { defineNetwork, InterceptorSource } from 'msw/experimental'
 import { citrixAdc, type CitrixAdcOptions } from 'drainable/citrix-adc'
 import type { MemberRef } from 'drainable/provider'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { toCounts } from '../../../src/adapters/citrix-adc/codec-rows.js'
+import { toCounts } from '../../../src/adapters/citrix-adc/codec/rows.js'
 
 /** Answers that the sheet leaves open: each of them must be read the careful way. */
 const network = defineNetwork({

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { toMember } from '../../../src/adapters/citrix-adc/codec-rows.js'
-import { Memory } from '../../../src/adapters/citrix-adc/memory.js'
-import { isReleased, ownState } from '../../../src/adapters/citrix-adc/reading.js'
+import { toMember } from '../../../src/adapters/citrix-adc/codec/rows.js'
+import { Memory } from '../../../src/adapters/citrix-adc/read/memory.js'
+import { isReleased, ownState } from '../../../src/adapters/citrix-adc/read/reading.js'
 
 type Row = Readonly<Record<string, unknown>>
 

@@ -10,8 +10,8 @@ import {
   parseServerInfo,
   parseStats,
   parseVersion,
-} from '../../../src/adapters/envoy/codec-admin.js'
-import { JsonAssignment, type JsonObject } from '../../../src/adapters/envoy/codec-json.js'
+} from '../../../src/adapters/envoy/codec/admin.js'
+import { JsonAssignment, type JsonObject } from '../../../src/adapters/envoy/codec/json.js'
 
 const fixture = (name: string): string =>
   readFileSync(new URL(`../../fixtures/envoy/${name}`, import.meta.url), 'utf8')

@@ -4,7 +4,7 @@ import {
   formatEdsJson,
   JsonAssignment,
   parseEdsJson,
-} from '../../../src/adapters/envoy/codec-json.js'
+} from '../../../src/adapters/envoy/codec/json.js'
 
 const lb = (port: number, rest: object = {}) => ({
   endpoint: { address: { socket_address: { address: '10.0.0.1', port_value: port } } },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { panickedPriorities, type PanicHost } from '../../../src/adapters/envoy/panic.js'
+import { panickedPriorities, type PanicHost } from '../../../src/adapters/envoy/read/panic.js'
 
 /** h healthy, d draining, u unhealthy, g degraded; one text per priority. */
 function hosts(...priorities: string[]): PanicHost[] {

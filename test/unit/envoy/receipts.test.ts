@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ReceiptBook } from '../../../src/adapters/envoy/receipts.js'
+import { ReceiptBook } from '../../../src/adapters/envoy/sources/receipts.js'
 
 describe('receipts', () => {
   test('pending, acked, nacked with the words, disconnected', () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { callbackEndpoints, envoy, restEndpoints, type EndpointSink } from 'drainable/envoy'
 import { startFake } from 'drainable/testing/envoy'
-import { Fleet } from '../../../src/adapters/envoy/fleet.js'
+import { Fleet } from '../../../src/adapters/envoy/session/session.js'
 import { LoadBook } from '../../../src/adapters/envoy/grpc/load-book.js'
 import { systemClock } from '../../../src/provider/clock.js'
 

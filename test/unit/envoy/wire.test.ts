@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { JsonAssignment } from '../../../src/adapters/envoy/codec-json.js'
+import { JsonAssignment } from '../../../src/adapters/envoy/codec/json.js'
 import { LoadBook } from '../../../src/adapters/envoy/grpc/load-book.js'
 import { WireAssignment } from '../../../src/adapters/envoy/grpc/wire-assignment.js'
 import { concat, fieldsOf, head, withVarint } from '../../../src/adapters/envoy/grpc/wire.js'

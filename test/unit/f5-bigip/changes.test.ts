@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { connectionPath } from '../../../src/adapters/f5-bigip/connections.js'
+import { connectionPath } from '../../../src/adapters/f5-bigip/change/connections.js'
 import { ctx, lines, present, read, rig, WEB1, WEB2 } from './rig.js'
 
 const hold = (ref: { pool: string; member: string }, to: 'drain' | 'maint' = 'drain') =>

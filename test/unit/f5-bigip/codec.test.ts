@@ -8,22 +8,22 @@ import {
   parseReady,
   parseSyncStatus,
   parseVersion,
-} from '../../../src/adapters/f5-bigip/codec-device.js'
-import { classify } from '../../../src/adapters/f5-bigip/codec-errors.js'
+} from '../../../src/adapters/f5-bigip/codec/device.js'
+import { classify } from '../../../src/adapters/f5-bigip/codec/errors.js'
 import {
   parseMember,
   parseMembers,
   toAdmin,
   toWords,
-} from '../../../src/adapters/f5-bigip/codec-members.js'
+} from '../../../src/adapters/f5-bigip/codec/members.js'
 import {
   findMembers,
   isPossible,
   memberPath,
   splitMember,
   toFullPath,
-} from '../../../src/adapters/f5-bigip/codec-names.js'
-import { parseStats, statsKey } from '../../../src/adapters/f5-bigip/codec-stats.js'
+} from '../../../src/adapters/f5-bigip/codec/names.js'
+import { parseStats, statsKey } from '../../../src/adapters/f5-bigip/codec/stats.js'
 
 function fixture(name: string): unknown {
   const url = new URL(`../../fixtures/f5-bigip/${name}`, import.meta.url)

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { startFake, type BigipFake, type BigipFakeOptions } from 'drainable/testing/f5-bigip'
 import { Agent, request } from 'undici'
 import { describe, expect, test } from 'vitest'
-import { parseMembers } from '../../../src/adapters/f5-bigip/codec-members.js'
-import { parseStats } from '../../../src/adapters/f5-bigip/codec-stats.js'
+import { parseMembers } from '../../../src/adapters/f5-bigip/codec/members.js'
+import { parseStats } from '../../../src/adapters/f5-bigip/codec/stats.js'
 
 const MEMBER = '/mgmt/tm/ltm/pool/~Common~web/members/~Common~10.0.0.1:80'
 

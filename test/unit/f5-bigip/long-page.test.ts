@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { classify } from '../../../src/adapters/f5-bigip/codec-errors.js'
+import { classify } from '../../../src/adapters/f5-bigip/codec/errors.js'
 
 // A search that tries every blank against every other takes hours for this, and stops the event loop.
 test.each(['<title>', '<title', '<', '</', '\u001b', ' '])(

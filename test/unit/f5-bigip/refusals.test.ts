@@ -2,7 +2,7 @@ import type { F5BigipOptions } from 'drainable/f5-bigip'
 import type { Change } from 'drainable/provider'
 import type { BigipFake, BigipFakeFailure, BigipFakeOptions } from 'drainable/testing/f5-bigip'
 import { describe, expect, test } from 'vitest'
-import { classify } from '../../../src/adapters/f5-bigip/codec-errors.js'
+import { classify } from '../../../src/adapters/f5-bigip/codec/errors.js'
 import { ctx, rig, WEB1, WEB2 } from './rig.js'
 
 const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const

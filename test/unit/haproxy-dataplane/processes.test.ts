@@ -1,6 +1,6 @@
 import type { LoadScope } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
-import { ProcessMemory } from '../../../src/adapters/haproxy-dataplane/processes.js'
+import { ProcessMemory } from '../../../src/adapters/haproxy-dataplane/read/processes.js'
 
 const REF = { pool: 'web', member: 'web1' }
 type OldWorkers = ConstructorParameters<typeof ProcessMemory>[0]

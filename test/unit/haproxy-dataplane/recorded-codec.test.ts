@@ -10,8 +10,8 @@ import {
   parseRuntimeServers,
   parseStats,
   saysNotFound,
-} from '../../../src/adapters/haproxy-dataplane/codec.js'
-import { judge } from '../../../src/adapters/haproxy-dataplane/state.js'
+} from '../../../src/adapters/haproxy-dataplane/codec/replies.js'
+import { judge } from '../../../src/adapters/haproxy-dataplane/read/state.js'
 import { recordings, type Exchange, type Recording } from '../../support/dataplane-recordings.js'
 
 const everything = () => true

@@ -4,7 +4,7 @@ import {
   judge,
   serving,
   splitAddress,
-} from '../../../src/adapters/haproxy-dataplane/state.js'
+} from '../../../src/adapters/haproxy-dataplane/read/state.js'
 import { look, present, rig } from '../../support/dataplane.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }

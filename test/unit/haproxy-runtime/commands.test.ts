@@ -10,7 +10,7 @@ import {
   showStat,
   shutdownSessions,
   waitRemovable,
-} from '../../../src/adapters/haproxy-runtime/codec-commands.js'
+} from '../../../src/adapters/haproxy-runtime/codec/commands.js'
 
 const ref = { pool: 'be_api', member: 's-1.x:2' }
 

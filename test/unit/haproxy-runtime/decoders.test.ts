@@ -7,8 +7,8 @@ import {
   parseInfo,
   parseProc,
   parseVersion,
-} from '../../../src/adapters/haproxy-runtime/codec-info.js'
-import { parseStat } from '../../../src/adapters/haproxy-runtime/codec-stat.js'
+} from '../../../src/adapters/haproxy-runtime/codec/info.js'
+import { parseStat } from '../../../src/adapters/haproxy-runtime/codec/stat.js'
 import {
   identityOf,
   inheritedState,
@@ -16,7 +16,7 @@ import {
   ownState,
   parseServersState,
   statusFitsMask,
-} from '../../../src/adapters/haproxy-runtime/codec-state.js'
+} from '../../../src/adapters/haproxy-runtime/codec/state.js'
 
 const VERSIONS = ['2.6.12', '3.0.11', '3.2.26'] as const
 

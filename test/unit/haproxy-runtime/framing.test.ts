@@ -7,7 +7,7 @@ import {
   PromptSplitter,
   ReplySplitter,
   splitReplies,
-} from '../../../src/adapters/haproxy-runtime/codec.js'
+} from '../../../src/adapters/haproxy-runtime/codec/replies.js'
 
 const FIXTURES = new URL('../../fixtures/haproxy-runtime/', import.meta.url)
 

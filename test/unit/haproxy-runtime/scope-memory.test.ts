@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { LoadScope } from 'drainable/provider'
-import { ScopeMemory } from '../../../src/adapters/haproxy-runtime/scope-memory.js'
+import { ScopeMemory } from '../../../src/adapters/haproxy-runtime/read/scopes.js'
 
 const web1 = { pool: 'web', member: 'web1' }
 const web2 = { pool: 'web', member: 'web2' }

@@ -4,9 +4,12 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { MasterSocket, StatsChannel } from '../../../src/adapters/haproxy-runtime/channel.js'
-import { KeptConnection } from '../../../src/adapters/haproxy-runtime/kept-connection.js'
-import { RuntimeSocket, socketError } from '../../../src/adapters/haproxy-runtime/socket.js'
+import {
+  MasterSocket,
+  StatsChannel,
+} from '../../../src/adapters/haproxy-runtime/session/channel.js'
+import { KeptConnection } from '../../../src/adapters/haproxy-runtime/session/kept-connection.js'
+import { RuntimeSocket, socketError } from '../../../src/adapters/haproxy-runtime/session/socket.js'
 
 const LIMITS = { connectTimeout: 500, replyTimeout: 150, maxConnections: 2 }
 const forever = new AbortController().signal

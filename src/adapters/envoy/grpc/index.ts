@@ -19,7 +19,7 @@ import { z } from 'zod'
 import { parseDuration, type Duration } from '../../../provider/duration.js'
 import { parseOptions } from '../../../provider/options.js'
 import { readPem } from '../../../kit/pem.js'
-import type { ServedEndpoints } from '../rest-endpoints.js'
+import type { ServedEndpoints } from '../sources/rest-endpoints.js'
 import { GrpcEndpoints } from './grpc-endpoints.js'
 
 /** TLS of the server: PEM texts, or paths of PEM files. */
@@ -112,4 +112,4 @@ export function grpcEndpoints(options: GrpcEndpointsOptions): ServedEndpoints {
   })
 }
 
-export type { ServedEndpoints } from '../rest-endpoints.js'
+export type { ServedEndpoints } from '../sources/rest-endpoints.js'

@@ -1,5 +1,5 @@
-import type { EnvoyVersion } from '../codec-admin.js'
-import type { LoadCount, LoadReports, NodeLoad } from '../sink.js'
+import type { EnvoyVersion } from '../codec/admin.js'
+import type { LoadCount, LoadReports, NodeLoad } from '../sources/sink.js'
 import type { LoadStatsRequest } from './gen/envoy/service/load_stats/v3/lrs_pb.js'
 import { addressOf } from './wire-assignment.js'
 

@@ -12,9 +12,9 @@ import {
   type Endpoint,
   type EndpointNative,
   type NewEndpoint,
-} from '../assignment.js'
-import { isObject, type JsonAssignment, type JsonObject } from '../codec-json.js'
-import { EDS_STATUS, toEdsStatus, type EdsStatus } from '../status.js'
+} from '../codec/assignment.js'
+import { isObject, type JsonAssignment, type JsonObject } from '../codec/json.js'
+import { EDS_STATUS, toEdsStatus, type EdsStatus } from '../codec/status.js'
 import type { Address } from './gen/envoy/config/core/v3/address_pb.js'
 import { LocalitySchema } from './gen/envoy/config/core/v3/base_pb.js'
 import {

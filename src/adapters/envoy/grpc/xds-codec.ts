@@ -5,8 +5,8 @@
  * 61 KB, nearly all of it names of extensions. It is cut out unread; who it is, is read once a stream.
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-import type { EnvoyVersion } from '../codec-admin.js'
-import { CLA_TYPE } from '../codec-json.js'
+import type { EnvoyVersion } from '../codec/admin.js'
+import { CLA_TYPE } from '../codec/json.js'
 import { NodeSchema } from './gen/envoy/config/core/v3/base_pb.js'
 import {
   DeltaDiscoveryRequestSchema,

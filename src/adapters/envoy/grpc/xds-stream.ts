@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { CLA_TYPE } from '../codec-json.js'
-import type { ReceiptBook } from '../receipts.js'
-import type { Published } from '../sink.js'
+import { CLA_TYPE } from '../codec/json.js'
+import type { ReceiptBook } from '../sources/receipts.js'
+import type { Published } from '../sources/sink.js'
 import type { ByteStream } from './server.js'
 import type { WireAssignment } from './wire-assignment.js'
 import {

@@ -1,0 +1,133 @@
+import type { AdminState } from '../../../provider/contract.js'
+import type { Entry } from '../codec/rows.js'
+import type { Subject } from '../codec/nitro.js'
+
+/** What we did to a member, as long as nobody did something else since. */
+export interface Deed {
+  /** What OUT OF SERVICE means here: reached out of our drain, or set. */
+  readonly as: Exclude<AdminState, 'ready'>
+  /**
+   * A graceful disable of ours, with delay 0, of a member that was in service: when such a one goes
+   * OUT OF SERVICE, it does so by itself, and nothing is left on it.
+   */
+  readonly graceful: boolean
+  /** Counts readings: an older one knows nothing of this. */
+  readonly since: number
+  /** How the appliance showed it first; undefined until it was read back. */
+  readonly fingerprint: string | undefined
+  /** Which node, since when, showed it. */
+  readonly incarnation: string | undefined
+}
+
+/**
+ * The appliance says TROFS and OUT OF SERVICE, not why, and builds before 13.0 don't even say
+ * whether a disable was graceful. So it is remembered here what we did, and dropped as soon as a
+ * reading shows that somebody did something else.
+ */
+export class Memory {
+  readonly #deeds = new Map<string, Deed>()
+  /** When each was last seen with work, by the clock of the calls. */
+  readonly #busy = new Map<string, { at: number; arrivals: number | undefined }>()
+  #readings = 0
+
+  /** Taken before a reading is asked for. */
+  stamp(): number {
+    return ++this.#readings
+  }
+
+  did(subject: Subject, as: Deed['as'], graceful: boolean): void {
+    const since = this.stamp()
+    this.#deeds.set(keyOf(subject), {
+      as,
+      graceful,
+      since,
+      fingerprint: undefined,
+      incarnation: undefined,
+    })
+  }
+
+  /** Another name for the same state: nothing was sent for it. */
+  rename(subject: Subject, as: Deed['as'], entry: Entry): void {
+    const deed = this.#deeds.get(keyOf(subject))
+    this.#deeds.set(keyOf(subject), {
+      as,
+      graceful: deed?.graceful ?? false,
+      since: this.stamp(),
+      fingerprint: entry.fingerprint,
+      incarnation: deed?.incarnation,
+    })
+  }
+
+  /** What is remembered of it, to be put back where a change turned out to be none. */
+  of(subject: Subject): Deed | undefined {
+    return this.#deeds.get(keyOf(subject))
+  }
+
+  put(subject: Subject, deed: Deed | undefined): void {
+    if (deed === undefined) this.forget(subject)
+    else this.#deeds.set(keyOf(subject), deed)
+  }
+
+  forget(subject: Subject): void {
+    this.#deeds.delete(keyOf(subject))
+  }
+
+  /**
+   * What holds of our deeds, as far as this reading shows. A disable that outlived a reboot or a
+   * failover may look different then and is ours still, but nothing is left of how it came about.
+   */
+  recall(entry: Entry, stamp: number, incarnation: string): Deed | undefined {
+    const key = keyOf(entry.subject)
+    const deed = this.#deeds.get(key)
+    if (deed === undefined || stamp < deed.since) return deed
+    const { fingerprint } = entry
+    const moved = deed.incarnation !== undefined && deed.incarnation !== incarnation
+    const other = deed.fingerprint !== undefined && deed.fingerprint !== fingerprint
+    if (entry.phase === 'in' || (other && !moved)) {
+      this.#deeds.delete(key)
+      return undefined
+    }
+    const graceful = deed.graceful && !moved
+    const kept: Deed = { ...deed, graceful, fingerprint, incarnation }
+    this.#deeds.set(key, kept)
+    return kept
+  }
+
+  /** A member that was seen in TROFS goes OUT OF SERVICE as drained, whoever drained it. */
+  sight(entry: Entry, stamp: number, incarnation: string): void {
+    const key = keyOf(entry.subject)
+    if (entry.phase !== 'trofs' || entry.byMonitor || this.#deeds.has(key)) return
+    const { fingerprint } = entry
+    this.#deeds.set(key, { as: 'drain', graceful: false, since: stamp, fingerprint, incarnation })
+  }
+
+  /** Takes a count in. Undefined: it could not be read, which is no rest. */
+  counted(
+    subject: Subject,
+    counts:
+      | { readonly active: number; readonly queued: number; readonly arrivals: number | undefined }
+      | undefined,
+    at: number,
+  ): void {
+    const key = keyOf(subject)
+    const known = this.#busy.get(key)
+    const rests =
+      known !== undefined &&
+      counts !== undefined &&
+      counts.active + counts.queued === 0 &&
+      counts.arrivals === known.arrivals
+    if (!rests) this.#busy.set(key, { at, arrivals: counts?.arrivals })
+  }
+
+  /** For how long it was seen without work, in milliseconds. */
+  restedFor(subject: Subject, now: number): number {
+    return now - (this.#busy.get(keyOf(subject))?.at ?? now)
+  }
+}
+
+/** One text per object. No name contains a NUL. */
+export function keyOf(subject: Subject): string {
+  return subject.kind === 'service'
+    ? `service\0${subject.name}`
+    : `member\0${subject.group}\0${subject.server}\0${subject.port}`
+}

@@ -1,0 +1,146 @@
+import type {
+  AdminState,
+  LoadScope,
+  MemberRef,
+  PresentReading,
+} from '../../../provider/contract.js'
+import type { Counts, Entry, Traits } from '../codec/rows.js'
+import type { Standing } from '../session/standing.js'
+import type { Deed } from './memory.js'
+
+/** Everything that is known of one member at one moment. */
+export interface Findings {
+  readonly entry: Entry
+  readonly traits: Traits
+  readonly counts: Counts | undefined
+  readonly deed: Deed | undefined
+  /** Its server object is disabled. */
+  readonly serverDisabled: boolean
+  readonly standing: Standing
+  readonly sampledAt: number
+  /** Things to tell whoever asks why. */
+  readonly hints: readonly string[]
+}
+
+/** The member's own state, and what it inherits. */
+export interface Own {
+  readonly own: AdminState | 'unknown'
+  readonly inherited?: 'drain' | 'maint'
+}
+
+/**
+ * Which state is the member's own. The appliance has one state for both questions:
+ *
+ * | svrstate | our deed | own |
+ * |---|---|---|
+ * | UP, DOWN, UNKNOWN, BUSY | - | ready |
+ * | GOING OUT OF SERVICE | any | drain |
+ * | GOING OUT OF SERVICE | none, and a monitor or a parent did it | ready, inherits drain |
+ * | GOING OUT OF SERVICE | none | drain |
+ * | OUT OF SERVICE | drain or maint | that |
+ * | OUT OF SERVICE | none, and a parent did it | ready, inherits maint |
+ * | OUT OF SERVICE | none, and it says graceful | drain |
+ * | OUT OF SERVICE | none | maint |
+ * | anything else | - | unknown |
+ *
+ * A parent is the server object, or the group as a whole.
+ */
+export function ownState(entry: Entry, deed: Deed | undefined, parentDisabled: boolean): Own {
+  if (entry.phase === 'unknown') return { own: 'unknown' }
+  if (entry.phase === 'in') return { own: 'ready' }
+  const inherited = entry.phase === 'trofs' ? 'drain' : 'maint'
+  const parent = parentDisabled ? ({ inherited } as const) : {}
+  if (deed !== undefined && (deed.graceful || !parentDisabled || deed.as === 'maint')) {
+    return { own: entry.phase === 'trofs' ? 'drain' : deed.as, ...parent }
+  }
+  if (entry.byMonitor || parentDisabled) return { own: 'ready', inherited }
+  if (entry.phase === 'trofs' || entry.graceful === true) return { own: 'drain' }
+  return { own: 'maint' }
+}
+
+/**
+ * Whether the appliance itself says that nothing is left: OUT OF SERVICE, reached by itself, under a
+ * graceful disable of ours with delay 0. Where downStateFlush is off, connections live on in OUT OF
+ * SERVICE, and the word is worth nothing.
+ */
+export function isReleased({ entry, traits, deed, serverDisabled }: Findings): boolean {
+  const ours = deed?.graceful === true && deed.as === 'drain'
+  const byItself = !serverDisabled && !traits.disabled
+  return entry.phase === 'out' && ours && byItself && traits.flush === true
+}
+
+/** One reading of one member. */
+export function toReading(ref: MemberRef, findings: Findings): PresentReading {
+  const { entry, traits, deed, serverDisabled, standing, counts } = findings
+  const state = ownState(entry, deed, serverDisabled || traits.disabled)
+  const scope = toScope(findings)
+  const unverified = whyUnverified(standing, counts, scope)
+  const hints = [...trofsHints(findings), ...findings.hints]
+  return {
+    ref,
+    present: true,
+    identity: entry.identity,
+    ...(entry.address === undefined ? {} : { address: entry.address }),
+    ...(entry.port === 0 ? {} : { port: entry.port }),
+    ...(entry.weight === undefined ? {} : { weight: entry.weight }),
+    ...state,
+    serves: entry.phase === 'in' && entry.health === 'up',
+    health: entry.phase === 'out' || !traits.monitored ? 'unchecked' : entry.health,
+    scopes: [scope],
+    maint: traits.flush === undefined ? 'unknown' : traits.flush ? 'cuts' : 'gentle',
+    native: {
+      svrstate: entry.svrstate,
+      ...(entry.graceful === undefined ? {} : { graceful: entry.graceful }),
+    },
+    // Nobody gets in while it is out of service, with or without a persistence entry.
+    ...(entry.phase === 'out' && state.own === 'drain' ? { sealed: true } : {}),
+    ...(unverified === undefined ? {} : { unverified }),
+    ...(hints.length === 0 ? {} : { hints }),
+  }
+}
+
+function toScope(findings: Findings): LoadScope {
+  const { entry, counts, standing, sampledAt } = findings
+  const base = { scope: standing.node, incarnation: standing.incarnation, sampledAt }
+  if (counts === undefined) {
+    const note = 'stat has no row for it, or not the numbers it takes'
+    return { ...base, state: 'unread', active: 0, queued: 0, inForce: false, note }
+  }
+  // The numbers are repeated for some seconds: those that come with UP are from before the disable.
+  const stale = entry.phase !== 'in' && counts.up
+  const { active, queued, pooled, arrivals } = counts
+  return {
+    ...base,
+    state: 'read',
+    active,
+    queued,
+    pooled,
+    ...(arrivals === undefined ? {} : { arrivals }),
+    inForce: !stale && entry.phase !== 'unknown',
+    ...(isReleased(findings) && !stale ? { released: true } : {}),
+    ...(stale ? { note: 'its numbers are still those from before the disable' } : {}),
+  }
+}
+
+function whyUnverified(
+  standing: Standing,
+  counts: Counts | undefined,
+  scope: LoadScope,
+): string | undefined {
+  if (scope.released === true) return undefined
+  if (standing.unverified !== undefined) return standing.unverified
+  if (counts === undefined || counts.surplus === 0) return undefined
+  return `${counts.surplus} established connections to it carry no counted transaction: upgraded ones (WebSocket) and, without multiplexing, idle ones look alike`
+}
+
+function trofsHints({ entry, counts }: Findings): readonly string[] {
+  if (entry.phase !== 'trofs') return []
+  const hints: string[] = []
+  if (entry.trofsReason !== undefined) hints.push(`in TROFS because: ${entry.trofsReason}`)
+  const clients = counts?.clients ?? 0
+  if (clients > 0) hints.push(`${clients} client connections`)
+  hints.push(
+    'in TROFS clients with a persistence entry are still let in, unless trofsPersistence is DISABLED on the virtual server; escalateAfter ends it',
+  )
+  return hints
+}

@@ -1,0 +1,277 @@
+import { until } from '../../../kit/until.js'
+import type { Clock } from '../../../provider/clock.js'
+import type { ChangeResult } from '../../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import type { Assignment } from '../codec/assignment.js'
+import type { ProxyView } from '../session/session.js'
+import { rowsOf } from '../read/read.js'
+import { noteMarks, unmark, type Marks } from './marks.js'
+import { planChange, rejected, type PlanContext, type WantedChange } from './plan.js'
+import { NotPublished, Superseded, type EndpointSink, type Published } from '../sources/sink.js'
+import type { EdsStatus } from '../codec/status.js'
+
+/** How long a publication waits for the proxies' answer before it counts as given. */
+const ANSWER = 500
+/** How long a removal waits for the connections that it would otherwise leak. */
+const EMPTY = 5_000
+/** How often a change is planned anew because the set was changed in between. */
+const ATTEMPTS = 5
+
+export interface ApplyContext extends PlanContext {
+  readonly sink: EndpointSink
+  /** Asks every proxy. */
+  readonly look: () => Promise<readonly ProxyView[]>
+  /** Reads the sets again. */
+  readonly reload: () => Promise<void>
+  /** Takes the results of a set as soon as it is done. */
+  readonly handUp: (index: number, result: ChangeResult) => void
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+/**
+ * All changes of one call: each set is published once however many of its members change.
+ *
+ * A set that every proxy refuses is taken back, and its changes are rejected with Envoy's words.
+ */
+export async function applyChanges(
+  changes: readonly WantedChange[],
+  context: ApplyContext,
+): Promise<readonly ChangeResult[]> {
+  const results = new Array<ChangeResult | undefined>(changes.length)
+  const views = needsLook(changes) ? await context.look() : []
+  for (const service of new Set(changes.map((change) => change.service))) {
+    const mine = changes.flatMap((wanted, i) => (wanted.service === service ? [{ wanted, i }] : []))
+    const found = await applyToSet(service, mine, views, context)
+    for (const [i, result] of found) {
+      results[i] = result
+      context.handUp(i, result)
+    }
+  }
+  return results.map((result, i) => result ?? rejectedAs(changes[i], 'no result'))
+}
+
+/** The changes of one set, planned anew where somebody else was faster. */
+async function applyToSet(
+  service: string,
+  mine: readonly { readonly wanted: WantedChange; readonly i: number }[],
+  views: readonly ProxyView[],
+  context: ApplyContext,
+): Promise<ReadonlyMap<number, ChangeResult>> {
+  const marks: Marks = new Map()
+  for (let attempt = 1; ; attempt++) {
+    const results = new Map<number, ChangeResult>()
+    const before = context.store.set(service)
+    const pending: { wanted: WantedChange; i: number }[] = []
+    const leaving = new Set<string>()
+    let next = before
+    for (const { wanted, i } of mine) {
+      const plan = planChange(wanted, next, views, context)
+      if ('result' in plan) {
+        results.set(i, plan.result)
+        continue
+      }
+      next = plan.next
+      pending.push({ wanted, i })
+      if (plan.leaves !== undefined) leaving.add(plan.leaves)
+    }
+    const ended = (made: (wanted: WantedChange) => ChangeResult): void => {
+      for (const { wanted, i } of pending) results.set(i, made(wanted))
+    }
+    try {
+      if (before !== undefined && next !== undefined && pending.length > 0) {
+        const refusal = await publish(before, next, leaving, marks, views, context)
+        ended((wanted) =>
+          refusal === undefined
+            ? { ref: wanted.ref, status: 'applied' }
+            : rejected(wanted, refusal.code, refusal.message, refusal),
+        )
+      }
+    } catch (error) {
+      if (!(error instanceof Superseded)) throw error
+      if (attempt < ATTEMPTS) {
+        await context.reload()
+        continue
+      }
+      const message = `endpoint set '${service}' is changed by somebody else again and again, nothing was published`
+      ended((wanted) => rejected(wanted, 'CONFLICT', message))
+    }
+    await unmarkRefused(service, mine, results, marks, context)
+    return results
+  }
+}
+
+/** A removal that is refused after all leaves no mark behind; where it does, it is not known. */
+async function unmarkRefused(
+  service: string,
+  mine: readonly { readonly wanted: WantedChange; readonly i: number }[],
+  results: Map<number, ChangeResult>,
+  marks: Marks,
+  context: ApplyContext,
+): Promise<void> {
+  const refused = mine.filter(
+    ({ wanted, i }) => marks.has(wanted.member) && results.get(i)?.status === 'rejected',
+  )
+  if (refused.length === 0) return
+  const left = await unmark(service, marks, context)
+  if (left === undefined) return
+  for (const { wanted, i } of refused) {
+    const result = results.get(i)
+    if (result === undefined || !('error' in result)) continue
+    const { code, message, retryable } = result.error
+    const words = `${message}; it was marked UNHEALTHY before, which could not be undone: ${left}`
+    const data = { ref: wanted.ref, provider: 'envoy', retryable, cause: result.error }
+    const error = new DrainableError(code, words, data)
+    results.set(i, { ref: wanted.ref, status: 'unknown', error })
+  }
+}
+
+function needsLook(changes: readonly WantedChange[]): boolean {
+  return changes.some(({ change }) => change.kind === 'hold' || change.kind === 'remove')
+}
+
+/** Publishes, and takes back what every proxy refused. Returns why nothing changed; throws where that is not known. */
+async function publish(
+  before: Assignment,
+  next: Assignment,
+  leaving: ReadonlySet<string>,
+  marks: Marks,
+  views: readonly ProxyView[],
+  context: ApplyContext,
+): Promise<DrainableError | undefined> {
+  const { store, signal } = context
+  let published: Published
+  try {
+    let standing = before
+    if (leaving.size > 0) {
+      const prepared = await prepareRemoval(before, leaving, marks, views, context)
+      if (isDrainableError(prepared)) return prepared
+      standing = prepared
+    }
+    published = await store.publish(next, standing, signal)
+  } catch (error) {
+    if (error instanceof NotPublished) return error.error
+    throw error
+  }
+  const refused = await answer(next.cluster, published.seq, context)
+  if (refused === undefined) return undefined
+  await store.publish(before, published.set, signal)
+  return new DrainableError('REJECTED', refused, { provider: 'envoy' })
+}
+
+/**
+ * What must be so before an endpoint is left out: the set that stands then, or why it cannot be.
+ *
+ * With active checks a removed endpoint whose check still passes stays, and keeps getting new work
+ * if it is not drained; UNHEALTHY first makes it go at once. Where the cluster closes connections on
+ * every change of its set, a removal leaks the connections that are still open: it waits for none.
+ */
+async function prepareRemoval(
+  before: Assignment,
+  leaving: ReadonlySet<string>,
+  marks: Marks,
+  views: readonly ProxyView[],
+  context: ApplyContext,
+): Promise<DrainableError | Assignment> {
+  const service = before.cluster
+  const configs = context.lens.configs(views, service)
+  if (configs.some((config) => config.closeOnSetChange)) {
+    const open = await openConnections(service, leaving, context)
+    if (open > 0) {
+      return new DrainableError(
+        'CONFLICT',
+        `endpoint set '${service}': ${[...leaving].join(', ')} still has ${open} connections, and the cluster has close_connections_on_host_set_change: Envoy would leak them; drain first, or wait for them to close`,
+        { provider: 'envoy' },
+      )
+    }
+  }
+  const known = views.every((view) => view.proxy?.facts?.configs !== undefined)
+  const lingers = configs.some((config) => config.activeChecks && !config.ignoreHealthOnRemoval)
+  if (known && !lingers) return before
+  const edits = new Map<string, EdsStatus>([...leaving].map((member) => [member, 'UNHEALTHY']))
+  const unhealthy = before.withStatus(edits)
+  // Not where it would put the cluster into panic: then the row lingers, drained, until its check fails.
+  const panics = [...leaving].some(
+    (member) => context.lens.panic(unhealthy, views, member) !== undefined,
+  )
+  if (panics) return before
+  const { seq, set } = await context.store.publish(unhealthy, before, context.signal)
+  noteMarks(marks, before, leaving)
+  await seenUnhealthy(service, leaving, seq, context)
+  return set
+}
+
+async function openConnections(
+  service: string,
+  leaving: ReadonlySet<string>,
+  context: ApplyContext,
+): Promise<number> {
+  let open = 0
+  await until(context, { every: 50, within: EMPTY }, async () => {
+    const views = await context.look()
+    open = views
+      .flatMap((view) => rowsOf(view, service))
+      .reduce(
+        (sum, { hosts }) =>
+          sum + [...leaving].reduce((n, member) => n + (hosts.get(member)?.connections ?? 0), 0),
+        0,
+      )
+    return open === 0 ? true : undefined
+  })
+  return open
+}
+
+/** A file is read as it is when Envoy looks: two in a row could be seen as one. */
+async function seenUnhealthy(
+  service: string,
+  leaving: ReadonlySet<string>,
+  seq: number,
+  context: ApplyContext,
+): Promise<void> {
+  const inOrder = context.sink.kind === 'grpc'
+  if (inOrder) {
+    await answer(service, seq, context)
+    return
+  }
+  await until(context, { every: 20, within: ANSWER }, async () => {
+    const views = await context.look()
+    const rows = views.flatMap((view) => rowsOf(view, service))
+    const done = rows.every(({ hosts }) =>
+      [...leaving].every((member) => (hosts.get(member)?.eds ?? 'UNHEALTHY') === 'UNHEALTHY'),
+    )
+    return done ? true : undefined
+  })
+}
+
+/**
+ * Waits a moment for what the proxies say to a publication. Returns Envoy's words where nobody took
+ * it and somebody refused it; silence is no refusal, the receipts tell the rest.
+ */
+async function answer(
+  service: string,
+  seq: number,
+  { sink, clock, signal }: ApplyContext,
+): Promise<string | undefined> {
+  if (sink.receipts === undefined || sink.kind !== 'grpc') return undefined
+  const said = (): { readonly over: boolean; readonly refusal: string | undefined } => {
+    const receipts = sink.receipts?.(service) ?? []
+    const taken = receipts.filter((receipt) => receipt.ackedAt(seq) !== undefined)
+    const refused = receipts.filter((receipt) => (receipt.refused ?? -1) >= seq)
+    const answered = new Set([...taken, ...refused])
+    const waiting = receipts.filter(
+      (receipt) => receipt.state !== 'disconnected' && !answered.has(receipt),
+    )
+    const over = waiting.length === 0
+    if (refused.length === 0 || taken.length > 0) return { over, refusal: undefined }
+    const names = refused.map(({ node }) => node).join(', ')
+    const words = `endpoint set '${service}' was refused by ${names} and taken back: "${refused[0]?.error ?? ''}"`
+    return { over, refusal: words }
+  }
+  await until({ clock, signal }, { every: 5, within: ANSWER }, () => said().over || undefined)
+  return said().refusal
+}
+
+function rejectedAs(wanted: WantedChange | undefined, message: string): ChangeResult {
+  const ref = wanted?.ref ?? { pool: '', member: '' }
+  return { ref, status: 'rejected', error: new DrainableError('REJECTED', message, { ref }) }
+}

@@ -1,0 +1,204 @@
+import type { Change, ChangeResult } from '../../../provider/contract.js'
+import { DrainableError } from '../../../provider/error.js'
+import { formatRef } from '../../../provider/member-ref.js'
+import { formatSocket } from '../../../provider/address.js'
+import { AssignmentProblem, isEndpointNative, type Assignment } from '../codec/assignment.js'
+import type { ProxyView } from '../session/session.js'
+import type { ClusterLens } from '../read/read.js'
+import type { Wanted } from '../provider.js'
+import { toAdminState, toEdsStatus, type EdsStatus } from '../codec/status.js'
+import type { EndpointStore } from '../sources/store.js'
+
+/** One change with the member it means. */
+export interface WantedChange extends Wanted {
+  readonly change: Change
+}
+
+/** What a change is judged by. */
+export interface PlanContext {
+  readonly store: EndpointStore
+  readonly lens: ClusterLens
+  readonly onPanic: 'refuse' | 'allow'
+}
+
+/** What becomes of one change before anything is published. */
+export type Plan =
+  { readonly result: ChangeResult } | { readonly next: Assignment; readonly leaves?: string }
+
+/** One change, judged against the set as the changes before it leave it. */
+export function planChange(
+  wanted: WantedChange,
+  set: Assignment | undefined,
+  views: readonly ProxyView[],
+  context: PlanContext,
+): Plan {
+  const { change, service, member } = wanted
+  if (set === undefined) {
+    const names = context.store.names().join(', ')
+    return reject(
+      wanted,
+      'NOT_FOUND',
+      `cluster ${wanted.ref.pool} has no endpoint set here, there is ${names === '' ? 'none' : names}`,
+    )
+  }
+  if (change.kind === 'add') return planAdd(wanted, change, set)
+  const endpoint = set.endpoints.find((found) => found.member === member)
+  if (endpoint === undefined) {
+    return reject(wanted, 'NOT_FOUND', `endpoint set '${service}' has no endpoint ${member}`)
+  }
+  const identity = endpoint.hostname === undefined ? member : `${member} ${endpoint.hostname}`
+  if (change.identity !== undefined && change.identity !== identity) {
+    return conflict(
+      wanted,
+      `${formatRef(wanted.ref)} is another endpoint now ('${identity}', not '${change.identity}'), nothing was touched`,
+    )
+  }
+  const own = toAdminState(endpoint.status)
+  switch (change.kind) {
+    case 'hold': {
+      if (change.to === 'maint') {
+        return reject(
+          wanted,
+          'UNSUPPORTED',
+          "Envoy has no maintenance state that keeps work: hold 'drain' (DRAINING), or remove the endpoint once it is idle",
+        )
+      }
+      if (own === 'unknown') {
+        return conflict(
+          wanted,
+          `${formatRef(wanted.ref)} has a health status that this version does not know, it is not written over`,
+        )
+      }
+      if (own === 'drain') return unchanged(wanted)
+      const next = set.withStatus(new Map<string, EdsStatus>([[member, 'DRAINING']]))
+      return panicPlan(wanted, next, views, context) ?? { next }
+    }
+    case 'restore': {
+      if (change.to === 'maint' || change.expect === 'maint') {
+        return reject(
+          wanted,
+          'UNSUPPORTED',
+          'Envoy has no maintenance state to restore: restore drain or ready',
+        )
+      }
+      if (own === change.to) return unchanged(wanted)
+      if (own !== change.expect) {
+        return conflict(
+          wanted,
+          `${formatRef(wanted.ref)} is ${own}, not ${change.expect}: somebody else changed it, it is left alone`,
+        )
+      }
+      const status = change.to === 'drain' ? 'DRAINING' : statusBefore(change.native)
+      return { next: set.withStatus(new Map([[member, status]])) }
+    }
+    case 'terminate':
+      return reject(
+        wanted,
+        'UNSUPPORTED',
+        "Envoy cannot cut the work of one endpoint: wait longer, or stop the server itself, or use onTimeout 'proceed'",
+      )
+    case 'remove': {
+      if (set.endpoints.length === 1) {
+        return reject(
+          wanted,
+          'REJECTED',
+          `${formatRef(wanted.ref)} is the last endpoint of '${service}': an empty set takes the cluster down, add another endpoint first`,
+        )
+      }
+      return { next: set.without(new Set([member])), leaves: member }
+    }
+    default:
+      return change satisfies never
+  }
+}
+
+function planAdd(
+  wanted: WantedChange,
+  change: Extract<Change, { kind: 'add' }>,
+  set: Assignment,
+): Plan {
+  const { address, port, weight } = change
+  const native = isEndpointNative(change.native) ? change.native : undefined
+  const name =
+    address.startsWith('/') || address.startsWith('@') ? address : formatSocket(address, port)
+  if (native === undefined && wanted.member !== name) {
+    return reject(
+      wanted,
+      'INVALID_OPTIONS',
+      `${formatRef(wanted.ref)}: an Envoy endpoint is named by its address, expected the member '${name}'`,
+    )
+  }
+  if (set.endpoints.some((found) => found.member === wanted.member)) return unchanged(wanted)
+  if (weight !== undefined && !(Number.isInteger(weight) && weight >= 1 && weight < 2 ** 32)) {
+    return reject(
+      wanted,
+      'INVALID_OPTIONS',
+      `${formatRef(wanted.ref)}: weight ${weight}, Envoy takes whole numbers from 1 on and rejects the whole set otherwise`,
+    )
+  }
+  try {
+    const next = set.withEndpoint({ address, port, weight, native })
+    if (next.endpoints.some((found) => found.member === wanted.member)) return { next }
+    return reject(wanted, 'INVALID_OPTIONS', `${formatRef(wanted.ref)}: native is another endpoint`)
+  } catch (problem) {
+    if (!(problem instanceof AssignmentProblem)) throw problem
+    return reject(wanted, 'INVALID_OPTIONS', `${formatRef(wanted.ref)}: ${problem.toString()}`)
+  }
+}
+
+function panicPlan(
+  wanted: WantedChange,
+  next: Assignment,
+  views: readonly ProxyView[],
+  context: PlanContext,
+): Plan | undefined {
+  if (context.onPanic === 'allow') return undefined
+  const verdict = context.lens.panic(next, views, wanted.member)
+  if (verdict === undefined) return undefined
+  const { cluster, healthy, total, threshold } = verdict
+  return reject(
+    wanted,
+    'REJECTED',
+    `${formatRef(wanted.ref)} is not drained: ${healthy} of ${total} endpoints of cluster ${cluster} would be healthy, and below its healthy_panic_threshold of ${threshold} % Envoy sends traffic to all of them, drained ones too; get another endpoint ready first, or set common_lb_config.healthy_panic_threshold to 0 (Envoy then answers 503), or pass onPanic: 'allow'`,
+  )
+}
+
+/** The status an endpoint had before we drained it, by its ticket; healthy where nobody knows. */
+function statusBefore(native: Change extends never ? never : unknown): EdsStatus {
+  const value =
+    typeof native === 'object' && native !== null && 'status' in native ? native.status : undefined
+  const status = typeof value === 'string' ? toEdsStatus(value) : undefined
+  return status === undefined || status === 'DRAINING' ? 'HEALTHY' : status
+}
+
+function reject(wanted: WantedChange, code: DrainableError['code'], message: string): Plan {
+  return { result: rejected(wanted, code, message) }
+}
+
+/** Somebody's choice stands against it: to be decided anew from a new reading. */
+function conflict({ ref }: WantedChange, message: string): Plan {
+  const data = { ref, provider: 'envoy', retryable: false }
+  return {
+    result: { ref, status: 'rejected', error: new DrainableError('CONFLICT', message, data) },
+  }
+}
+
+function unchanged({ ref }: WantedChange): Plan {
+  return { result: { ref, status: 'unchanged' } }
+}
+
+/** A refusal. */
+export function rejected(
+  { ref }: WantedChange,
+  code: DrainableError['code'],
+  message: string,
+  cause?: DrainableError,
+): ChangeResult {
+  const error = new DrainableError(code, message, {
+    ref,
+    provider: 'envoy',
+    ...(cause === undefined ? {} : { retryable: cause.retryable }),
+    cause,
+  })
+  return { ref, status: 'rejected', error }
+}

@@ -1,0 +1,128 @@
+import type { Json } from '../../../provider/contract.js'
+import type { EdsStatus } from './status.js'
+
+/** One endpoint of a cluster, as the owner of the set wrote it. */
+export interface Endpoint {
+  /** Name of the member, see `address.ts`. Undefined where the address cannot be named: kept, never touched. */
+  readonly member: string | undefined
+  readonly address?: string | undefined
+  readonly port?: number | undefined
+  readonly hostname?: string | undefined
+  /** Undefined: a number this version does not know. */
+  readonly status: EdsStatus | undefined
+  readonly weight?: number | undefined
+  readonly priority: number
+  /** The endpoint whole, with its place in the set: what brings it back after a removal. */
+  native(): EndpointNative
+}
+
+/** What is kept of an endpoint to bring it back: plain JSON. */
+export interface EndpointNative {
+  readonly [key: string]: Json
+  /** Status before we touched it. */
+  readonly status: string
+  readonly priority: number
+  /** Region, zone and sub zone as one text: `r1/z1/s1`, a slash in a name escaped. */
+  readonly locality: string
+  /** Which locality of the set, and which endpoint in it. */
+  readonly place: readonly [number, number]
+  /** The endpoint itself: JSON, or base64 of its bytes. */
+  readonly endpoint: Json
+}
+
+/** An endpoint that is not in the set yet. */
+export interface NewEndpoint {
+  readonly address: string
+  readonly port: number
+  readonly weight?: number | undefined
+  readonly native?: EndpointNative | undefined
+}
+
+/**
+ * The full endpoint set of one cluster: Envoy's `ClusterLoadAssignment`, immutable.
+ *
+ * It is an edit of a document that came from somewhere, not a model of it: what we do not know is
+ * carried along untouched, in its own order.
+ */
+export interface Assignment {
+  /** The set's `cluster_name`: the EDS service name, which may differ from the cluster's name. */
+  readonly cluster: string
+  readonly endpoints: readonly Endpoint[]
+  /** `policy.overprovisioning_factor`, in percent. */
+  readonly overprovisioning: number
+  /** Hash of the content: the same set has the same version after a restart of ours. */
+  readonly version: string
+  /** The same set with other statuses, by member. */
+  withStatus(edits: ReadonlyMap<string, EdsStatus>): Assignment
+  /** The same set without these members. */
+  without(members: ReadonlySet<string>): Assignment
+  /** The same set with one more endpoint, at the place its `native` names. */
+  withEndpoint(endpoint: NewEndpoint): Assignment
+}
+
+/** Where in the text an assignment is wrong, and how. Turned into an error by whoever read the text. */
+export class AssignmentProblem {
+  readonly path: string
+  readonly problem: string
+  constructor(path: string, problem: string) {
+    this.path = path
+    this.problem = problem
+  }
+  toString(): string {
+    return this.path === '' ? this.problem : `${this.path}: ${this.problem}`
+  }
+}
+
+/** `r1/z1/s1`; a slash in a name is escaped. */
+export function formatLocality(parts: readonly string[]): string {
+  return parts.map(encodeURIComponent).join('/')
+}
+
+/** Region, zone and sub zone of {@link formatLocality}. */
+export function parseLocality(text: string): string[] {
+  return text.split('/').map(decodeURIComponent)
+}
+
+/** Whether something found in a ticket is what {@link Endpoint.native} wrote. */
+export function isEndpointNative(value: Json | undefined): value is EndpointNative {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const { status, priority, locality, place, endpoint } = value as Record<string, Json>
+  return (
+    typeof status === 'string' &&
+    typeof priority === 'number' &&
+    typeof locality === 'string' &&
+    Array.isArray(place) &&
+    place.length === 2 &&
+    endpoint !== undefined
+  )
+}
+
+/**
+ * One entry per address: Envoy uses the first and ignores the others in silence. The first keeps its
+ * place and weight; a drain on any of them is a drain.
+ */
+export function deduplicated<E extends Endpoint>(
+  lists: readonly (readonly E[])[],
+  drained: (endpoint: E) => E,
+): readonly (readonly E[])[] {
+  const counts = new Map<string, { entries: number; draining: boolean }>()
+  for (const { member, status } of lists.flat()) {
+    if (member === undefined) continue
+    const found = counts.get(member) ?? { entries: 0, draining: false }
+    counts.set(member, {
+      entries: found.entries + 1,
+      draining: found.draining || status === 'DRAINING',
+    })
+  }
+  if ([...counts.values()].every(({ entries }) => entries === 1)) return lists
+  const kept = new Set<string>()
+  return lists.map((list) =>
+    list.flatMap((endpoint) => {
+      if (endpoint.member === undefined) return [endpoint]
+      if (kept.has(endpoint.member)) return []
+      kept.add(endpoint.member)
+      const draining = counts.get(endpoint.member)?.draining === true
+      return [draining && endpoint.status !== 'DRAINING' ? drained(endpoint) : endpoint]
+    }),
+  )
+}

@@ -1,0 +1,34 @@
+import type { AdminState } from '../../../provider/contract.js'
+
+/** What the owner of an endpoint set says of an endpoint. `UNKNOWN` (or unset) counts as healthy. */
+export type EdsStatus = 'UNKNOWN' | 'HEALTHY' | 'UNHEALTHY' | 'DRAINING' | 'TIMEOUT' | 'DEGRADED'
+
+/** Envoy's `HealthStatus`, by its numbers on the wire. */
+export const EDS_STATUS: readonly EdsStatus[] = [
+  'UNKNOWN',
+  'HEALTHY',
+  'UNHEALTHY',
+  'DRAINING',
+  'TIMEOUT',
+  'DEGRADED',
+]
+
+export function toEdsStatus(value: string | number): EdsStatus | undefined {
+  if (typeof value === 'number') return EDS_STATUS[value]
+  // Envoy's JSON reader takes lower case too; anything else it drops in silence and calls HEALTHY.
+  return EDS_STATUS.find((status) => status === value.toUpperCase())
+}
+
+/**
+ * Only DRAINING is a drain. UNHEALTHY and TIMEOUT take no new work either, but they are somebody's
+ * word about health: a drain on top of them is ours to set and to undo.
+ */
+export function toAdminState(status: EdsStatus | undefined): AdminState | 'unknown' {
+  if (status === undefined) return 'unknown'
+  return status === 'DRAINING' ? 'drain' : 'ready'
+}
+
+/** Whether an endpoint with this status gets new work as long as the cluster is not in panic. */
+export function takesWork(status: EdsStatus | undefined): boolean {
+  return status === 'HEALTHY' || status === 'UNKNOWN' || status === 'DEGRADED'
+}

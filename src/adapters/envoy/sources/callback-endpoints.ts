@@ -1,0 +1,108 @@
+import { abortable } from '../../../provider/abort.js'
+import { z } from 'zod'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { parseOptions } from '../../../provider/options.js'
+import type { Assignment } from '../codec/assignment.js'
+import { JsonAssignment } from '../codec/json.js'
+import { parseSets } from '../codec/sets.js'
+import {
+  NotPublished,
+  Superseded,
+  type EndpointSink,
+  type Published,
+  type SinkHost,
+} from './sink.js'
+
+/** Options of {@link callbackEndpoints}. */
+export interface CallbackEndpointsOptions {
+  /**
+   * The full endpoint sets as your control plane holds them now: a list of `ClusterLoadAssignment`s
+   * in EDS JSON, one of them, or a whole EDS document. Called for every look.
+   */
+  readonly load: () => Promise<unknown>
+  /** Takes one full `ClusterLoadAssignment` in EDS JSON. Resolves when your control plane has it. */
+  readonly publish: (set: unknown) => Promise<void>
+}
+
+const isFunction = (value: unknown): boolean => typeof value === 'function'
+const schema = z.strictObject({
+  load: z.custom<() => Promise<unknown>>(isFunction, 'expected a function'),
+  publish: z.custom<(set: unknown) => Promise<void>>(isFunction, 'expected a function'),
+})
+
+/**
+ * Endpoint sets that somebody else serves (Istio, Envoy Gateway, Contour, Consul, a controller of
+ * your own): you read them and hand changed ones over, the proxies' admin API is the receipt.
+ *
+ * @throws `INVALID_OPTIONS`
+ */
+export function callbackEndpoints(options: CallbackEndpointsOptions): EndpointSink {
+  const checked = parseOptions(schema, options, 'callbackEndpoints()')
+  return new CallbackEndpoints(checked.load, checked.publish)
+}
+
+class CallbackEndpoints implements EndpointSink {
+  readonly kind = 'callback'
+  readonly instance = 'callback'
+  /** Nobody knows how long a foreign control plane takes. */
+  readonly lateBound = 30_000
+  readonly #load: () => Promise<unknown>
+  readonly #publish: (set: unknown) => Promise<void>
+  readonly #known = new Map<string, Published>()
+  #seq = 0
+
+  constructor(load: () => Promise<unknown>, publish: (set: unknown) => Promise<void>) {
+    this.#load = load
+    this.#publish = publish
+  }
+
+  load(_host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>> {
+    return this.#read(signal)
+  }
+
+  async publish(set: Assignment, signal?: AbortSignal, expected?: Assignment): Promise<Published> {
+    if (!(set instanceof JsonAssignment)) {
+      throw new DrainableError('INVALID_OPTIONS', 'callbackEndpoints takes JSON sets only')
+    }
+    if (expected !== undefined) await this.#expect(expected, signal)
+    await abortable(this.#publish(set.toJson()), signal)
+    const published = { set, seq: ++this.#seq, version: set.version }
+    this.#known.set(set.cluster, published)
+    return published
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  /** Reads once more: what somebody else changed since the set was read must not be overwritten. */
+  async #expect(expected: Assignment, signal: AbortSignal | undefined): Promise<void> {
+    const sets = await this.#read(signal).catch((error: unknown) => {
+      throw isDrainableError(error) && signal?.aborted !== true ? new NotPublished(error) : error
+    })
+    if (sets.get(expected.cluster)?.set !== expected) throw new Superseded(expected.cluster)
+  }
+
+  async #read(signal: AbortSignal | undefined): Promise<ReadonlyMap<string, Published>> {
+    const value = await abortable(this.#load(), signal).catch((cause: unknown) => {
+      if (signal?.aborted === true) throw signal.reason
+      if (isDrainableError(cause)) throw cause
+      throw new DrainableError('UNREACHABLE', `callbackEndpoints load(): ${words(cause)}`, {
+        cause,
+      })
+    })
+    const sets = parseSets(value, 'callbackEndpoints load()', 'MALFORMED_REPLY')
+    for (const set of sets) {
+      const known = this.#known.get(set.cluster)
+      if (known?.set.version === set.version) continue
+      this.#known.set(set.cluster, { set, seq: ++this.#seq, version: set.version })
+    }
+    const names = new Set(sets.map((set) => set.cluster))
+    for (const name of this.#known.keys()) if (!names.has(name)) this.#known.delete(name)
+    return new Map(this.#known)
+  }
+}
+
+function words(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause)
+}

@@ -1,0 +1,244 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { z } from 'zod'
+import { systemClock } from '../../../provider/clock.js'
+import { DrainableError } from '../../../provider/error.js'
+import { parseOptions } from '../../../provider/options.js'
+import { AssignmentProblem, type Assignment } from '../codec/assignment.js'
+import { adoptInBackground } from './background-adoption.js'
+import type { EnvoyVersion } from '../codec/admin.js'
+import { CLA_TYPE, isObject, JsonAssignment, type JsonObject } from '../codec/json.js'
+import { ReceiptBook, type NodeReceipt } from './receipts.js'
+import { ServedSets } from './served-sets.js'
+import { checkSets, parseSets } from '../codec/sets.js'
+import type { EndpointSink, Published, SinkHost } from './sink.js'
+
+/** Options of {@link restEndpoints}. */
+export interface RestEndpointsOptions {
+  /** Port to listen on; 0 takes a free one. */
+  readonly port: number
+  /** Address to listen on. @default '127.0.0.1' */
+  readonly host?: string | undefined
+  /**
+   * The full endpoint sets, `ClusterLoadAssignment`s in EDS JSON; or `adopt` them from the proxies'
+   * admin API before anything is served. A fresh fleet has nothing to adopt. @default 'adopt'
+   */
+  readonly initial?: 'adopt' | readonly unknown[] | undefined
+}
+
+/** A sink that listens, and whose sets can also be changed by hand. */
+export interface ServedEndpoints extends EndpointSink {
+  /** Where it listens; undefined before {@link EndpointSink.open} has resolved. */
+  readonly address: { readonly host: string; readonly port: number } | undefined
+  /** Replaces whole sets, whoever drains in them; sets that are not named stay. */
+  set(sets: readonly unknown[]): Promise<void>
+}
+
+const schema = z.strictObject({
+  port: z.number().int().min(0).max(65_535),
+  host: z.string().min(1).exactOptional(),
+  initial: z.union([z.literal('adopt'), z.array(z.unknown())]).exactOptional(),
+})
+/** A poller that was not heard of for this long is gone. */
+const SILENT = 30_000
+/** Envoy sends its whole node with each poll: 77 KB. */
+const MAX_REQUEST = 4 * 1024 * 1024
+
+/**
+ * A REST xDS server for endpoint sets: the fallback where gRPC is not wanted. Envoy polls it, and
+ * never says that it refused a set: give `admin` to see that too.
+ *
+ * @throws `INVALID_OPTIONS`
+ */
+export function restEndpoints(options: RestEndpointsOptions): ServedEndpoints {
+  const { port, host, initial } = parseOptions(schema, options, 'restEndpoints()')
+  const sets =
+    initial === undefined || initial === 'adopt'
+      ? undefined
+      : parseSets(initial, 'restEndpoints() initial', 'INVALID_OPTIONS')
+  return new RestEndpoints(host ?? '127.0.0.1', port, sets)
+}
+
+class RestEndpoints implements ServedEndpoints {
+  readonly kind = 'rest'
+  readonly instance: string
+  readonly lateBound = 0
+  readonly #host: string
+  readonly #port: number
+  readonly #sets = new ServedSets<JsonAssignment>(toSets)
+  readonly #book = new ReceiptBook(() => systemClock.now())
+  readonly #pollers = new Map<string, { at: number }>()
+  readonly #closing = new AbortController()
+  #server: Server | undefined
+  #opening: Promise<void> | undefined
+
+  constructor(host: string, port: number, initial: readonly JsonAssignment[] | undefined) {
+    this.#host = host
+    this.#port = port
+    this.instance = `rest:${host}:${port}`
+    for (const set of initial ?? []) this.#sets.put(set)
+  }
+
+  get address(): { host: string; port: number } | undefined {
+    const at = this.#server?.address()
+    return typeof at === 'object' && at !== null ? { host: at.address, port: at.port } : undefined
+  }
+
+  open(host: SinkHost): Promise<void> {
+    this.#opening ??= this.#listen().then(() => {
+      void adoptInBackground(this.#sets, host, this.#closing.signal)
+    })
+    return this.#opening
+  }
+
+  async load(host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>> {
+    await this.open(host)
+    await this.#sets.adopt(host, signal)
+    return this.#sets.all()
+  }
+
+  async publish(set: Assignment, signal?: AbortSignal, expected?: Assignment): Promise<Published> {
+    signal?.throwIfAborted()
+    if (set instanceof JsonAssignment)
+      return await Promise.resolve(this.#sets.publish(set, expected))
+    throw new DrainableError('INVALID_OPTIONS', 'restEndpoints takes JSON sets only')
+  }
+
+  set(sets: readonly unknown[]): Promise<void> {
+    for (const set of parseSets(sets, 'restEndpoints set()', 'INVALID_OPTIONS')) this.#sets.put(set)
+    return Promise.resolve()
+  }
+
+  receipts(cluster: string): readonly NodeReceipt[] {
+    return this.#book.of(cluster)
+  }
+
+  nodes(): ReadonlySet<string> {
+    return this.#book.nodes()
+  }
+
+  isConnected(node: string): boolean {
+    const poller = this.#pollers.get(node)
+    return poller !== undefined && systemClock.now() - poller.at < SILENT
+  }
+
+  drop(node: string): void {
+    const poller = this.#pollers.get(node)
+    if (poller !== undefined) this.#book.gone(poller)
+    this.#book.drop(node)
+    this.#pollers.delete(node)
+  }
+
+  listen(fn: () => void): () => void {
+    return this.#book.listen(fn)
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    const server = this.#server
+    this.#server = undefined
+    if (server === undefined) return
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
+
+  #listen(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const server = createServer((request, response) => void this.#answer(request, response))
+      server.once('error', (cause) =>
+        reject(
+          new DrainableError(
+            'INVALID_OPTIONS',
+            `restEndpoints(): cannot listen on ${this.#host}:${this.#port}: ${cause.message}`,
+            { cause },
+          ),
+        ),
+      )
+      server.listen(this.#port, this.#host, () => {
+        this.#server = server
+        resolve()
+      })
+    })
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = (request.url ?? '').split('?')[0]
+    if (request.method !== 'POST' || path !== '/v3/discovery:endpoints') {
+      response.writeHead(404).end()
+      return
+    }
+    const body = await readJson(request)
+    if (body === undefined) {
+      response.writeHead(400).end()
+      return
+    }
+    const names = Array.isArray(body['resource_names']) ? body['resource_names'].map(String) : []
+    const told = typeof body['version_info'] === 'string' ? body['version_info'] : ''
+    const found = names.flatMap((name) => this.#sets.get(name) ?? [])
+    this.#note(body['node'], found, told)
+    const version = found.map((published) => published.version).join('+')
+    if (found.length === 0 || version === told) {
+      response.writeHead(304).end()
+      return
+    }
+    response.writeHead(200, { 'content-type': 'application/json' }).end(
+      JSON.stringify({
+        version_info: version,
+        type_url: CLA_TYPE,
+        resources: found.map((published) => published.set.toJson()),
+      }),
+    )
+  }
+
+  /** A poll that names our version is the receipt; one that does not is no refusal either. */
+  #note(node: unknown, found: readonly Published[], told: string): void {
+    const id = isObject(node) && typeof node['id'] === 'string' ? node['id'] : ''
+    let poller = this.#pollers.get(id)
+    if (poller === undefined) this.#pollers.set(id, (poller = { at: 0 }))
+    poller.at = systemClock.now()
+    const versions = told.split('+')
+    for (const [i, { set, seq, version }] of found.entries()) {
+      this.#book.subscribe(poller, id, nodeVersion(node), set.cluster)
+      this.#book.sent(poller, set.cluster, seq)
+      if (versions[i] === version) this.#book.acked(poller, set.cluster, seq)
+    }
+  }
+}
+
+/** `user_agent_build_version` of a node in JSON. */
+function nodeVersion(node: unknown): EnvoyVersion | undefined {
+  const build = isObject(node) ? node['user_agent_build_version'] : undefined
+  const version = isObject(build) ? build['version'] : undefined
+  if (!isObject(version)) return undefined
+  const [major, minor, patch] = ['major_number', 'minor_number', 'patch'].map((key) =>
+    Number(version[key] ?? 0),
+  )
+  if (major === undefined || minor === undefined || patch === undefined) return undefined
+  return { major, minor, patch, text: `${major}.${minor}.${patch}` }
+}
+
+async function readJson(request: IncomingMessage): Promise<JsonObject | undefined> {
+  const chunks: Buffer[] = []
+  let size = 0
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > MAX_REQUEST) return undefined
+      chunks.push(chunk)
+    }
+    const value: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'))
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function toSets(resources: readonly JsonObject[]): Promise<readonly JsonAssignment[]> {
+  try {
+    const sets = resources.map((resource, i) => JsonAssignment.parse(resource, `[${i}]`))
+    checkSets(sets)
+    return Promise.resolve(sets)
+  } catch (problem) {
+    if (!(problem instanceof AssignmentProblem)) throw problem
+    throw new DrainableError('REJECTED', `adopted from the proxies: ${problem.toString()}`)
+  }
+}

@@ -1,0 +1,154 @@
+import type { CallContext, Change, ChangeResult } from '../../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { formatRef } from '../../../provider/member-ref.js'
+import { canonicalAddress } from '../../../provider/address.js'
+import { asObject } from '../codec/json.js'
+import { parseMember } from '../codec/members.js'
+import {
+  isPossible,
+  lastPart,
+  memberPath,
+  membersPath,
+  partitionOf,
+  splitMember,
+  toFullPath,
+} from '../codec/names.js'
+import type { Device } from '../session/device.js'
+import type { Lists, Place, Site } from './places.js'
+import { PROVIDER, uncertain } from '../session/session.js'
+import type { Target } from '../read/target.js'
+
+/** Takes a member out of its pool, on every unit that has it. */
+export async function remove(
+  change: Change,
+  target: Target,
+  places: readonly Place[],
+  lists: Lists,
+  ctx: CallContext,
+): Promise<ChangeResult> {
+  if (target.kind === 'node') return unsupported(change, 'a node is removed with its last member')
+  const devices = new Map(places.map((place) => [place.device, place.parts[0]?.path]))
+  lists.drop(target.pool)
+  return onEach(change, 'removed', [...devices.keys()], ctx, async (device) => {
+    const path = devices.get(device)
+    if (path !== undefined) await removeOne(change, device, path, ctx)
+    return 'applied'
+  })
+}
+
+async function removeOne(
+  change: Change,
+  device: Device,
+  path: string,
+  ctx: CallContext,
+): Promise<void> {
+  const meaning = await device.session.ask({ method: 'DELETE', path }, ctx)
+  if (meaning.kind === 'ok') return
+  if (meaning.kind !== 'absent') {
+    throw uncertain(device.session.toError(meaning, `DELETE ${path}`), meaning.kind)
+  }
+  await device.confirmReady(ctx)
+  if ((await device.session.get(path, ctx)) === undefined) return
+  throw new DrainableError(
+    'CONFLICT',
+    `${formatRef(change.ref)} is there, although ${device.host} answered its removal with "${device.session.clean(meaning.message)}"`,
+    { provider: PROVIDER },
+  )
+}
+
+/** Puts a member into its pool, on every active unit. */
+export async function add(
+  site: Site,
+  target: Target,
+  change: Extract<Change, { kind: 'add' }>,
+  ctx: CallContext,
+): Promise<ChangeResult> {
+  const { ref, address, port, weight } = change
+  if (target.kind === 'node') return unsupported(change, 'a node is made with its first member')
+  const { pool } = target
+  const named = toFullPath(ref.member, partitionOf(pool))
+  const parts = splitMember(named)
+  const separator = address.includes(':') ? '.' : ':'
+  const full =
+    parts?.port === port ? named : toFullPath(`${address}${separator}${port}`, partitionOf(pool))
+  if (!isPossible(full) || !isPossible(pool)) {
+    const error = new DrainableError(
+      'INVALID_OPTIONS',
+      `${formatRef(ref)} is no name a member can have`,
+      { provider: PROVIDER, ref },
+    )
+    return { ref, status: 'rejected', error }
+  }
+  const body = {
+    name: lastPart(full),
+    partition: partitionOf(full),
+    address,
+    ...(weight === undefined ? {} : { ratio: weight }),
+  }
+  return onEach(change, 'added', site.devices, ctx, async (device) => {
+    const path = membersPath(pool)
+    const meaning = await device.session.ask({ method: 'POST', path, body }, ctx)
+    if (meaning.kind === 'ok') return 'applied'
+    // It was asked for before, or units sync by themselves and the one before has brought it here
+    const exists = meaning.kind === 'exists'
+    if (exists && (await hasAddress(device, memberPath(pool, full), address, ctx))) {
+      return 'unchanged'
+    }
+    throw uncertain(device.session.toError(meaning, `POST ${path}`), meaning.kind)
+  })
+}
+
+async function hasAddress(
+  device: Device,
+  path: string,
+  address: string,
+  ctx: CallContext,
+): Promise<boolean> {
+  const row = parseMember(asObject(await device.session.get(path, ctx)) ?? {})
+  return row?.address !== undefined && canonicalAddress(row.address) === canonicalAddress(address)
+}
+
+/** One unit after the other. What a unit refuses after another one has done it is no refusal any more. */
+async function onEach(
+  { ref }: Change,
+  verb: 'added' | 'removed',
+  devices: readonly Device[],
+  ctx: CallContext,
+  work: (device: Device) => Promise<'applied' | 'unchanged'>,
+): Promise<ChangeResult> {
+  const done: string[] = []
+  let status: 'applied' | 'unchanged' = devices.length === 0 ? 'applied' : 'unchanged'
+  for (const device of devices) {
+    try {
+      if ((await work(device)) === 'applied') status = 'applied'
+      done.push(device.host)
+    } catch (error) {
+      if (ctx.signal.aborted || !isDrainableError(error) || done.length === 0) throw error
+      const message = `${formatRef(ref)} was ${verb} at ${done.join(', ')}, but not at ${device.host}: ${error.message}`
+      const { code, retryable } = error
+      return {
+        ref,
+        status: 'unknown',
+        error: new DrainableError(code, message, {
+          provider: PROVIDER,
+          ref,
+          retryable,
+          cause: error,
+        }),
+      }
+    }
+  }
+  return { ref, status }
+}
+
+function unsupported(change: Change, instead: string): ChangeResult {
+  return {
+    ref: change.ref,
+    status: 'rejected',
+    error: new DrainableError(
+      'UNSUPPORTED',
+      `${formatRef(change.ref)}: ${change.kind} is not done for nodes, ${instead}`,
+      { provider: PROVIDER, ref: change.ref },
+    ),
+  }
+}

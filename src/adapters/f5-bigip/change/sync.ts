@@ -1,0 +1,95 @@
+import { until } from '../../../kit/until.js'
+import type { CallContext } from '../../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { parseSyncStatus } from '../codec/device.js'
+import type { Device } from '../session/device.js'
+import { PROVIDER } from '../session/session.js'
+import type { Settings } from '../options.js'
+
+/** How long the other unit may take to follow, in milliseconds. */
+const SYNC_WAIT = 20_000
+const SYNC_LOOK = 500
+
+const SYNC_STATUS = '/mgmt/tm/cm/sync-status'
+
+/**
+ * What follows a change where it is asked for: the push to the other unit, then the save.
+ *
+ * A push carries everything that is pending, so nothing is changed while somebody else's changes are;
+ * and the save comes last, so that what is saved is what both units run. A push that fails takes
+ * nothing back: the drain is in force on the active unit, and every reading says what failed.
+ */
+export class Aftermath {
+  readonly #settings: Settings
+  /** What went wrong the last time, until it went well. */
+  fault: string | undefined
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+  }
+
+  /**
+   * Whether a change may be made now.
+   *
+   * @throws `CONFLICT` where a push would carry other changes too
+   */
+  async before(device: Device, ctx: CallContext): Promise<void> {
+    const group = this.#settings.configSync
+    if (group === undefined || this.fault !== undefined) return
+    const status = await readStatus(device, ctx)
+    if (status === 'In Sync' || status === 'Standalone') return
+    throw new DrainableError(
+      'CONFLICT',
+      `${device.host}: device group ${group} is "${status}" before the change, and a push would carry all of it; sync the group first, or leave out configSync`,
+      { provider: PROVIDER, retryable: false },
+    )
+  }
+
+  /** A change may have been made, now or later: what it is in force on is not known before the next one. */
+  missed(): void {
+    const { configSync, save } = this.#settings
+    if (configSync === undefined && !save) return
+    this.fault = 'whether it was made is not known, so it was not pushed or saved'
+  }
+
+  /** Pushes and saves what was just changed. */
+  async after(device: Device, ctx: CallContext): Promise<void> {
+    const { configSync, save } = this.#settings
+    try {
+      if (configSync !== undefined) await push(device, configSync, ctx)
+      if (save) await run(device, '/mgmt/tm/sys/config', { command: 'save' }, ctx)
+      this.fault = undefined
+    } catch (error) {
+      if (ctx.signal.aborted || !isDrainableError(error)) throw error
+      this.fault = error.message
+    }
+  }
+}
+
+async function push(device: Device, group: string, ctx: CallContext): Promise<void> {
+  if ((await readStatus(device, ctx)) !== 'In Sync') {
+    const body = { command: 'run', utilCmdArgs: `config-sync to-group ${group}` }
+    await run(device, '/mgmt/tm/cm', body, ctx)
+  }
+  let status = ''
+  const synced = await until(ctx, { every: SYNC_LOOK, within: SYNC_WAIT }, async () => {
+    status = await readStatus(device, ctx)
+    if (status === 'Disconnected') return false
+    return status === 'In Sync' || status === 'Standalone' ? true : undefined
+  })
+  if (synced === true) return
+  throw new DrainableError(
+    'CONFLICT',
+    `the push to device group ${group} left it "${status}": the change is on ${device.host} only`,
+    { provider: PROVIDER },
+  )
+}
+
+async function readStatus(device: Device, ctx: CallContext): Promise<string> {
+  return parseSyncStatus(await device.session.get(SYNC_STATUS, ctx))
+}
+
+async function run(device: Device, path: string, body: object, ctx: CallContext): Promise<void> {
+  const meaning = await device.session.ask({ method: 'POST', path, body }, ctx)
+  if (meaning.kind !== 'ok') throw device.session.toError(meaning, `POST ${path}`)
+}

@@ -1,0 +1,208 @@
+import { pause } from '../../../provider/clock.js'
+import type { AdminState, CallContext } from '../../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { asObject } from '../codec/json.js'
+import { parseMember, parseNode, toAdmin, type Words } from '../codec/members.js'
+import { memberPath } from '../codec/names.js'
+import type { Device } from '../session/device.js'
+import { PROVIDER } from '../session/session.js'
+
+/** From so many writes on, a transaction makes them one change of the configuration. */
+const WORTH_A_TRANSACTION = 3
+/** The device gives a transaction 30 s or more; so many requests fit in. */
+const TRANSACTION_SIZE = 50
+/** Wait before a write that may not have happened is sent again. */
+const AGAIN = 1_000
+
+/** One PATCH of a member or node. */
+export interface Write {
+  readonly device: Device
+  readonly path: string
+  readonly words: Words
+  /** Pool whose list shows the effect; none for a node. */
+  readonly pool: string | undefined
+}
+
+/** How a write went. */
+export type Written =
+  | { readonly status: 'applied' }
+  | { readonly status: 'rejected' | 'unknown'; readonly error: DrainableError }
+
+/** Sends writes, several of one unit as one transaction; tells the outcome of each as it comes. */
+export async function* writeAll(
+  writes: readonly Write[],
+  ctx: CallContext,
+): AsyncGenerator<readonly [Write, Written]> {
+  for (const device of new Set(writes.map((write) => write.device))) {
+    const own = writes.filter((write) => write.device === device)
+    for (let i = 0; i < own.length; i += TRANSACTION_SIZE) {
+      const some = own.slice(i, i + TRANSACTION_SIZE)
+      const together: Together =
+        some.length >= WORTH_A_TRANSACTION
+          ? await writeTogether(device, some, ctx)
+          : { how: 'refused' }
+      const shown = together.how === 'refused' ? undefined : await shownInLists(device, some, ctx)
+      for (const write of some) {
+        if (shown?.has(write) === true) yield [write, { status: 'applied' }]
+        else yield [write, await finish(write, together, ctx)]
+      }
+    }
+  }
+}
+
+/**
+ * How a transaction went. `refused`: nothing was changed. `busy`: it was answered, and may or may not
+ * have been carried out. `lost`: it may still be.
+ */
+type Together =
+  | { readonly how: 'done' | 'refused' | 'busy' }
+  | { readonly how: 'lost'; readonly error: DrainableError }
+
+/** What becomes of one write that no list shows after its transaction. */
+async function finish(write: Write, together: Together, ctx: CallContext): Promise<Written> {
+  if (together.how === 'lost') return { status: 'unknown', error: together.error }
+  return together.how === 'done' ? check(write, ctx) : writeOne(write, ctx)
+}
+
+/**
+ * One change of the configuration for all of them. Where the device refused, each is to be tried by
+ * itself, so that one refusal does not stop the others.
+ */
+async function writeTogether(
+  device: Device,
+  writes: readonly Write[],
+  ctx: CallContext,
+): Promise<Together> {
+  const { session } = device
+  let committed = false
+  try {
+    const opened = await session.ask(
+      { method: 'POST', path: '/mgmt/tm/transaction', body: {} },
+      ctx,
+    )
+    const id = opened.kind === 'ok' ? asObject(opened.json)?.['transId'] : undefined
+    if (typeof id !== 'number' && typeof id !== 'string') return { how: 'refused' }
+    for (const { path, words } of writes) {
+      const queued = await session.ask(
+        { method: 'PATCH', path, body: words, transaction: String(id) },
+        ctx,
+      )
+      if (queued.kind !== 'ok') return { how: 'refused' }
+    }
+    committed = true
+    const path = `/mgmt/tm/transaction/${encodeURIComponent(String(id))}`
+    const done = await session.ask({ method: 'PATCH', path, body: { state: 'VALIDATING' } }, ctx)
+    if (done.kind === 'ok') return { how: 'done' }
+    if (done.kind === 'garbage')
+      return { how: 'lost', error: session.toError(done, `PATCH ${path}`) }
+    return { how: done.kind === 'later' ? 'busy' : 'refused' }
+  } catch (error) {
+    if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    return committed && isLost(error) ? { how: 'lost', error } : { how: 'refused' }
+  }
+}
+
+/** Those of the writes that show in the lists of their pools: a look at each pool in place of one at each member. */
+async function shownInLists(
+  device: Device,
+  writes: readonly Write[],
+  ctx: CallContext,
+): Promise<ReadonlySet<Write>> {
+  const shown = new Set<Write>()
+  try {
+    for (const pool of new Set(writes.flatMap((write) => write.pool ?? []))) {
+      const rows = (await device.listMembers(pool, ctx)) ?? []
+      const own = new Map(rows.map((row) => [memberPath(pool, row.fullPath), row.own]))
+      for (const write of writes) {
+        const { session, state } = write.words
+        if (own.get(write.path) === toAdmin(session, state)) shown.add(write)
+      }
+    }
+  } catch (error) {
+    if (ctx.signal.aborted || !isDrainableError(error)) throw error
+  }
+  return shown
+}
+
+/** Whether what was sent may still be carried out. */
+function isLost({ code }: DrainableError): boolean {
+  return code === 'CONNECTION_LOST' || code === 'CALL_TIMEOUT' || code === 'MALFORMED_REPLY'
+}
+
+/**
+ * One write; what may or may not have happened is read back. Where it shows no effect, it is sent once
+ * more if the device answered that it was busy, and never if the answer was lost: it may come late.
+ */
+export async function writeOne(write: Write, ctx: CallContext): Promise<Written> {
+  const { device, path, words } = write
+  const what = `PATCH ${path}`
+  for (let attempt = 0; ; attempt += 1) {
+    let error: DrainableError
+    try {
+      const meaning = await device.session.ask({ method: 'PATCH', path, body: words }, ctx)
+      if (meaning.kind === 'ok') {
+        return shows(meaning.json, words) ? { status: 'applied' } : await check(write, ctx)
+      }
+      error = device.session.toError(meaning, what)
+      if (meaning.kind === 'absent') {
+        await device.confirmReady(ctx)
+        if ((await device.session.get(path, ctx)) === undefined)
+          return { status: 'rejected', error }
+      } else if (meaning.kind !== 'later' && meaning.kind !== 'garbage') {
+        return meaning.kind === 'refused' && (await isSo(write, ctx))
+          ? { status: 'applied' }
+          : { status: 'rejected', error }
+      }
+    } catch (thrown) {
+      if (ctx.signal.aborted || !isDrainableError(thrown)) throw thrown
+      error = thrown
+    }
+    if (attempt > 0) return { status: 'unknown', error }
+    try {
+      await pause(ctx.clock, AGAIN, ctx.signal)
+      const read = await device.session.get(path, ctx)
+      if (shows(read, words)) return { status: 'applied' }
+    } catch (thrown) {
+      if (ctx.signal.aborted || !isDrainableError(thrown)) throw thrown
+      return { status: 'unknown', error }
+    }
+    if (isLost(error)) return { status: 'unknown', error }
+  }
+}
+
+/** Whether it is as a refused write would have made it: what a template made goes along with it on some releases. */
+async function isSo({ device, path, words }: Write, ctx: CallContext): Promise<boolean> {
+  try {
+    return shows(await device.session.get(path, ctx), words)
+  } catch (error) {
+    if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    return false
+  }
+}
+
+/** Whether a write shows on the device. */
+async function check({ device, path, words }: Write, ctx: CallContext): Promise<Written> {
+  try {
+    const read = await device.session.get(path, ctx)
+    if (shows(read, words)) return { status: 'applied' }
+    const { session, state } = asObject(read) ?? {}
+    return {
+      status: 'rejected',
+      error: new DrainableError(
+        'REJECTED',
+        `PATCH ${path} at ${device.host} was answered with success, but it reads session "${String(session)}", state "${String(state)}"`,
+        { provider: PROVIDER },
+      ),
+    }
+  } catch (error) {
+    if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    return { status: 'unknown', error }
+  }
+}
+
+/** By rule, not by comparing words: `user-up` never reads back, and `user-enabled` only without a monitor. */
+function shows(json: unknown, words: Words): boolean {
+  const item = asObject(json) ?? {}
+  const own: AdminState | 'unknown' = parseMember(item)?.own ?? parseNode(item)?.own ?? 'unknown'
+  return own === toAdmin(words.session, words.state)
+}

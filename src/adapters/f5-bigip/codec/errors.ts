@@ -1,0 +1,86 @@
+/**
+ * What an answer means, whatever its status.
+ *
+ * The layers of a device answer in their own ways: the web server in HTML, the REST framework with
+ * `restOperationId`, the configuration service with `errorStack`. A 404 is absence only in the words
+ * of the configuration service, and even those are sent for every object while it loads. A 401 means
+ * bad credentials, or rights (`Authorization failed: user=...`), or nothing at all. A 200 may carry
+ * an error in its body.
+ */
+import { quote } from '../../../provider/quote.js'
+import { asObject, asText } from './json.js'
+
+export type Meaning =
+  | { readonly kind: 'ok'; readonly json: unknown }
+  /** No such object, if the device is ready. */
+  | { readonly kind: 'absent'; readonly message: string }
+  /** Not now: the control plane starts, restarts or is busy. */
+  | { readonly kind: 'later'; readonly message: string }
+  /** Credentials or token not taken. */
+  | { readonly kind: 'unauthenticated'; readonly message: string }
+  /** Taken, but without the right to do this. */
+  | { readonly kind: 'forbidden'; readonly message: string }
+  /** Login refused because the user has too many tokens. */
+  | { readonly kind: 'too-many-tokens'; readonly message: string }
+  /** It is there already. */
+  | { readonly kind: 'exists'; readonly message: string }
+  /** No, and asking again does not help. */
+  | { readonly kind: 'refused'; readonly message: string }
+  /** Neither JSON nor an error. */
+  | { readonly kind: 'garbage'; readonly message: string }
+
+const BUSY =
+  /connection to mcpd has been lost|AsyncContext timeout|active asynchronous task|operation in progress|not registered|restarting|try again/i
+
+export function classify(status: number, text: string): Meaning {
+  const json = parse(text)
+  const body = asObject(json)
+  const inner = typeof body?.['code'] === 'number' ? body['code'] : undefined
+  const code = status < 400 && inner !== undefined && inner >= 400 ? inner : status
+  const message = asText(body?.['message']) ?? plain(text)
+  if (code < 300) {
+    return json === undefined && text.trim() !== ''
+      ? { kind: 'garbage', message: plain(text) }
+      : { kind: 'ok', json }
+  }
+  if (code < 400) return { kind: 'refused', message: `redirects are not followed (${status})` }
+  switch (code) {
+    case 401:
+      return { kind: /failed: user=/i.test(message) ? 'forbidden' : 'unauthenticated', message }
+    case 403:
+      return { kind: 'forbidden', message }
+    case 404:
+      return { kind: body === undefined || BUSY.test(message) ? 'later' : 'absent', message }
+    case 409:
+      return { kind: BUSY.test(message) ? 'later' : 'exists', message }
+    case 400:
+      if (/maximum active login tokens/i.test(message)) return { kind: 'too-many-tokens', message }
+      return { kind: BUSY.test(message) ? 'later' : 'refused', message }
+    case 408:
+    case 423:
+    case 429:
+      return { kind: 'later', message }
+    default:
+      return { kind: code >= 500 || BUSY.test(message) ? 'later' : 'refused', message }
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+/** As much of a page as is looked at: a title stands at its beginning. */
+const PAGE = 4_096
+
+/** HTML as one line of text, short enough for a message. */
+function plain(text: string): string {
+  const page = text.slice(0, PAGE)
+  const from = page.search(/<title>/i)
+  const to = page.indexOf('<', from + 1)
+  const title = from < 0 ? '' : page.slice(from + '<title>'.length, to < 0 ? undefined : to).trim()
+  return quote(title === '' ? page.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ') : title)
+}

@@ -1,0 +1,96 @@
+import type { MemberRef } from '../../../provider/contract.js'
+import { DrainableError } from '../../../provider/error.js'
+import { formatRef, refKey } from '../../../provider/member-ref.js'
+import type { MemberRow } from '../codec/members.js'
+import { findMembers, isPossible, partitionOf, toFullPath } from '../codec/names.js'
+import { PROVIDER } from '../session/session.js'
+
+/** The pool that is none: its members are nodes, in every pool they are in. */
+export const NODES = '@nodes'
+
+/** What a ref means on the device. */
+export type Target = MemberTarget | NodeTarget
+
+export interface MemberTarget {
+  readonly kind: 'member'
+  readonly ref: MemberRef
+  /** Full path. */
+  readonly pool: string
+}
+
+export interface NodeTarget {
+  readonly kind: 'node'
+  readonly ref: MemberRef
+  /** Full path. */
+  readonly node: string
+}
+
+export function toTarget(ref: MemberRef, partition: string): Target {
+  if (ref.pool === NODES) {
+    return { kind: 'node', ref, node: toFullPath(ref.member, partition) }
+  }
+  return { kind: 'member', ref, pool: toFullPath(ref.pool, partition) }
+}
+
+/** Every row that a member's name stands for: one, or an FQDN template with what it made. */
+export interface Found {
+  readonly row: MemberRow
+  readonly ephemerals: readonly MemberRow[]
+}
+
+/**
+ * Finds the members that refs name. What a name stood for once it stands for as long as the provider
+ * lives: a member added later that the same short name fits is not taken for it.
+ */
+export class Resolver {
+  readonly partition: string
+  readonly #known = new Map<string, string>()
+
+  constructor(partition: string) {
+    this.partition = partition
+  }
+
+  /**
+   * The member that a ref names; undefined where there is none.
+   *
+   * @throws `INVALID_OPTIONS` where the name means several: none of them is guessed at
+   */
+  find(members: readonly MemberRow[], target: MemberTarget): Found | undefined {
+    const { ref, pool } = target
+    if (ref.member === '' || !isPossible(toFullPath(ref.member, this.partition))) return undefined
+    const name = this.#known.get(refKey(ref)) ?? ref.member
+    const found = findMembers(members, name, [partitionOf(pool), this.partition])
+    const [row, second] = found
+    if (row === undefined) return undefined
+    if (second !== undefined) {
+      const names = found.map((member) => member.fullPath).join(', ')
+      throw new DrainableError(
+        'INVALID_OPTIONS',
+        `${formatRef(ref)} means ${found.length} members of ${pool}: ${names}; name one of them`,
+        { provider: PROVIDER, ref },
+      )
+    }
+    this.#known.set(refKey(ref), row.fullPath)
+    return { row, ephemerals: row.template ? ephemeralsOf(members, row) : [] }
+  }
+}
+
+/** Members that a node serves: its own, and those made by its templates, which have nodes of their own. */
+export function membersOfNode(members: readonly MemberRow[], node: string): readonly MemberRow[] {
+  return members
+    .filter((member) => member.node === node)
+    .flatMap((row) => [row, ...(row.template ? ephemeralsOf(members, row) : [])])
+}
+
+/** What a template made: same DNS name, same port. */
+function ephemeralsOf(members: readonly MemberRow[], template: MemberRow): readonly MemberRow[] {
+  return members.filter(
+    (member) => member.ephemeral && member.port === template.port && member.fqdn === template.fqdn,
+  )
+}
+
+/** Address, port and full path: what makes a member the one it is. */
+export function identityOf(row: MemberRow): string {
+  const where = row.template ? (row.fqdn ?? 'fqdn') : (row.address ?? '')
+  return `${row.fullPath} at ${where} port ${row.port}`
+}

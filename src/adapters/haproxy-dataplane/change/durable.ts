@@ -1,0 +1,175 @@
+import type { CallContext, MemberRef } from '../../../provider/contract.js'
+import { DrainableError } from '../../../provider/error.js'
+import { formatRef, refKey } from '../../../provider/member-ref.js'
+import { PROVIDER } from '../session/session.js'
+import type { ConfigServer } from '../codec/replies.js'
+import type { Configuration } from '../session/config.js'
+import { readNative, weightOf, type Native } from '../read/reading.js'
+import type { Found } from '../read/read.js'
+import type { Json } from '../../../provider/contract.js'
+
+/** What of a server's configured line is ours to change, as it was before a change. */
+export interface Marks {
+  readonly weight: number | null
+  readonly maintenance: string | null
+}
+
+/**
+ * The durable form of a drain: `weight 0` in the server's configured line, and `maintenance` for
+ * the seal. The API applies both at run time without a reload; after a reload they still hold.
+ */
+export class DurableMarks {
+  readonly #configuration: Configuration
+  /** As the lines were before our first mark, for a restore that comes without a ticket. */
+  readonly #before = new Map<string, Native>()
+
+  constructor(configuration: Configuration) {
+    this.#configuration = configuration
+  }
+
+  /**
+   * Writes the mark.
+   *
+   * @returns the marks before, where something was written; a server that is not configured needs none
+   */
+  async set(
+    ref: MemberRef,
+    to: 'drain' | 'maint',
+    found: Found,
+    ctx: CallContext,
+  ): Promise<Marks | undefined> {
+    const line = await this.#configuration.edit(
+      ref,
+      (old) => {
+        const { weight, maintenance } = marksOf(old)
+        const marked = weight === 0 && (to === 'drain' || maintenance === 'enabled')
+        if (marked) return undefined
+        return { ...old, weight: 0, ...(to === 'maint' ? { maintenance: 'enabled' } : {}) }
+      },
+      ctx,
+    )
+    const before = line && marksOf(line)
+    if (before !== undefined && before.weight !== 0) {
+      this.#before.set(refKey(ref), { weight: weightOf(found), configured: before })
+    }
+    return before
+  }
+
+  /**
+   * Takes back `maintenance`, which the API applies as "ready": with the weight still 0 that is as
+   * closed as a drain. Returns the marks before, where something was written.
+   */
+  async leaveMaintenance(
+    ref: MemberRef,
+    native: Json | undefined,
+    ctx: CallContext,
+  ): Promise<Marks | undefined> {
+    const before = readNative(native) ?? this.#before.get(refKey(ref))
+    if (before?.configured?.maintenance === 'enabled') return undefined // it was not ours
+    const line = await this.#configuration.edit(
+      ref,
+      (old) =>
+        old['maintenance'] === 'enabled'
+          ? { ...old, weight: 0, maintenance: 'disabled' }
+          : undefined,
+      ctx,
+    )
+    return line && marksOf(line)
+  }
+
+  /**
+   * Takes back every mark. A line that had no weight gets the weight it was running with: taking
+   * the key out again might cost a reload.
+   *
+   * @returns the marks before, where something was written
+   * @throws `CONFLICT` where the line has weight 0 and nobody knows what it was before
+   */
+  async clear(
+    ref: MemberRef,
+    native: Json | undefined,
+    siblings: readonly Found[],
+    ctx: CallContext,
+  ): Promise<Marks | undefined> {
+    const before = readNative(native) ?? this.#before.get(refKey(ref))
+    const line = await this.#configuration.edit(ref, (old) => undo(ref, old, before, siblings), ctx)
+    return line && marksOf(line)
+  }
+
+  /** The drain is undone: what was before it is of no more use. */
+  forget(ref: MemberRef): void {
+    this.#before.delete(refKey(ref))
+  }
+
+  /**
+   * Puts marks back after a change that was refused in the middle, but no weight above 0: the API
+   * applies a maintenance that is taken back as "ready". See {@link DurableMarks.weigh}.
+   */
+  async putBack(ref: MemberRef, marks: Marks, ctx: CallContext): Promise<void> {
+    await this.#configuration.edit(
+      ref,
+      (line) => {
+        const now = marksOf(line)
+        const maintenance = marks.maintenance ?? 'disabled'
+        const moves = (now.maintenance ?? 'disabled') !== maintenance
+        if (!moves && (marks.weight !== 0 || now.weight === 0)) return undefined
+        return { ...line, weight: 0, ...(moves ? { maintenance } : {}) }
+      },
+      ctx,
+    )
+  }
+
+  /** Gives back the weight that a mark took, as the last step of a change that was refused. */
+  async weigh(ref: MemberRef, marks: Marks, found: Found, ctx: CallContext): Promise<void> {
+    if (marks.weight === 0) return
+    const weight = marks.weight ?? weightOf(found)
+    await this.#configuration.edit(
+      ref,
+      (line) => (line['weight'] === 0 ? { ...line, weight } : undefined),
+      ctx,
+    )
+    this.forget(ref)
+  }
+}
+
+function marksOf(line: ConfigServer): Marks {
+  return { weight: numberOf(line['weight']), maintenance: textOf(line['maintenance']) }
+}
+
+function undo(
+  ref: MemberRef,
+  line: ConfigServer,
+  before: Native | undefined,
+  siblings: readonly Found[],
+): Record<string, unknown> | undefined {
+  const was = before?.configured
+  const next: Record<string, unknown> = { ...line }
+  if (line['weight'] === 0 && was?.weight !== 0) {
+    next['weight'] = was?.weight ?? weightFor(ref, before, siblings)
+  }
+  if (line['maintenance'] === 'enabled' && was?.maintenance !== 'enabled') {
+    next['maintenance'] = 'disabled'
+  }
+  const same = next['weight'] === line['weight'] && next['maintenance'] === line['maintenance']
+  return same ? undefined : next
+}
+
+/** The weight it had; without a record of that, the one that all others of its backend have. */
+function weightFor(ref: MemberRef, before: Native | undefined, siblings: readonly Found[]): number {
+  if (before !== undefined && before.weight > 0) return before.weight
+  const weights = new Set(siblings.map(weightOf).filter((weight) => weight > 0))
+  const [only] = weights
+  if (only !== undefined && weights.size === 1) return only
+  throw new DrainableError(
+    'CONFLICT',
+    `${formatRef(ref)} has weight 0 in the configuration, and its weight before a durable drain is not known here: restore with the drain's ticket, or set the weight`,
+    { provider: PROVIDER, ref, retryable: false },
+  )
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === 'number' ? value : null
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}

@@ -1,0 +1,259 @@
+import { formatSocket } from '../../../provider/address.js'
+import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { formatRef } from '../../../provider/member-ref.js'
+import { PROVIDER } from '../session/session.js'
+import { saysNotFound } from '../codec/replies.js'
+import { identify, isObject } from '../read/reading.js'
+import { askServer } from './put-server.js'
+import { followReload } from '../session/reload.js'
+import { readRound, type Found, type Round } from '../read/read.js'
+import type { Tools } from './tools.js'
+
+type Add = Change & { readonly kind: 'add' }
+
+/** Takes servers out of a backend and puts them in, at run time or in the configuration. */
+export class Membership {
+  readonly #tools: Tools
+
+  constructor(tools: Tools) {
+    this.#tools = tools
+  }
+
+  /** Removes. The API puts the server into maint first, and leaves it there where it refuses. */
+  async remove(ref: MemberRef, round: Round, ctx: CallContext): Promise<ChangeResult> {
+    if (this.#tools.settings.membership === 'configuration') {
+      const removed = await this.#tools.configuration.remove(ref, ctx)
+      if (removed !== undefined) return this.#untilGone(ref, removed.reloadId, round, ctx)
+      // not in the file: a server that was added at run time
+    }
+    return this.#removeAtRuntime(ref, ctx)
+  }
+
+  /** One try. "Still has connections" passes, for 2.6 within 15 s: the caller asks again, others are not kept waiting. */
+  async #removeAtRuntime(ref: MemberRef, ctx: CallContext): Promise<ChangeResult> {
+    const { api } = this.#tools
+    const { paths } = await api.served(ctx)
+    const path = paths.server(ref.pool, ref.member)
+    let reply
+    try {
+      reply = await api.send({ method: 'DELETE', path }, ctx)
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      if (!isDrainableError(error, 'CONNECTION_LOST', 'CALL_TIMEOUT')) throw error
+      // never sent twice without a look: it may have been executed, or may still be
+      const { found } = await this.#look(ref, ctx)
+      if (found === undefined) return { ref, status: 'applied' }
+      throw error
+    }
+    if (reply.status === 204) return { ref, status: 'applied' }
+    if (saysNotFound(reply.status, reply.words)) {
+      // also said where the API can't reach HAProxy for a moment
+      const { found } = await this.#look(ref, ctx)
+      if (found === undefined) return { ref, status: 'unchanged' }
+      const error = new DrainableError(
+        'CONFLICT',
+        `${formatRef(ref)}: its removal was answered with '${reply.words}', but it is there; the API may not have reached HAProxy`,
+        { provider: PROVIDER, ref },
+      )
+      return { ref, status: 'unknown', error }
+    }
+    if (!/still has connections/.test(reply.words)) throw api.toError(`DELETE ${path}`, reply)
+    const error = new DrainableError(
+      'CONFLICT',
+      `${formatRef(ref)} can't be removed yet: '${reply.words}'`,
+      { provider: PROVIDER, ref },
+    )
+    return { ref, status: 'rejected', error }
+  }
+
+  async #untilGone(
+    ref: MemberRef,
+    reloadId: string | undefined,
+    round: Round,
+    ctx: CallContext,
+  ): Promise<ChangeResult> {
+    const refused = await this.#reload(reloadId, round, ctx)
+    if (refused !== undefined) {
+      // the API rolls the file back
+      const kept = (await this.#tools.configuration.line(ref, ctx)) !== undefined
+      return { ref, status: kept ? 'rejected' : 'unknown', error: refused }
+    }
+    const { found } = await this.#look(ref, ctx)
+    if (found === undefined) return { ref, status: 'applied' }
+    const error = new DrainableError(
+      'CONFLICT',
+      `${formatRef(ref)} is out of the configuration, but still in HAProxy after its reload`,
+      { provider: PROVIDER, ref },
+    )
+    return { ref, status: 'unknown', error }
+  }
+
+  /** Follows a reload; returns why HAProxy refused the new configuration. */
+  async #reload(
+    id: string | undefined,
+    round: Round,
+    ctx: CallContext,
+  ): Promise<DrainableError | undefined> {
+    try {
+      const limit = this.#tools.settings.reloadTimeout
+      await followReload(this.#tools.api, id, round.infos, limit, ctx)
+      return undefined
+    } catch (error) {
+      if (!isDrainableError(error, 'REJECTED')) throw error
+      return error
+    }
+  }
+
+  /** Adds, and opens. New servers start in maint. */
+  async add(
+    change: Add,
+    found: Found | undefined,
+    round: Round,
+    ctx: CallContext,
+  ): Promise<ChangeResult> {
+    const { ref } = change
+    if (found !== undefined && isWanted(change, found)) return { ref, status: 'unchanged' }
+    const problem = checkAdd(change, found, round, this.#tools.settings.membership)
+    if (problem !== undefined) return { ref, status: 'rejected', error: problem }
+    const more = isObject(change.native) ? change.native['server'] : undefined
+    const line = {
+      ...(isObject(more) ? more : {}),
+      name: ref.member,
+      address: change.address,
+      port: change.port,
+      ...(change.weight === undefined ? {} : { weight: change.weight }),
+    }
+    const added =
+      this.#tools.settings.membership === 'configuration'
+        ? await this.#tools.configuration.add(ref, line, ctx)
+        : 'there'
+    let ours = false
+    if (added === 'there') ours = await this.#addAtRuntime(change, line, ctx)
+    else if (added.reloadId !== undefined) {
+      const refused = await this.#reload(added.reloadId, round, ctx)
+      if (refused !== undefined) {
+        const kept = (await this.#tools.configuration.line(ref, ctx)) !== undefined
+        return { ref, status: kept ? 'unknown' : 'rejected', error: refused }
+      }
+    }
+    return this.#open(change, ours, ctx)
+  }
+
+  /** Returns whether it was this call that added it. */
+  async #addAtRuntime(
+    change: Add,
+    line: Record<string, unknown>,
+    ctx: CallContext,
+  ): Promise<boolean> {
+    const { api } = this.#tools
+    const { paths } = await api.served(ctx)
+    const path = paths.servers(change.ref.pool)
+    try {
+      const reply = await api.send({ method: 'POST', path, body: line }, ctx)
+      if (reply.status === 201) return true
+      throw api.toError(`POST ${path}`, reply)
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      // a lost answer, or "exists already" after one: what is there decides
+      if (!isDrainableError(error, 'CONNECTION_LOST', 'CALL_TIMEOUT', 'CONFLICT')) throw error
+      const { found } = await this.#look(change.ref, ctx)
+      if (found === undefined) throw error
+      if (!isWanted(change, found)) throw isThere(change.ref, found)
+      return false
+    }
+  }
+
+  /** Opens a server that was added; one that is ours alone is taken out again where that is refused. */
+  async #open(change: Add, ours: boolean, ctx: CallContext): Promise<ChangeResult> {
+    const { ref } = change
+    const { refused } = await askServer(this.#tools.api, ref, 'ready', ctx)
+    const { found } = await this.#look(ref, ctx)
+    if (found !== undefined && isWanted(change, found) && found.verdict.own === 'ready') {
+      return { ref, status: 'applied' }
+    }
+    if (refused !== undefined) {
+      const { code, message, retryable } = refused
+      const gone = found === undefined || (ours && (await this.#isTakenOut(ref, ctx)))
+      if (gone) return { ref, status: 'rejected', error: refused }
+      const words = `${message}; it was added, and could not be opened`
+      const data = { provider: PROVIDER, ref, retryable, cause: refused }
+      return { ref, status: 'unknown', error: new DrainableError(code, words, data) }
+    }
+    const seen = found === undefined ? 'not there' : `'${found.rows[0]?.status ?? ''}'`
+    const error = new DrainableError(
+      'CONFLICT',
+      `${formatRef(ref)} was added, but it is ${seen} afterwards`,
+      { provider: PROVIDER, ref },
+    )
+    return { ref, status: 'unknown', error }
+  }
+
+  async #isTakenOut(ref: MemberRef, ctx: CallContext): Promise<boolean> {
+    try {
+      const { status } = await this.#removeAtRuntime(ref, ctx)
+      return status === 'applied' || status === 'unchanged'
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      if (!isDrainableError(error)) throw error
+      return false
+    }
+  }
+
+  async #look(ref: MemberRef, ctx: CallContext): Promise<{ readonly found: Found | undefined }> {
+    const pools = new Set([ref.pool])
+    const { api, gate } = this.#tools
+    const round = await gate.run(ctx, true, () => readRound(api, pools, ctx))
+    return { found: round.pools.get(ref.pool)?.get(ref.member) }
+  }
+}
+
+function checkAdd(
+  change: Add,
+  found: Found | undefined,
+  round: Round,
+  membership: 'runtime' | 'configuration',
+): DrainableError | undefined {
+  const { ref, address, port, weight } = change
+  const data = { provider: PROVIDER, ref, retryable: false }
+  if (found !== undefined) return isThere(ref, found)
+  if (!round.pools.has(ref.pool) && round.served.tree === 'v3') {
+    return new DrainableError('NOT_FOUND', `there is no backend ${ref.pool}`, data)
+  }
+  if (!/^[^\s;]+$/.test(address)) {
+    return new DrainableError('REJECTED', `${formatRef(ref)}: '${address}' is no address`, data)
+  }
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+    return new DrainableError(
+      'REJECTED',
+      `${formatRef(ref)}: expected a port from 1 to 65535, found ${port}`,
+      data,
+    )
+  }
+  if (
+    weight !== undefined &&
+    weight !== 1 &&
+    round.served.tree === 'v2' &&
+    membership === 'runtime'
+  ) {
+    return new DrainableError(
+      'UNSUPPORTED',
+      `${formatRef(ref)}: Data Plane API 2.x drops the weight of a server added at run time; leave it out, or set membership: 'configuration'`,
+      data,
+    )
+  }
+  return undefined
+}
+
+function isThere(ref: MemberRef, found: Found): DrainableError {
+  const { identity } = identify(found)
+  return new DrainableError('CONFLICT', `${formatRef(ref)} is there already: ${identity}`, {
+    provider: PROVIDER,
+    ref,
+    retryable: false,
+  })
+}
+
+function isWanted(change: Add, found: Found): boolean {
+  return identify(found).identity === formatSocket(change.address, change.port)
+}

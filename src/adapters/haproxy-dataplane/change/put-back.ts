@@ -1,0 +1,75 @@
+import type { CallContext, ChangeResult, MemberRef } from '../../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { PROVIDER } from '../session/session.js'
+import type { Restorer } from './restore.js'
+import { readRound, type Found, type Round } from '../read/read.js'
+import type { Tools } from './tools.js'
+import type { Undo } from './undo.js'
+
+/** Takes back what was done of a change that was then refused: a refusal says that nothing was changed. */
+export class PutBack {
+  readonly #tools: Tools
+  readonly #restorer: Restorer
+
+  constructor(tools: Tools, restorer: Restorer) {
+    this.#tools = tools
+    this.#restorer = restorer
+  }
+
+  /** The refusal, once the member is as it was found; where it is not, nobody knows. */
+  async refuse(
+    ref: MemberRef,
+    before: Found,
+    undo: Undo,
+    refused: DrainableError,
+    ctx: CallContext,
+  ): Promise<ChangeResult> {
+    const left = await this.#leftOver(ref, before, undo, ctx)
+    if (left === undefined) return { ref, status: 'rejected', error: refused }
+    const { code, message, retryable } = refused
+    const words = `${message}; what was done before could not be put back: ${left}`
+    const data = { provider: PROVIDER, ref, retryable, cause: refused }
+    return { ref, status: 'unknown', error: new DrainableError(code, words, data) }
+  }
+
+  async #leftOver(
+    ref: MemberRef,
+    before: Found,
+    undo: Undo,
+    ctx: CallContext,
+  ): Promise<string | undefined> {
+    try {
+      await undo.close()
+      let round = await this.#look(ref, ctx)
+      if (!isAsBefore(before, find(round, ref))) {
+        await this.#restorer.moveBack(ref, before, round, ctx)
+        round = await this.#look(ref, ctx)
+      }
+      const now = find(round, ref)
+      if (!isAsBefore(before, now)) return `its status is '${now?.rows[0]?.status ?? 'gone'}'`
+      await undo.open()
+      return undefined
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      if (!isDrainableError(error)) throw error
+      return error.message
+    }
+  }
+
+  #look(ref: MemberRef, ctx: CallContext): Promise<Round> {
+    const { api, gate } = this.#tools
+    return gate.run(ctx, true, () => readRound(api, new Set([ref.pool]), ctx))
+  }
+}
+
+function find(round: Round, ref: MemberRef): Found | undefined {
+  return round.pools.get(ref.pool)?.get(ref.member)
+}
+
+/** By its own state; where that was not known, by the words of the statistics. */
+function isAsBefore(before: Found, now: Found | undefined): boolean {
+  if (now === undefined) return false
+  const { own } = before.verdict
+  if (own !== 'unknown') return own === now.verdict.own
+  return before.rows.every((row, i) => row.status === now.rows[i]?.status)
+}

@@ -1,0 +1,179 @@
+import type { CallContext, Change, Json, MemberRef } from '../../../provider/contract.js'
+import { DrainableError } from '../../../provider/error.js'
+import { formatRef, refKey } from '../../../provider/member-ref.js'
+import { PROVIDER } from '../session/session.js'
+import type { DurableMarks, Marks } from './durable.js'
+import { configStamp, readNative, weightOf } from '../read/reading.js'
+import { askServer, putServer } from './put-server.js'
+import type { Found, Round } from '../read/read.js'
+import { rejected, type Step } from './step.js'
+import type { Tools } from './tools.js'
+import { Undo } from './undo.js'
+
+type Restore = Change & { readonly kind: 'restore' }
+
+/** Undoes holds: only where the expected state is found, and only what was changed. */
+export class Restorer {
+  readonly #tools: Tools
+  readonly #marks: DurableMarks
+  /** Weights that we set to 0 at run time, as they were. */
+  readonly #weights = new Map<string, number>()
+
+  constructor(tools: Tools, marks: DurableMarks) {
+    this.#tools = tools
+    this.#marks = marks
+  }
+
+  /** Undoes, where the expected state is found. */
+  async restore(
+    change: Restore,
+    found: Found,
+    round: Round,
+    undo: Undo,
+    ctx: CallContext,
+  ): Promise<Step> {
+    const { ref, expect, to } = change
+    const { own, doubt } = found.verdict
+    const { durable } = this.#tools.settings
+    if (own === to && own !== expect) {
+      if (to !== 'ready') return { ref, status: 'unchanged' }
+      const cleared = durable && (await this.#clear(change, round, undo, ctx))
+      this.#noteWeight(ref, change.native)
+      const weighed = await this.weightBack(ref, ctx)
+      this.#marks.forget(ref)
+      return { ref, status: cleared || weighed ? 'applied' : 'unchanged' }
+    }
+    if (own !== expect) {
+      const what = own === 'unknown' ? (doubt ?? 'a state that is not known') : `'${own}'`
+      return rejected(
+        ref,
+        'CONFLICT',
+        `${formatRef(ref)}: expected '${expect}', found ${what}; nothing was touched`,
+        own === 'unknown',
+      )
+    }
+    const kept = await this.#keepBackupSessions(ref, change.native, found, round, undo, ctx)
+    if (kept !== undefined) return { ref, status: 'rejected', error: kept }
+    // to ready too: weight and maintenance in one write could open it with its weight, and cut backups
+    const marked = found.rows.every((row) => row.weight === 0)
+    if (durable && own === 'maint' && (to === 'drain' || marked)) {
+      const marks = await this.#marks.leaveMaintenance(ref, change.native, ctx)
+      if (marks !== undefined) undo.first(() => this.#remark(ref, marks, round, ctx))
+    }
+    if (durable && to === 'ready') await this.#clear(change, round, undo, ctx)
+    this.#noteWeight(ref, change.native)
+    const answer = await askServer(this.#tools.api, ref, to, ctx)
+    return { ref, wished: to, exactly: true, before: found, undo, ...answer }
+  }
+
+  /** Puts a member back into the state it was found in, where that cuts nothing. */
+  async moveBack(ref: MemberRef, before: Found, round: Round, ctx: CallContext): Promise<void> {
+    const to = before.verdict.own
+    const found = round.pools.get(ref.pool)?.get(ref.member)
+    if (found === undefined || to === 'unknown') {
+      const what = found === undefined ? 'it is gone' : 'its state before is not known'
+      throw new DrainableError('REJECTED', what, { provider: PROVIDER, ref })
+    }
+    if (to === 'maint') {
+      await this.#assertGentle(ref, round, ctx)
+    } else {
+      const kept = await this.#keepBackupSessions(ref, undefined, found, round, new Undo(), ctx)
+      if (kept !== undefined) throw kept
+    }
+    await putServer(this.#tools.api, ref, { admin_state: to }, ctx)
+    if (to === 'ready') await this.weightBack(ref, ctx)
+  }
+
+  async #clear(change: Restore, round: Round, undo: Undo, ctx: CallContext): Promise<boolean> {
+    const { ref, native } = change
+    const marks = await this.#marks.clear(ref, native, siblingsOf(ref, round), ctx)
+    if (marks !== undefined) undo.first(() => this.#remark(ref, marks, round, ctx))
+    return marks !== undefined
+  }
+
+  /** Marks again; the API applies `maintenance` at once. */
+  async #remark(ref: MemberRef, marks: Marks, round: Round, ctx: CallContext): Promise<void> {
+    if (marks.maintenance === 'enabled') await this.#assertGentle(ref, round, ctx)
+    await this.#marks.putBack(ref, marks, ctx)
+  }
+
+  /**
+   * With `on-marked-up shutdown-backup-sessions`, a server that leaves maint cuts the sessions on
+   * the backend's backup servers, unless its weight is 0 at that moment.
+   *
+   * @returns why it must not leave maint
+   */
+  async #keepBackupSessions(
+    ref: MemberRef,
+    native: Json | undefined,
+    found: Found,
+    round: Round,
+    undo: Undo,
+    ctx: CallContext,
+  ): Promise<DrainableError | undefined> {
+    if (found.verdict.own !== 'maint' || found.rows.every((row) => row.weight === 0))
+      return undefined
+    const backups = [...(round.pools.get(ref.pool)?.values() ?? [])].flatMap(({ rows }) => rows)
+    const sessions = backups.reduce((sum, row) => sum + (row.backup ? row.scur : 0), 0)
+    if (sessions === 0) return undefined
+    const configured = await this.#tools.configuration.servers(ref.pool, configStamp(round), ctx)
+    if (configured(ref.member).cutsBackups === false) return undefined
+    if (!round.served.setsWeight) {
+      return new DrainableError(
+        'CONFLICT',
+        `${formatRef(ref)}: leaving maint may cut ${sessions} sessions on backup servers (on-marked-up shutdown-backup-sessions); try again when they have ended, or use durable drains or Data Plane API 3.4`,
+        { provider: PROVIDER, ref },
+      )
+    }
+    this.#weights.set(refKey(ref), readNative(native)?.weight ?? weightOf(found))
+    await putServer(this.#tools.api, ref, { weight: 0 }, ctx)
+    undo.last(() => this.weightBack(ref, ctx))
+    await putServer(this.#tools.api, ref, { admin_state: 'ready' }, ctx)
+    return undefined
+  }
+
+  /** Gives back a weight that was set to 0 for the opening. Returns whether there was one. */
+  async weightBack(ref: MemberRef, ctx: CallContext): Promise<boolean> {
+    const weight = this.#weights.get(refKey(ref))
+    if (weight === undefined) return false
+    await putServer(this.#tools.api, ref, { weight }, ctx)
+    this.#weights.delete(refKey(ref))
+    return true
+  }
+
+  /** The ticket knows better than we do what weight it had. */
+  #noteWeight(ref: MemberRef, native: Json | undefined): void {
+    const weight = readNative(native)?.weight
+    if (weight !== undefined && this.#weights.has(refKey(ref))) {
+      this.#weights.set(refKey(ref), weight)
+    }
+  }
+
+  /** Sets maint, where that cuts nothing: what the API misreads as ready already, it then sends. */
+  async byWayOfMaint(ref: MemberRef, round: Round, ctx: CallContext): Promise<void> {
+    await this.#assertGentle(ref, round, ctx)
+    await putServer(this.#tools.api, ref, { admin_state: 'maint' }, ctx)
+  }
+
+  /** @throws `REJECTED` where maint may cut */
+  async #assertGentle(ref: MemberRef, round: Round, ctx: CallContext): Promise<void> {
+    const { settings, configuration } = this.#tools
+    const stamp = configStamp(round)
+    const gentle =
+      settings.maintCuts === undefined
+        ? (await configuration.servers(ref.pool, stamp, ctx))(ref.member).maint === 'gentle'
+        : !settings.maintCuts
+    if (gentle) return
+    throw new DrainableError(
+      'REJECTED',
+      `${formatRef(ref)}: the way by maint may cut its sessions, set maintCuts: false if it does not`,
+      { provider: PROVIDER, ref },
+    )
+  }
+}
+
+function siblingsOf(ref: MemberRef, round: Round): readonly Found[] {
+  return [...(round.pools.get(ref.pool) ?? [])].flatMap(([member, found]) =>
+    member === ref.member ? [] : [found],
+  )
+}

@@ -1,0 +1,14 @@
+import type { DataplaneApi } from '../session/session.js'
+import type { Configuration } from '../session/config.js'
+import type { PollGate } from '../session/gate.js'
+import type { Settings } from '../options.js'
+import type { ProcessMemory } from '../read/processes.js'
+
+/** What changes are made with. */
+export interface Tools {
+  readonly api: DataplaneApi
+  readonly settings: Settings
+  readonly gate: PollGate
+  readonly memory: ProcessMemory
+  readonly configuration: Configuration
+}

@@ -1,0 +1,171 @@
+import type { LoadScope, MemberRef } from '../../../provider/contract.js'
+import { refKey } from '../../../provider/member-ref.js'
+import type { ProcessInfo } from '../codec/replies.js'
+import type { Settings } from '../options.js'
+
+/** A HAProxy process that answers at present. */
+export interface Process {
+  readonly scope: string
+  readonly incarnation: string
+  /** Whole seconds since it started: never more than the truth. */
+  readonly uptime: number
+  /** On the clock: when it first answered. */
+  readonly seenAt: number
+}
+
+interface Seen {
+  /** As it was last listed. */
+  scope: LoadScope
+  /** Whether the member was drained, or being drained, when this process was last looked at. */
+  held: boolean
+  /** On the clock: when it was first listed as ended. */
+  endedAt?: number
+}
+
+/** For how long an ended process stays listed: longer than any pause between two looks. */
+const KEEP_ENDED = 60_000
+
+/**
+ * Remembers the HAProxy processes that members were read in.
+ *
+ * Over this API only the present process can be seen. When its pid changes, the replaced one may
+ * still hold connections of the members that were being drained: it stays listed for them, unread,
+ * as `oldWorkers` says.
+ */
+export class ProcessMemory {
+  readonly #oldWorkers: Settings['oldWorkers']
+  readonly #members = new Map<string, Map<string, Seen>>()
+  /** Per slot (there is more than one only before HAProxy 2.5): the process last seen in it. */
+  readonly #current: { process: Process; uptime: number; restarts: number }[] = []
+
+  constructor(oldWorkers: Settings['oldWorkers']) {
+    this.#oldWorkers = oldWorkers
+  }
+
+  /** Takes note of the processes that answered. */
+  note(infos: readonly ProcessInfo[], now: number): readonly Process[] {
+    return infos.map((info, slot) => {
+      const last = this.#current[slot]
+      const name = `${info.node}/${info.pid}`
+      // pids repeat in containers: a younger process with the same pid is another one
+      const same = last?.process.incarnation.split('#')[0] === name
+      const restarts =
+        same && info.uptime < last.uptime ? last.restarts + 1 : same ? last.restarts : 0
+      const suffix = restarts === 0 ? '' : `#${restarts + 1}`
+      const process = {
+        scope: `worker ${info.pid}${suffix}`,
+        incarnation: `${name}${suffix}`,
+        uptime: info.uptime,
+        seenAt: same && restarts === last.restarts ? last.process.seenAt : now,
+      }
+      this.#current[slot] = { process, uptime: info.uptime, restarts }
+      return process
+    })
+  }
+
+  /** Takes note of a hold that is on its way: from now on the member counts as being drained. */
+  holding(ref: MemberRef): void {
+    for (const { process } of this.#current) {
+      const seen = this.#members.get(refKey(ref))?.get(process.scope)
+      if (seen) seen.held = true
+    }
+  }
+
+  /** Takes note that a member was made ready by us: reloads up to now are the past of its next drain. */
+  released(ref: MemberRef, now: number): void {
+    const current = new Set(this.#current.map(({ process }) => process.scope))
+    for (const [scope, seen] of this.#members.get(refKey(ref)) ?? []) {
+      if (current.has(scope)) seen.held = false
+      else if (seen.endedAt === undefined) this.#end(seen, now)
+    }
+  }
+
+  /**
+   * The scopes to list for a member: those just read, and the processes before them.
+   *
+   * @param held - whether the member is found drained
+   */
+  scopes(
+    ref: MemberRef,
+    processes: readonly Process[],
+    read: readonly LoadScope[],
+    held: boolean,
+    now: number,
+  ): readonly LoadScope[] {
+    const key = refKey(ref)
+    let seen = this.#members.get(key)
+    if (seen === undefined) {
+      if (read.length === 0) return []
+      seen = new Map()
+      this.#members.set(key, seen)
+    }
+    for (const scope of read) seen.set(scope.scope, { scope, held })
+    const present = new Set(processes.map((process) => process.scope))
+    for (const [name, entry] of seen) {
+      if (present.has(name)) {
+        // the member is gone from a process that is there
+        if (!read.some((scope) => scope.scope === name)) this.#end(entry, now)
+      } else this.#age(entry, processes, now)
+      if (entry.endedAt !== undefined && now - entry.endedAt > KEEP_ENDED) seen.delete(name)
+    }
+    return [
+      ...read,
+      ...[...seen.values()].map((entry) => entry.scope).filter((s) => !read.includes(s)),
+    ]
+  }
+
+  /** What can't be seen of a member's work: undefined only where nothing can be left. */
+  unverified(processes: readonly Process[]): string | undefined {
+    if (this.#outlived(processes)) return undefined
+    return (
+      'the Data Plane API shows nothing of HAProxy processes that a reload before this drain replaced: ' +
+      (typeof this.#oldWorkers === 'object'
+        ? `the present one has run for ${Math.min(...processes.map((p) => p.uptime))} s, oldWorkers.within is not over yet`
+        : "set hard-stop-after in HAProxy and oldWorkers: { within: <that time> }, or use the Runtime API's master socket")
+    )
+  }
+
+  #age(entry: Seen, processes: readonly Process[], now: number): void {
+    if (entry.endedAt !== undefined) return
+    // it was told to stop when the present process was ready, which may be long after that started
+    const ended = this.#outlived(processes) && processes.every((p) => this.#over(now - p.seenAt))
+    if (!entry.held || this.#oldWorkers === 'accept' || ended) {
+      this.#end(entry, now)
+      return
+    }
+    entry.scope = {
+      ...entry.scope,
+      state: 'unread',
+      old: true,
+      note:
+        typeof this.#oldWorkers === 'object'
+          ? `replaced by a reload; oldWorkers.within (${this.#oldWorkers.within} ms) counts from the start of the present process`
+          : 'replaced by a reload; the Data Plane API cannot see what it still holds: set oldWorkers',
+    }
+  }
+
+  #end(entry: Seen, now: number): void {
+    entry.endedAt ??= now
+    const { scope, incarnation, sampledAt, arrivals } = entry.scope
+    entry.scope = {
+      scope,
+      incarnation,
+      state: 'ended',
+      sampledAt,
+      active: 0,
+      queued: 0,
+      ...(arrivals === undefined ? {} : { arrivals }),
+      inForce: true,
+      old: true,
+    }
+  }
+
+  /** Whether every present process is older than any replaced one can live. */
+  #outlived(processes: readonly Process[]): boolean {
+    return processes.length > 0 && processes.every((p) => this.#over(p.uptime * 1_000))
+  }
+
+  #over(ms: number): boolean {
+    return typeof this.#oldWorkers === 'object' && ms >= this.#oldWorkers.within
+  }
+}

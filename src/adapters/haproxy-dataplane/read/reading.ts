@@ -1,0 +1,118 @@
+import { formatSocket } from '../../../provider/address.js'
+import type { Health, Json, MemberRef, PoolReading } from '../../../provider/contract.js'
+import type { Configured } from '../session/config.js'
+import type { Settings } from '../options.js'
+import type { Found, Round } from './read.js'
+import { healthOf, serving, splitAddress } from './state.js'
+
+/** Who a member is: address and port. HAProxy's own id is left out, because ids move with a reload. */
+export interface Identified {
+  readonly identity: string
+  readonly address: string
+  readonly port: number
+}
+
+/** Who the server is that was found. */
+export function identify(found: Found): Identified {
+  const { address, port } = found.server ?? splitAddress(found.rows[0]?.address ?? '')
+  return { identity: formatSocket(address, port), address, port }
+}
+
+/** The weight it was given, as far as this API says it. */
+export function weightOf(found: Found): number {
+  return found.server?.weight ?? found.rows[0]?.weight ?? 0
+}
+
+/** Whether it would get new, non-persistent work now. */
+export function serves(found: Found, pool: ReadonlyMap<string, Found> | undefined): boolean {
+  if (!usable(found)) return false
+  return !isBackup(found) || ![...(pool?.values() ?? [])].some((f) => usable(f) && !isBackup(f))
+}
+
+/** What HAProxy's checks say of it: the worst, where several processes check. */
+export function healthOfAll(found: Found): Health {
+  const all = found.rows.map(healthOf)
+  const order: readonly Health[] = ['down', 'unknown', 'up', 'unchecked']
+  return order.find((health) => all.includes(health)) ?? 'unknown'
+}
+
+/** How many of a backend would get new work. Backup servers do only when no other is left. */
+export function toPoolReading(pool: string, round: Round): PoolReading {
+  const members = round.pools.get(pool)
+  const all = [...(members?.values() ?? [])]
+  const spill = all.some((found) => usable(found) && isBackup(found))
+  return {
+    pool,
+    serving: all.filter((found) => serves(found, members)).length,
+    total: all.length,
+    whenNone: spill ? 'spill' : 'refuse',
+  }
+}
+
+/** Every server of a round, as refs. */
+export function everyMember(round: Round): MemberRef[] {
+  return [...round.pools].flatMap(([pool, members]) =>
+    [...members.keys()].map((member) => ({ pool, member })),
+  )
+}
+
+/** What restoring will need: the weight, and the configured line's marks where durable drains change them. */
+export interface Native {
+  readonly weight: number
+  readonly configured?: { readonly weight: number | null; readonly maintenance: string | null }
+}
+
+/** The native part of a reading. */
+export function toNative(found: Found, config: Configured | undefined, durable: boolean): Json {
+  const weight = weightOf(found)
+  if (!durable || config?.known !== true) return { weight }
+  return { weight, configured: { weight: config.weight, maintenance: config.maintenance } }
+}
+
+/** The native part as it comes back in a restore, from us or out of a ticket. */
+export function readNative(native: Json | undefined): Native | undefined {
+  if (!isObject(native) || typeof native['weight'] !== 'number') return undefined
+  const { configured } = native
+  if (!isObject(configured)) return { weight: native['weight'] }
+  const { weight, maintenance } = configured
+  return {
+    weight: native['weight'],
+    configured: {
+      weight: typeof weight === 'number' ? weight : null,
+      maintenance: typeof maintenance === 'string' ? maintenance : null,
+    },
+  }
+}
+
+/** Whether it is JSON with keys. */
+export function isObject(value: Json | undefined): value is { readonly [key: string]: Json } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** What a person who asks why it is not idle should know. */
+export function hintsOf(
+  doubt: string | undefined,
+  config: Configured | undefined,
+  settings: Settings,
+): readonly string[] {
+  const hints: string[] = []
+  if (doubt !== undefined) hints.push(doubt)
+  if (settings.durable && config?.known === false) {
+    hints.push('not in the configuration: a reload removes it, so there is nothing to make durable')
+  }
+  return hints
+}
+
+/** Changes when the configuration may have: any write through the API, or a reload of a hand-edited file. */
+export function configStamp(round: Round): string {
+  const processes = round.infos.map((info) => `${info.node}/${info.pid}`).join()
+  return `${round.configVersion ?? ''}|${processes}`
+}
+
+function usable(found: Found): boolean {
+  return found.rows.some((row) => serving(row.status) && row.weight > 0)
+}
+
+function isBackup(found: Found): boolean {
+  return found.rows[0]?.backup === true
+}

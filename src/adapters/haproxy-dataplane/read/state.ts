@@ -1,0 +1,119 @@
+// A server's state from two witnesses.
+//
+// The API's admin_state is read from HAProxy's admin mask, but as if the mask were printed in
+// hexadecimal: 12 (drained, and `disabled` in the file) and 16 (drained through the server it
+// tracks) both come out as "maint", 40 (drained, name not resolved) as "ready", 64 (ready, name set
+// on the command line) as "maint". The statistics' status text is right about maintenance and
+// drain, but says DOWN for a server that is drained and failing its checks. What can be in the
+// mask, by what the two say:
+//
+//   status            admin_state   own state
+//   MAINT             maint         maint (any other admin_state contradicts)
+//   MAINT (via b/s)   any           cannot be told: what it inherits covers its own
+//   MAINT (resol...)  any           cannot be told
+//   DRAIN             drain         drain
+//   DRAIN             maint         drain; cannot be told where it tracks another server
+//   UP, no check ...  ready         ready (any other contradicts)
+//   DOWN              ready, drain  as said
+//   DOWN              maint         cannot be told
+import type { AdminState, Health } from '../../../provider/contract.js'
+import type { RuntimeServer, StatsRow } from '../codec/replies.js'
+
+/** What the witnesses say together. */
+export interface Verdict {
+  readonly own: AdminState | 'unknown'
+  readonly inherited?: AdminState
+  /** Why the own state is unknown, in a few words. */
+  readonly doubt?: string
+}
+
+type Witness = Pick<StatsRow, 'status' | 'tracked'>
+
+/**
+ * The own and the inherited state of a server.
+ *
+ * @param row - its row in the statistics
+ * @param admin - what `admin_state` says; undefined where it was not asked
+ */
+export function judge(row: Witness, admin: RuntimeServer['admin']): Verdict {
+  const { status, tracked } = row
+  const said = `status '${status}', admin_state '${admin ?? 'not asked'}'`
+  if (status.startsWith('MAINT')) {
+    if (status.startsWith('MAINT (')) {
+      const whose = tracked === undefined ? '' : ` of ${tracked}`
+      return {
+        own: 'unknown',
+        inherited: 'maint',
+        doubt: `its own state is hidden behind a maintenance that it inherits${whose} (${said})`,
+      }
+    }
+    return admin === undefined || admin === 'maint' ? { own: 'maint' } : contradiction(said)
+  }
+  if (status.startsWith('DRAIN')) {
+    if (admin === undefined && tracked !== undefined) return hiddenDrain(tracked, said)
+    if (admin === undefined || admin === 'drain') return { own: 'drain' }
+    if (admin === 'maint') {
+      return tracked === undefined ? { own: 'drain' } : hiddenDrain(tracked, said)
+    }
+    return contradiction(said)
+  }
+  if (status.startsWith('DOWN')) {
+    if (admin === 'ready' || admin === 'drain') return { own: admin }
+    return {
+      own: 'unknown',
+      doubt: `a server that is DOWN does not show whether it is drained (${said})`,
+    }
+  }
+  if (serving(status) || status.startsWith('NOLB')) {
+    return admin === undefined || admin === 'ready' ? { own: 'ready' } : contradiction(said)
+  }
+  return { own: 'unknown', doubt: `the status is not known to this version of drainable (${said})` }
+}
+
+function contradiction(said: string): Verdict {
+  return { own: 'unknown', doubt: `the API contradicts itself (${said})` }
+}
+
+function hiddenDrain(tracked: string, said: string): Verdict {
+  return {
+    own: 'unknown',
+    inherited: 'drain',
+    doubt: `its own state is hidden behind the drain of ${tracked}, which it tracks (${said}): drain that server instead`,
+  }
+}
+
+/** Whether the status text says that the server may get new work. */
+export function serving(status: string): boolean {
+  return status === 'no check' || /^UP\b/.test(status)
+}
+
+/**
+ * What HAProxy's own checks say. `up` means that a check has passed since the server was last
+ * stopped: HAProxy calls a server UP the moment it leaves maintenance, with `rise` passed checks to
+ * its credit, and a check that passes raises that. With `fall 1` the credit is full at once; there
+ * the server must have been up for a minute, many check intervals, without being taken down.
+ */
+export function healthOf(row: Pick<StatsRow, 'status' | 'check' | 'lastChange'>): Health {
+  const { status, check } = row
+  if (status.startsWith('DOWN') || status.startsWith('NOLB')) return 'down'
+  if (status === 'no check') return 'unchecked'
+  if (status.startsWith('MAINT')) return 'unknown'
+  if (check === undefined) return status.startsWith('DRAIN') ? 'unchecked' : 'unknown'
+  if (check.health > check.rise) return 'up'
+  return check.fall === 1 && (row.lastChange ?? 0) >= 60 ? 'up' : 'unknown'
+}
+
+const ORDER: Record<AdminState, number> = { ready: 0, drain: 1, maint: 2 }
+
+/** Whether a state closes the door at least as far as another. */
+export function atLeast(own: AdminState, wished: AdminState): boolean {
+  return ORDER[own] >= ORDER[wished]
+}
+
+/** Address and port out of the statistics' `addr`, such as `127.0.0.1:80` or `[::1]:80`. */
+export function splitAddress(text: string): { readonly address: string; readonly port: number } {
+  const colon = text.lastIndexOf(':')
+  const port = Number(text.slice(colon + 1))
+  if (colon < 0 || !Number.isInteger(port)) return { address: text, port: 0 }
+  return { address: text.slice(0, colon).replace(/^\[(.*)\]$/, '$1'), port }
+}

@@ -1,0 +1,327 @@
+import { doubling, retried } from '../../../kit/retry.js'
+import type { CallContext, MaintEffect, MemberRef } from '../../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { formatRef } from '../../../provider/member-ref.js'
+import { PROVIDER, type DataplaneApi } from './session.js'
+import {
+  parseConfigServer,
+  parseConfigServers,
+  parseDefaultServers,
+  parseVersion,
+  type ConfigServer,
+  type Versioned,
+} from '../codec/replies.js'
+
+/** What the configuration says about one server. */
+export interface Configured {
+  /** What maint does to its established work. */
+  readonly maint: MaintEffect
+  /** Whether leaving maint cuts the sessions on the backend's backup servers. */
+  readonly cutsBackups: boolean | 'unknown'
+  /** Whether it is in the file at all: servers added at run time are not. */
+  readonly known: boolean
+  readonly weight: number | null
+  readonly maintenance: string | null
+}
+
+const UNKNOWN: Configured = {
+  maint: 'unknown',
+  cutsBackups: 'unknown',
+  known: false,
+  weight: null,
+  maintenance: null,
+}
+
+/** How often a write that met another one is tried again, each time from a fresh read. */
+const WRITE_ATTEMPTS = 12
+
+/** A configuration write may run HAProxy's own check over a large file. */
+const WRITE_TIMEOUT = 30_000
+
+/**
+ * HAProxy's configuration as the API keeps it. Read once per backend, and again when the version
+ * that every reply carries has changed, or HAProxy was reloaded.
+ */
+export class Configuration {
+  readonly #api: DataplaneApi
+  readonly #pools = new Map<
+    string,
+    { readonly stamp: string; readonly servers: Map<string, Configured> }
+  >()
+
+  #defaults: { readonly stamp: string; readonly sections: Sections } | undefined
+
+  constructor(api: DataplaneApi) {
+    this.#api = api
+  }
+
+  /**
+   * What the configuration says about the servers of a backend.
+   *
+   * @param stamp - changes when the configuration may have changed
+   */
+  async servers(
+    pool: string,
+    stamp: string,
+    ctx: CallContext,
+  ): Promise<(member: string) => Configured> {
+    const cached = this.#pools.get(pool)
+    if (cached?.stamp === stamp) return (member) => cached.servers.get(member) ?? UNKNOWN
+    const servers = await this.#read(pool, stamp, ctx)
+    if (servers === undefined) return () => UNKNOWN
+    this.#pools.set(pool, { stamp, servers })
+    return (member) => servers.get(member) ?? UNKNOWN
+  }
+
+  /** Forgets what was read of a backend. */
+  forget(pool: string): void {
+    this.#pools.delete(pool)
+  }
+
+  /**
+   * Changes a configured server by reading its line, changing it and writing it back under the
+   * version it was read at; another writer in between means a fresh read.
+   *
+   * @param change - the new line, or undefined where nothing is to be changed
+   * @returns the line as it was, where something was written
+   */
+  async edit(
+    ref: MemberRef,
+    change: (line: ConfigServer) => Record<string, unknown> | undefined,
+    ctx: CallContext,
+  ): Promise<ConfigServer | undefined> {
+    this.forget(ref.pool)
+    let lost: ConfigServer | undefined
+    return this.#retried(ref, ctx, async () => {
+      const line = await this.line(ref, ctx)
+      const next = line && change(line.data)
+      if (line === undefined || next === undefined) return lost // as the lost try has left it
+      const { paths } = await this.#api.served(ctx)
+      const path = paths.configServer(ref.pool, ref.member, line.version)
+      try {
+        const reply = await this.#api.send(
+          { method: 'PUT', path, body: next, timeout: WRITE_TIMEOUT },
+          ctx,
+        )
+        if (reply.status === 200 || reply.status === 202) return line.data
+        throw this.#api.toError(`PUT configuration of ${formatRef(ref)}`, reply)
+      } catch (error) {
+        if (isDrainableError(error, 'CONNECTION_LOST')) lost = line.data
+        throw error
+      }
+    })
+  }
+
+  /**
+   * Runs a versioned write until it meets no other writer.
+   *
+   * A lost answer is no danger here: the version that the write carried is used up if it was
+   * executed, so the next try reads what it did. Only a refusal after one says nothing of it.
+   */
+  async #retried<T>(ref: MemberRef, ctx: CallContext, write: () => Promise<T>): Promise<T> {
+    let lost: DrainableError | undefined
+    let attempts = 0
+    try {
+      return await retried(
+        ctx,
+        {
+          // Another writer tries again too: by chance not at the same moment.
+          waits: doubling(100, WRITE_ATTEMPTS - 1, 1_000).map((most) => Math.random() * most),
+          again: (error) =>
+            isDrainableError(error, 'CONFLICT', 'CONNECTION_LOST') && error.retryable,
+        },
+        async (attempt) => {
+          attempts = attempt
+          return write().catch((error: unknown) => {
+            if (isDrainableError(error, 'CONNECTION_LOST')) lost = error
+            throw error
+          })
+        },
+      )
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      throw this.#givenUp(ref, error, lost, attempts)
+    }
+  }
+
+  #givenUp(
+    ref: MemberRef,
+    error: unknown,
+    lost: DrainableError | undefined,
+    attempts: number,
+  ): unknown {
+    if (!isDrainableError(error)) return error
+    if (lost !== undefined && lost !== error) {
+      const words = `${lost.message}; tried again: ${error.message}`
+      return new DrainableError('CONNECTION_LOST', words, { provider: PROVIDER, ref, cause: error })
+    }
+    if (error.code !== 'CONFLICT' || !error.retryable) return error
+    const words = `${formatRef(ref)}: the configuration could not be written in ${attempts} tries: ${error.message}`
+    return new DrainableError('CONFLICT', words, { provider: PROVIDER, ref, cause: error })
+  }
+
+  /**
+   * Adds a server to the configuration.
+   *
+   * @returns the reload that this needs, if any; `there` where just that server is in the configuration already
+   */
+  async add(
+    ref: MemberRef,
+    line: Record<string, unknown>,
+    ctx: CallContext,
+  ): Promise<{ readonly reloadId: string | undefined } | 'there'> {
+    this.forget(ref.pool)
+    return this.#retried(ref, ctx, async () => {
+      const version = await this.#version(ref.pool, ctx)
+      const found = await this.line(ref, ctx)
+      if (found !== undefined) {
+        const same =
+          found.data['address'] === line['address'] && found.data['port'] === line['port']
+        if (same) return 'there' // also where the answer to our own write was lost
+        throw exists(ref)
+      }
+      const { paths } = await this.#api.served(ctx)
+      const reply = await this.#api.send(
+        {
+          method: 'POST',
+          path: paths.configServers(ref.pool, version),
+          body: line,
+          timeout: WRITE_TIMEOUT,
+        },
+        ctx,
+      )
+      if (reply.status === 201 || reply.status === 202) return { reloadId: reply.reloadId }
+      throw this.#api.toError(`POST configuration of ${formatRef(ref)}`, reply)
+    })
+  }
+
+  /** Takes a server out of the configuration. Returns the reload that this needs; undefined where it was not there. */
+  async remove(
+    ref: MemberRef,
+    ctx: CallContext,
+  ): Promise<{ readonly reloadId: string | undefined } | undefined> {
+    this.forget(ref.pool)
+    let sent = false
+    return this.#retried(ref, ctx, async () => {
+      const line = await this.line(ref, ctx)
+      // gone after a try of ours: its answer was lost, and its reload is still to come
+      if (line === undefined) return sent ? { reloadId: undefined } : undefined
+      const { paths } = await this.#api.served(ctx)
+      const path = paths.configServer(ref.pool, ref.member, line.version)
+      sent = true
+      const reply = await this.#api.send({ method: 'DELETE', path, timeout: WRITE_TIMEOUT }, ctx)
+      if (reply.status === 202 || reply.status === 204) return { reloadId: reply.reloadId }
+      if (reply.status === 404) return undefined
+      throw this.#api.toError(`DELETE configuration of ${formatRef(ref)}`, reply)
+    })
+  }
+
+  /** A server's line with the version it was read at; undefined where it is not in the configuration. */
+  async line(ref: MemberRef, ctx: CallContext): Promise<Versioned<ConfigServer> | undefined> {
+    const line = await this.#readLine(ref, ctx)
+    if (line === undefined || line.version !== undefined) return line
+    // the version first, then the line: another writer in between makes our write a conflict
+    const version = await this.#askVersion(ctx)
+    const again = await this.#readLine(ref, ctx)
+    return again === undefined ? undefined : { ...again, version }
+  }
+
+  async #readLine(ref: MemberRef, ctx: CallContext): Promise<Versioned<ConfigServer> | undefined> {
+    const { paths, tree } = await this.#api.served(ctx)
+    const reply = await this.#api.get(paths.configServer(ref.pool, ref.member), ctx)
+    if (reply.status === 404) return undefined
+    if (reply.status !== 200) {
+      throw this.#api.toError(`GET configuration of ${formatRef(ref)}`, reply)
+    }
+    return this.#api.parse(reply, (text) => parseConfigServer(tree, text, reply.configVersion))
+  }
+
+  async #askVersion(ctx: CallContext): Promise<number> {
+    const { paths } = await this.#api.served(ctx)
+    return this.#api.parse(await this.#api.read(paths.configVersion, ctx), parseVersion)
+  }
+
+  async #version(pool: string, ctx: CallContext): Promise<number> {
+    const { paths, tree } = await this.#api.served(ctx)
+    const reply = await this.#api.read(paths.configServers(pool), ctx)
+    const { version } = this.#api.parse(reply, (text) =>
+      parseConfigServers(tree, text, reply.configVersion),
+    )
+    return version ?? this.#askVersion(ctx)
+  }
+
+  /** A reply other than a good one means "not known", and "not known" is never read as gentle. */
+  async #read(
+    pool: string,
+    stamp: string,
+    ctx: CallContext,
+  ): Promise<Map<string, Configured> | undefined> {
+    const { paths, tree } = await this.#api.served(ctx)
+    const lines = await this.#api.get(paths.configServers(pool), ctx)
+    if (lines.status !== 200) return undefined
+    const { data } = this.#api.parse(lines, (text) =>
+      parseConfigServers(tree, text, lines.configVersion),
+    )
+    const backend = await this.#defaultServers([paths.configBackend(pool)], ctx)
+    if (this.#defaults?.stamp !== stamp) {
+      const sections = await this.#defaultServers(paths.configDefaults, ctx)
+      this.#defaults = { stamp, sections }
+    }
+    const { sections: defaults } = this.#defaults
+    return new Map(data.map((line) => [line.name, configured(line, backend, defaults)]))
+  }
+
+  async #defaultServers(paths: readonly string[], ctx: CallContext): Promise<Sections> {
+    const { tree } = await this.#api.served(ctx)
+    for (const path of paths) {
+      const reply = await this.#api.get(path, ctx)
+      if (reply.status === 200) {
+        return this.#api.parse(reply, (text) => parseDefaultServers(tree, text))
+      }
+    }
+    return 'unknown'
+  }
+}
+
+type Line = Readonly<Record<string, unknown>>
+type Sections = readonly Line[] | 'unknown'
+
+function configured(line: ConfigServer, backend: Sections, defaults: Sections): Configured {
+  const down = option('on-marked-down', 'shutdown-sessions', line, backend, defaults)
+  const up = option('on-marked-up', 'shutdown-backup-sessions', line, backend, defaults)
+  const weight = line['weight']
+  const maintenance = line['maintenance']
+  return {
+    maint: down === true ? 'cuts' : down === false ? 'gentle' : 'unknown',
+    cutsBackups: up,
+    known: true,
+    weight: typeof weight === 'number' ? weight : null,
+    maintenance: typeof maintenance === 'string' ? maintenance : null,
+  }
+}
+
+/** Whether a server has an option: its own line decides, then its backend's; which defaults section applies is not known. */
+function option(
+  key: string,
+  value: string,
+  line: Line,
+  backend: Sections,
+  defaults: Sections,
+): boolean | 'unknown' {
+  if (line[key] !== undefined) return line[key] === value
+  if (backend === 'unknown' || defaults === 'unknown') return 'unknown'
+  if (backend.some((section) => section[key] === value)) return true
+  return defaults.some((section) => section[key] === value) ? 'unknown' : false
+}
+
+function exists(ref: MemberRef): DrainableError {
+  return new DrainableError(
+    'CONFLICT',
+    `${formatRef(ref)} is in the configuration already, at another address`,
+    {
+      provider: PROVIDER,
+      ref,
+      retryable: false,
+    },
+  )
+}

@@ -1,0 +1,62 @@
+import { quote } from '../../../provider/quote.js'
+import type { CallContext } from '../../../provider/contract.js'
+import { pause } from '../../../provider/clock.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { PROVIDER, type DataplaneApi } from './session.js'
+import { parseReload, type ProcessInfo } from '../codec/replies.js'
+import { readProcesses } from '../read/read.js'
+
+/**
+ * Follows a reload to its end: until the API says that it succeeded and another HAProxy process
+ * answers. `succeeded` alone can mean that a signal was sent.
+ *
+ * @param before - the processes before the change
+ * @throws `REJECTED` where HAProxy refused the new configuration, `CALL_TIMEOUT` where no other process came
+ */
+export async function followReload(
+  api: DataplaneApi,
+  id: string | undefined,
+  before: readonly ProcessInfo[],
+  limit: number,
+  ctx: CallContext,
+): Promise<void> {
+  const deadline = ctx.clock.now() + limit
+  let failure = `reload ${id ?? ''} did not end`
+  for (let wait = 50; ctx.clock.now() < deadline; wait = Math.min(wait * 2, 500)) {
+    try {
+      const reload = id === undefined ? undefined : await readReload(api, id, ctx)
+      if (reload?.status === 'failed') {
+        throw new DrainableError(
+          'REJECTED',
+          `reload ${id ?? ''} failed: '${quote(reload.response)}'; HAProxy runs the configuration it had`,
+          { provider: PROVIDER },
+        )
+      }
+      const after = await readProcesses(api, ctx)
+      const changed = after.some((info, slot) => info.pid !== before[slot]?.pid)
+      if (changed && reload?.status !== 'in_progress') return
+      failure = `reload ${id ?? ''} is '${reload?.status ?? 'unknown'}', no other HAProxy process answers`
+    } catch (error) {
+      // while HAProxy, or the API itself, starts again
+      if (!isDrainableError(error, 'UNREACHABLE', 'CONNECTION_LOST', 'CALL_TIMEOUT')) throw error
+      ctx.signal.throwIfAborted()
+      failure = error.message
+    }
+    await pause(ctx.clock, wait, ctx.signal)
+  }
+  throw new DrainableError('CALL_TIMEOUT', `${api.instance}: ${failure} within ${limit} ms`, {
+    provider: PROVIDER,
+  })
+}
+
+async function readReload(
+  api: DataplaneApi,
+  id: string,
+  ctx: CallContext,
+): Promise<ReturnType<typeof parseReload> | undefined> {
+  const { paths } = await api.served(ctx)
+  const reply = await api.get(paths.reload(id), ctx)
+  if (reply.status === 404) return undefined // only the last success and the failures are kept
+  if (reply.status !== 200) throw api.toError(`GET reload ${id}`, reply)
+  return api.parse(reply, parseReload)
+}

@@ -1,0 +1,274 @@
+import { abortable } from '../../../provider/abort.js'
+import type { CallContext } from '../../../provider/contract.js'
+import { DrainableError, isDrainableError, type ErrorCode } from '../../../provider/error.js'
+import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
+import { retried } from '../../../kit/retry.js'
+import { readSecret, redact } from '../../../kit/secret.js'
+import {
+  parseErrorWords,
+  parseGeneration,
+  saysNotFound,
+  type Generation,
+} from '../codec/replies.js'
+import type { Settings } from '../options.js'
+import { infoPath, pathsOf, type Paths } from '../codec/paths.js'
+
+export const PROVIDER = 'haproxy-dataplane'
+
+/** What is under every call: which tree, and its paths. */
+export interface Served extends Generation {
+  readonly paths: Paths
+}
+
+/** A reply with the words of its error, secrets blacked out. */
+export interface Reply {
+  readonly status: number
+  readonly text: string
+  /** The version of the configuration that every reply carries. */
+  readonly configVersion: string | undefined
+  readonly reloadId: string | undefined
+  /** The product's own words, for a status of 400 and above. */
+  readonly words: string
+  /** What the request carried and no message may repeat. */
+  readonly secrets: readonly string[]
+}
+
+/** What Go says of HAProxy's socket in the words of a 500: nobody there, or gone before its answer. */
+const NO_HAPROXY =
+  /\bdial (unix|tcp)\b|connection (refused|reset)|broken pipe|i\/o timeout|\bEOF\b/i
+const LOST: readonly ErrorCode[] = [
+  'UNREACHABLE',
+  'CONNECTION_LOST',
+  'CALL_TIMEOUT',
+  'MALFORMED_REPLY',
+]
+
+/** Whether a write that failed so may have been executed, or may still be. */
+export function isLost({ code }: DrainableError): boolean {
+  return LOST.includes(code)
+}
+
+type Write = { readonly method: 'POST' | 'PUT' | 'DELETE'; readonly path: string } & {
+  readonly body?: unknown
+  readonly timeout?: number
+}
+
+/**
+ * The Data Plane API as a place to send requests to: credentials, detection of the generation,
+ * repeats where a repeat is safe, errors mapped once.
+ *
+ * Reads are repeated after a lost connection; writes only where nothing was sent, or where the
+ * answer was 401 (then nothing was done). No call outlives its time or its signal.
+ */
+export class DataplaneApi implements AsyncDisposable {
+  readonly instance: string
+  readonly #http: HttpClient
+  readonly #settings: Settings
+  readonly #closed = new AbortController()
+  #password: string | undefined
+  #asking: Promise<string> | undefined
+  #served: Served | undefined
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+    this.#http = new HttpClient({
+      provider: PROVIDER,
+      url: settings.url,
+      tls: settings.tls,
+      socketPath: settings.socketPath,
+      dispatcher: settings.dispatcher,
+      connections: 2,
+      connectTimeout: Math.min(settings.callTimeout, 5_000),
+      callTimeout: settings.callTimeout,
+      maxReply: 128 * 1024 * 1024, // statistics of a process with 100,000 servers
+    })
+    const prefix = new URL(settings.url).pathname.replace(/\/$/, '')
+    const where = settings.socketPath === undefined ? '' : `unix:${settings.socketPath} `
+    this.instance = `${where}${this.#http.origin}${prefix}`
+  }
+
+  /** The generation that is served; asked once, and again after the API was replaced by another. */
+  async served(ctx: CallContext): Promise<Served> {
+    // two calls at once may both ask: neither must end with the other's abort
+    this.#served ??= await this.#detect(ctx)
+    return this.#served
+  }
+
+  /** A read: repeated after a lost connection, never after a time-out. */
+  async get(path: string, ctx: CallContext): Promise<Reply> {
+    return this.#repeated({ method: 'GET', path }, ctx, 'UNREACHABLE', 'CONNECTION_LOST')
+  }
+
+  /** A write: repeated only where nothing was sent. */
+  async send(call: Write, ctx: CallContext): Promise<Reply> {
+    return this.#repeated(call, ctx, 'UNREACHABLE')
+  }
+
+  /** A good reply's text; every other one is thrown. */
+  async read(path: string, ctx: CallContext): Promise<Reply> {
+    const reply = await this.get(path, ctx)
+    if (reply.status === 200) return reply
+    throw this.toError(`GET ${path}`, reply)
+  }
+
+  /** What a decoder makes of a reply; the words of its complaint without secrets. */
+  parse<T>(reply: Reply, decode: (text: string) => T): T {
+    try {
+      return decode(reply.text)
+    } catch (error) {
+      if (!isDrainableError(error)) throw error
+      const complaint = complaintOf(decode, redact(reply.text, reply.secrets)) ?? error.message
+      const message = redact(complaint, reply.secrets)
+      if (message === error.message) throw error
+      throw new DrainableError(error.code, message, {
+        provider: PROVIDER,
+        retryable: error.retryable,
+      })
+    }
+  }
+
+  /** The error of a reply that is not a good one. */
+  toError(what: string, reply: Pick<Reply, 'status' | 'words'>): DrainableError {
+    const subject = `${what.split('?')[0] ?? what} at ${this.instance}`
+    const data = { provider: PROVIDER }
+    if (reply.status === 401) {
+      // 2.9 and 3.0 repeat the password they were given: not a word of such a reply is shown
+      return new DrainableError(
+        'UNAUTHENTICATED',
+        `${subject}: user '${this.#settings.username}' was refused, check username and password`,
+        data,
+      )
+    }
+    const words = `status ${reply.status}, '${reply.words}'`
+    if (reply.status === 403) return new DrainableError('FORBIDDEN', `${subject}: ${words}`, data)
+    if (saysNotFound(reply.status, reply.words)) {
+      return new DrainableError('NOT_FOUND', `${subject}: ${words}`, data)
+    }
+    // a proxy in front that can't reach the API, or the API HAProxy; a read that fails may succeed the next time
+    const gateway = [502, 503, 504].includes(reply.status)
+    const failed = what.startsWith('GET ') || NO_HAPROXY.test(reply.words)
+    if (gateway || (reply.status >= 500 && failed)) {
+      return new DrainableError('UNREACHABLE', `${subject}: ${words}`, data)
+    }
+    const transient = [406, 408, 409, 423, 429].includes(reply.status)
+    return new DrainableError(transient ? 'CONFLICT' : 'REJECTED', `${subject}: ${words}`, data)
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort(
+      new DrainableError('UNREACHABLE', `${this.instance}: the provider is closed`, {
+        provider: PROVIDER,
+        retryable: false,
+      }),
+    )
+    await this.#http.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #detect(ctx: CallContext): Promise<Served> {
+    for (const tree of ['v3', 'v2'] as const) {
+      const path = infoPath(tree)
+      const reply = await this.get(path, ctx)
+      if (reply.status === 200) {
+        const generation = this.parse(reply, (text) => parseGeneration(tree, text))
+        return { ...generation, paths: pathsOf(tree) }
+      }
+      // the tree that is not served answers 404; 401 says nothing about which tree there is
+      if (reply.status !== 404) throw this.toError(`GET ${path}`, reply)
+    }
+    throw new DrainableError(
+      'NOT_FOUND',
+      `${this.instance}: neither /v3/info nor /v2/info is there, check that the URL is that of a HAProxy Data Plane API`,
+      { provider: PROVIDER },
+    )
+  }
+
+  async #repeated(
+    call: HttpCallLike,
+    ctx: CallContext,
+    ...safe: ('UNREACHABLE' | 'CONNECTION_LOST')[]
+  ): Promise<Reply> {
+    const signal = AbortSignal.any([ctx.signal, this.#closed.signal])
+    try {
+      return await retried(
+        { clock: ctx.clock, signal },
+        {
+          waits: [40, 80],
+          again: (error) => isDrainableError(error, ...safe) && error.retryable,
+        },
+        () => this.#once(call, signal),
+      )
+    } catch (error) {
+      signal.throwIfAborted()
+      throw error
+    }
+  }
+
+  async #once(call: HttpCallLike, signal: AbortSignal): Promise<Reply> {
+    signal.throwIfAborted()
+    const used = await this.#secret(signal)
+    const reply = await this.#call(call, used, signal)
+    if (reply.status !== 401) return reply
+    if (typeof this.#settings.password !== 'function') return reply
+    if (this.#password === used) this.#password = undefined
+    const fresh = await this.#secret(signal)
+    return fresh === used ? reply : this.#call(call, fresh, signal)
+  }
+
+  async #call(call: HttpCallLike, password: string, signal: AbortSignal): Promise<Reply> {
+    const login = Buffer.from(`${this.#settings.username}:${password}`).toString('base64')
+    const reply = await this.#http.call({
+      ...call,
+      headers: { authorization: `Basic ${login}` },
+      signal,
+    })
+    if (reply.status === 404) this.#forgetIfReplaced(reply)
+    const secrets = [password, login]
+    const clean = (words: string): string => redact(words, secrets)
+    return {
+      status: reply.status,
+      text: reply.text,
+      configVersion: header(reply, 'configuration-version'),
+      reloadId: header(reply, 'reload-id'),
+      words: reply.status < 400 ? '' : parseErrorWords(reply.text, clean),
+      secrets,
+    }
+  }
+
+  /** An API that was replaced by one of the other tree answers so: the next call asks again which it is. */
+  #forgetIfReplaced(reply: HttpReply): void {
+    if (/path \/v[23]\/\S+ was not found/.test(reply.text)) this.#served = undefined
+  }
+
+  /** The password; asked for once, however many calls need it, and again after an abort. */
+  async #secret(signal: AbortSignal): Promise<string> {
+    if (this.#password !== undefined) return this.#password
+    const asking = (this.#asking ??= readSecret(this.#settings.password, 'password'))
+    try {
+      this.#password = await abortable(asking, signal)
+      return this.#password
+    } finally {
+      if (this.#asking === asking) this.#asking = undefined
+    }
+  }
+}
+
+/** What a decoder says against a text; undefined where it says nothing. */
+function complaintOf(decode: (text: string) => unknown, text: string): string | undefined {
+  try {
+    decode(text)
+    return undefined
+  } catch (error) {
+    return isDrainableError(error) ? error.message : undefined
+  }
+}
+
+type HttpCallLike = Omit<HttpCall, 'signal' | 'headers'>
+
+function header(reply: HttpReply, name: string): string | undefined {
+  const value = reply.headers[name]
+  return Array.isArray(value) ? value[0] : value
+}

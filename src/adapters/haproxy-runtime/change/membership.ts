@@ -1,0 +1,79 @@
+import { z } from 'zod'
+import { quote } from '../../../provider/quote.js'
+import { formatSocket } from '../../../provider/address.js'
+import { pause } from '../../../provider/clock.js'
+import type { CallContext, ChangeResult } from '../../../provider/contract.js'
+import { addServer, delServer, refusal, setState, waitRemovable } from '../codec/commands.js'
+import { identityOf, ownState, type ServerState } from '../codec/state.js'
+import { putBack } from './restore.js'
+import { conflict, leftBehind, rejected, tell, type Of, type Workshop } from './workshop.js'
+
+/** A server that is being removed: how long its last connections are waited for within one call. */
+const REMOVE_PATIENCE = 3_000
+/** Takes a server out of its backend; where that is refused, it is as it was found. */
+export async function remove(
+  shop: Workshop,
+  change: Of<'remove'>,
+  found: ServerState,
+  ctx: CallContext,
+): Promise<ChangeResult> {
+  const { ref } = change
+  // Only from maintenance, and the way there closes its pooled connections. A member that is in
+  // maintenance already is never opened to flush them: HAProxy purges them by itself.
+  const raised = ownState(found.admin) !== 'maint'
+  if (raised) {
+    const raise = setState(ref, 'maint')
+    const reply = await tell(shop, ref, raise, ctx)
+    if (reply !== '') return rejected(ref, refusal(ref, raise, reply))
+  }
+  const until = ctx.clock.now() + REMOVE_PATIENCE
+  const command = delServer(ref)
+  for (;;) {
+    if (shop.canWait) await shop.send(waitRemovable(ref, 300), ctx.signal)
+    const reply = await tell(shop, ref, command, ctx)
+    if (reply.startsWith('Server deleted')) return { ref, status: 'applied' }
+    const error = refusal(ref, command, reply)
+    if (!/still has connections/.test(reply) || ctx.clock.now() >= until) {
+      return raised ? putBack(shop, ref, found, error, ctx) : rejected(ref, error)
+    }
+    await pause(ctx.clock, 100, ctx.signal)
+  }
+}
+
+const addSchema = z.looseObject({ keywords: z.string().exactOptional() })
+
+/** Puts a server into its backend and opens it; where that is refused, it is not there. */
+export async function add(
+  shop: Workshop,
+  change: Of<'add'>,
+  found: ServerState | undefined,
+  ctx: CallContext,
+): Promise<ChangeResult> {
+  const { ref, address, port, weight, native } = change
+  if (found !== undefined) {
+    if (identityOf(found) === formatSocket(address, port)) return { ref, status: 'unchanged' }
+    return conflict(ref, `is there already, as ${identityOf(found)}`)
+  }
+  const options = addSchema.safeParse(native ?? {})
+  const keywords = options.success ? options.data.keywords : undefined
+  const command = addServer(ref, {
+    address,
+    port,
+    ...(weight === undefined ? {} : { weight }),
+    ...(keywords === undefined ? {} : { keywords }),
+  })
+  const reply = await shop.send(command, ctx.signal)
+  if (!reply.startsWith('New server registered')) return rejected(ref, refusal(ref, command, reply))
+  // A new server is in maintenance, and its checks are off.
+  const checked = keywords?.split(' ').includes('check') === true
+  const opening = [
+    ...(checked ? [`enable health ${ref.pool}/${ref.member}`] : []),
+    setState(ref, 'ready'),
+  ].join(';')
+  const opened = await tell(shop, ref, opening, ctx)
+  if (opened === '') return { ref, status: 'applied' }
+  const error = refusal(ref, opening, opened)
+  const gone = await tell(shop, ref, delServer(ref), ctx)
+  if (/^(Server deleted|No such server)/.test(gone)) return rejected(ref, error)
+  return leftBehind(ref, error, `it was added and could not be taken out again: '${quote(gone)}'`)
+}

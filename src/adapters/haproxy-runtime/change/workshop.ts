@@ -1,0 +1,91 @@
+import { pause } from '../../../provider/clock.js'
+import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
+import { DrainableError } from '../../../provider/error.js'
+import { formatRef } from '../../../provider/member-ref.js'
+import { AnotherProcess, type Channel } from '../session/channel.js'
+import type { ServerState } from '../codec/state.js'
+import type { ProcessView } from '../read/read.js'
+
+/** What a change needs of the provider. */
+export interface Workshop {
+  /**
+   * One changing command line on a connection of its own, read to the close.
+   *
+   * @throws `AnotherProcess` where another process executed it than the one that was read
+   */
+  readonly send: (line: string, signal: AbortSignal) => Promise<string>
+  readonly view: ProcessView
+  readonly channel: Channel
+  /** Old processes that can be spoken to, for what must be cut there too. */
+  readonly others: readonly Channel[]
+  /** Servers that track this one and go along with it. */
+  readonly followers: (ref: MemberRef) => readonly MemberRef[]
+  /** How many servers of a follower's backend must stay. */
+  readonly keepFollowers: number
+  /** Whether `wait srv-removable` exists. */
+  readonly canWait: boolean
+}
+
+/** A change of one kind. */
+export type Of<K extends Change['kind']> = Extract<Change, { kind: K }>
+
+/** A process that is being replaced refuses; the next connection finds the new one. */
+const REPLACED_PATIENCE = 500
+const REPLACED_LOOK = 20
+
+export function rejected(ref: MemberRef, error: DrainableError): ChangeResult {
+  return { ref, status: 'rejected', error }
+}
+
+/** Another server, or another state, than the one expected: to be decided anew from a new reading. */
+export function conflict(ref: MemberRef, words: string): ChangeResult {
+  return rejected(
+    ref,
+    new DrainableError('CONFLICT', `${formatRef(ref)} ${words}`, {
+      ref,
+      retryable: false,
+      provider: 'haproxy-runtime',
+    }),
+  )
+}
+
+/**
+ * Sends a change that can be repeated, until the process that was read has executed it: while a
+ * reload hands the socket over, its predecessor takes connections too, and obeys or refuses.
+ */
+export async function tell(
+  shop: Workshop,
+  ref: MemberRef,
+  line: string,
+  ctx: CallContext,
+): Promise<string> {
+  const until = ctx.clock.now() + REPLACED_PATIENCE
+  for (;;) {
+    try {
+      const reply = await shop.send(line, ctx.signal)
+      shop.view.touch(ref)
+      if (!reply.startsWith('Proxy is disabled') || ctx.clock.now() >= until) return reply
+    } catch (error) {
+      if (!(error instanceof AnotherProcess) || ctx.clock.now() >= until) throw error
+    }
+    await pause(ctx.clock, REPLACED_LOOK, ctx.signal)
+  }
+}
+
+/** One server as it is now; undefined where it is not there. */
+export async function readState(
+  { view, channel }: Workshop,
+  { pool, member }: MemberRef,
+  { signal }: CallContext,
+): Promise<ServerState | undefined> {
+  const states = await view.states([pool], channel, signal)
+  return states.get(pool)?.get(member)
+}
+
+/** A change that was refused, and of which something is left. */
+export function leftBehind(ref: MemberRef, refused: DrainableError, what: string): ChangeResult {
+  const { code, message, provider, retryable } = refused
+  const data = { ref, retryable, cause: refused, ...(provider !== undefined && { provider }) }
+  const error = new DrainableError(code, `${message}; ${what}`, data)
+  return { ref, status: 'unknown', error }
+}

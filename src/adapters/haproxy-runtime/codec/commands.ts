@@ -1,0 +1,174 @@
+/** Encoders: values -> one command. A name that can't carry a command never becomes part of one. */
+import { quote } from '../../../provider/quote.js'
+import { formatSocket } from '../../../provider/address.js'
+import type { AdminState, MemberRef } from '../../../provider/contract.js'
+import { DrainableError, type ErrorCode } from '../../../provider/error.js'
+import { formatRef } from '../../../provider/member-ref.js'
+
+/** What HAProxy allows in names of backends and servers: with anything else it does not load. */
+const NAME = /^[A-Za-z0-9_.:-]+$/
+
+/** Whether HAProxy can have something of that name at all. */
+export function isName(name: string): boolean {
+  return NAME.test(name)
+}
+
+function name(value: string, what: string): string {
+  if (isName(value)) return value
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `'${quote(value)}' can't be the name of a ${what} in HAProxy, expected letters, digits and - _ . :`,
+    { provider: 'haproxy-runtime' },
+  )
+}
+
+function server(ref: MemberRef): string {
+  return `${name(ref.pool, 'backend')}/${name(ref.member, 'server')}`
+}
+
+/** Types of rows for `show stat`. */
+const ROWS = { servers: 4, backend: 2, both: 6 } as const
+
+/** One server's row (`sid`), or every row, of the proxy that `proxy` names: its number, its name, or -1 for all. */
+export function showStat(proxy: string, rows: keyof typeof ROWS, sid = '-1'): string {
+  return `show stat ${proxy === '-1' ? proxy : name(proxy, 'backend')} ${ROWS[rows]} ${sid}`
+}
+
+/** States of one backend's servers, or of all. */
+export function showServersState(pool?: string): string {
+  return pool === undefined ? 'show servers state' : `show servers state ${name(pool, 'backend')}`
+}
+
+/** Sets the own state. Idempotent. */
+export function setState(ref: MemberRef, to: AdminState): string {
+  return `set server ${server(ref)} state ${to}`
+}
+
+/** Sets the weight: absolute, or as a share of the configured one. */
+export function setWeight(ref: MemberRef, weight: number | '0%' | '100%'): string {
+  return `set server ${server(ref)} weight ${weight}`
+}
+
+/** Tells that the last checks failed: the server is up again after `rise` passed ones. */
+export function setHealthDown(ref: MemberRef): string {
+  return `set server ${server(ref)} health down`
+}
+
+/** Cuts every stream of a server. */
+export function shutdownSessions(ref: MemberRef): string {
+  return `shutdown sessions server ${server(ref)}`
+}
+
+/** Cuts one stream by its pointer. */
+export function shutdownSession(pointer: string): string {
+  if (!/^0x[0-9a-f]+$/i.test(pointer)) throw new TypeError(`'${pointer}' is no pointer`)
+  return `shutdown session ${pointer}`
+}
+
+/** Answers when nothing is attached to a server in maintenance, or after the delay. From 3.0. */
+export function waitRemovable(ref: MemberRef, ms: number): string {
+  return `wait ${Math.max(1, Math.round(ms))}ms srv-removable ${server(ref)}`
+}
+
+export function delServer(ref: MemberRef): string {
+  return `del server ${server(ref)}`
+}
+
+/** Keywords of `add server` beyond address and weight: words that can't carry a second command. */
+const KEYWORDS = /^[A-Za-z0-9_.:/@%+=,-]+( [A-Za-z0-9_.:/@%+=,-]+)*$/
+
+export interface NewServer {
+  readonly address: string
+  readonly port: number
+  readonly weight?: number
+  /** Such as `check inter 1s`. */
+  readonly keywords?: string
+}
+
+export function addServer(ref: MemberRef, added: NewServer): string {
+  const { address, port, weight, keywords } = added
+  if (!/^[0-9A-Fa-f:.]+$/.test(address)) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `'${quote(address)}' is no IP address, expected one such as 10.0.0.1 or 2001:db8::1`,
+      { ref, provider: 'haproxy-runtime' },
+    )
+  }
+  // A port over 65535 is not refused by HAProxy: it silently becomes another one.
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+    throw new DrainableError('INVALID_OPTIONS', `${port} is no port, expected 1 to 65535`, {
+      ref,
+      provider: 'haproxy-runtime',
+    })
+  }
+  if (weight !== undefined && (!Number.isInteger(weight) || weight < 0 || weight > 256)) {
+    throw new DrainableError('INVALID_OPTIONS', `${weight} is no weight, expected 0 to 256`, {
+      ref,
+      provider: 'haproxy-runtime',
+    })
+  }
+  if (keywords !== undefined && !KEYWORDS.test(keywords)) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `'${quote(keywords)}' can't follow 'add server', expected keywords such as 'check inter 1s'`,
+      { ref, provider: 'haproxy-runtime' },
+    )
+  }
+  const words = [`add server ${server(ref)} ${formatSocket(address, port)}`]
+  if (weight !== undefined) words.push(`weight ${weight}`)
+  if (keywords !== undefined) words.push(keywords)
+  return words.join(' ')
+}
+
+/** HAProxy's words for a refusal, as an error: what it means and what to do. */
+export function refusal(ref: MemberRef, command: string, reply: string): DrainableError {
+  const said = quote(reply)
+  const { code, hint, retryable } = meaning(said)
+  const data = {
+    ref,
+    provider: 'haproxy-runtime',
+    ...(retryable === undefined ? {} : { retryable }),
+  }
+  return new DrainableError(
+    code,
+    `${formatRef(ref)}: HAProxy answered '${said}' to '${command.split(' ').slice(0, 2).join(' ')}'${hint === '' ? '' : `, ${hint}`}`,
+    data,
+  )
+}
+
+function meaning(said: string): { code: ErrorCode; hint: string; retryable?: boolean } {
+  if (/^No such (backend|server)\./.test(said)) {
+    return { code: 'NOT_FOUND', hint: 'check the names against the configuration' }
+  }
+  if (said.startsWith('Permission denied')) {
+    return { code: 'FORBIDDEN', hint: "give the stats socket 'level admin'" }
+  }
+  if (said.startsWith('Proxy is disabled')) {
+    return { code: 'CONFLICT', hint: 'this process is being replaced by a reload' }
+  }
+  if (/still has connections attached/.test(said)) {
+    return { code: 'CONFLICT', hint: 'its connections are still being closed, try again later' }
+  }
+  if (/other configuration elements pointing to it/.test(said)) {
+    return {
+      code: 'REJECTED',
+      hint: 'it is tracked by another server, named by use-server or has resolvers: take it out of the configuration and reload',
+    }
+  }
+  if (/Only servers in maintenance mode/.test(said)) {
+    return { code: 'CONFLICT', hint: 'somebody took it out of maintenance', retryable: false }
+  }
+  if (/Already exists/i.test(said)) {
+    return { code: 'CONFLICT', hint: 'a server of that name is there already', retryable: false }
+  }
+  if (/dynamic load balancing/.test(said)) {
+    return {
+      code: 'UNSUPPORTED',
+      hint: 'servers can be added only where the balance algorithm is dynamic, such as roundrobin or leastconn',
+    }
+  }
+  if (said.startsWith('Unknown command')) {
+    return { code: 'UNSUPPORTED', hint: 'this HAProxy does not know the command' }
+  }
+  return { code: 'REJECTED', hint: '' }
+}

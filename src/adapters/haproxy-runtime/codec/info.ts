@@ -1,0 +1,95 @@
+/** Decoders of `show info`, `show proc` and the small replies around them. */
+import { malformed } from './replies.js'
+
+/** One HAProxy process, as `show info` describes it. */
+export interface ProcessInfo {
+  readonly version: string
+  readonly node: string
+  readonly pid: number
+  /** Seconds since 1970, as text; empty on versions that don't say. */
+  readonly start: string
+  /** Whole seconds. */
+  readonly uptime: number
+  /** It was told to go: it finishes its work and takes no new connections. */
+  readonly stopping: boolean
+  /** Connections of clients (CLI connections are not among them). */
+  readonly connections: number
+}
+
+/**
+ * Reads a reply of `show info`.
+ *
+ * @throws `MALFORMED_REPLY` where it is something else
+ */
+export function parseInfo(reply: string): ProcessInfo {
+  const fields = new Map<string, string>()
+  for (const line of reply.split('\n')) {
+    const colon = line.indexOf(':')
+    if (colon > 0) fields.set(line.slice(0, colon).trim(), line.slice(colon + 1).trim())
+  }
+  const pid = Number(fields.get('Pid'))
+  const version = fields.get('Version')
+  if (version === undefined || !Number.isInteger(pid) || pid <= 0) {
+    throw malformed("the reply of 'show info' with Version and Pid", reply)
+  }
+  return {
+    version,
+    pid,
+    node: fields.get('node') ?? '',
+    start: fields.get('Start_time_sec') ?? '',
+    uptime: Number(fields.get('Uptime_sec') ?? 0),
+    stopping: fields.get('Stopping') === '1',
+    connections: Number(fields.get('CurrConns') ?? Infinity),
+  }
+}
+
+/**
+ * What tells one process from every other: pids repeat in containers, so the node and the start
+ * time belong to it.
+ */
+export function incarnationOf(info: Pick<ProcessInfo, 'node' | 'pid' | 'start'>): string {
+  return `${info.node}/${info.pid}/${info.start}`
+}
+
+/** Major and minor as numbers: `2.6.12-1+deb12u4` is [2, 6]. */
+export function parseVersion(version: string): readonly [number, number] {
+  const match = /^(\d+)\.(\d+)/.exec(version)
+  return match === null ? [0, 0] : [Number(match[1]), Number(match[2])]
+}
+
+/** The workers a master knows. */
+export interface Workers {
+  readonly current: readonly number[]
+  /** Replaced by a reload, still there. An old worker leaves the list when its last connection ends. */
+  readonly old: readonly number[]
+  /** Reloads of this master since its start. */
+  readonly reloads: number
+}
+
+/**
+ * Reads a reply of `show proc` (master socket).
+ *
+ * @throws `MALFORMED_REPLY` where it is something else
+ */
+export function parseProc(reply: string): Workers {
+  const current: number[] = []
+  const old: number[] = []
+  let reloads = 0
+  let section = ''
+  if (!/^#<PID>/m.test(reply)) throw malformed("the reply of 'show proc' of a master socket", reply)
+  for (const line of reply.split('\n')) {
+    if (line.startsWith('# ')) section = line.slice(2).trim()
+    const [pid, type, count] = line.trim().split(/\s+/)
+    if (type === 'master') reloads = Number(count) || 0
+    if (type !== 'worker') continue
+    const list = section === 'old workers' ? old : current
+    list.push(Number(pid))
+  }
+  return { current, old, reloads }
+}
+
+/** The value in a reply of `show env NAME`; undefined where the variable is not set. */
+export function parseEnv(reply: string, name: string): string | undefined {
+  const line = reply.split('\n').find((text) => text.startsWith(`${name}=`))
+  return line?.slice(name.length + 1)
+}

@@ -1,0 +1,110 @@
+/**
+ * Framing of the HAProxy Runtime API (stats socket and master socket), 2.6 to 3.2.
+ *
+ * - One line goes in, the commands in it are separated by `;` and answered in order; an error of one
+ *   does not stop the rest. The server then closes (stats socket), or waits for more (master socket).
+ * - A reply ends with an empty line; a silent success is a single `\n`.
+ * - HAProxy 2.6 ends every reply of `del server`, some of `add server` and weight errors with one `\n`
+ *   and no empty line: these go alone on a connection that is read to its close, never into a batch.
+ * - In `prompt` mode (kept-open connections) each reply is followed by `> ` at the start of a line;
+ *   3.2 prints one prompt a line, 2.6 and 3.0 one a command: one command a line is the same on all.
+ * - "Nothing" never means zero: a `show stat` whose filter hits nothing answers the header alone.
+ */
+import { quote } from '../../../provider/quote.js'
+import { DrainableError } from '../../../provider/error.js'
+
+/** Largest reply that is read, in bytes: 10,000 servers are 3 MB. */
+export const MAX_REPLY = 64 * 1024 * 1024
+
+/**
+ * A reply that can't be read.
+ *
+ * @param what - what was expected
+ * @param text - what came
+ */
+export function malformed(what: string, text: string): DrainableError {
+  return new DrainableError(
+    'MALFORMED_REPLY',
+    `expected ${what} from the HAProxy Runtime API, found '${quote(text)}'`,
+    { provider: 'haproxy-runtime' },
+  )
+}
+
+/** Cuts the stream of one connection into replies, whatever its chunks. */
+export class ReplySplitter {
+  #rest = ''
+
+  /** The replies that are complete now, without their empty line. */
+  push(chunk: string): string[] {
+    this.#rest += chunk
+    const replies: string[] = []
+    let at = 0
+    while (at < this.#rest.length) {
+      if (this.#rest[at] === '\n') {
+        replies.push('')
+        at += 1
+        continue
+      }
+      const end = this.#rest.indexOf('\n\n', at)
+      if (end === -1) break
+      replies.push(this.#rest.slice(at, end))
+      at = end + 2
+    }
+    this.#rest = this.#rest.slice(at)
+    return replies
+  }
+
+  /** What came after the last complete reply. */
+  get rest(): string {
+    return this.#rest
+  }
+}
+
+/**
+ * The replies to a line of `count` commands, read to the close.
+ *
+ * @throws `CONNECTION_LOST` where some are missing, with what came
+ */
+export function splitReplies(text: string, count: number): string[] {
+  const splitter = new ReplySplitter()
+  const replies = splitter.push(text)
+  if (replies.length >= count) return replies.slice(0, count)
+  if (splitter.rest !== '' && replies.length === count - 1) {
+    return [...replies, splitter.rest.replace(/\n$/, '')]
+  }
+  throw new DrainableError(
+    'CONNECTION_LOST',
+    `HAProxy closed the connection after ${replies.length} of ${count} replies, the last bytes were '${quote(splitter.rest === '' ? text.slice(-200) : splitter.rest)}'`,
+    { provider: 'haproxy-runtime' },
+  )
+}
+
+/** Cuts the stream of a connection in `prompt` mode into replies: each is followed by a prompt. */
+export class PromptSplitter {
+  #rest = ''
+
+  /** The replies that are complete now. */
+  push(chunk: string): string[] {
+    this.#rest += chunk
+    const replies: string[] = []
+    for (;;) {
+      const match = /(^|\n)> /.exec(this.#rest)
+      if (match === null) return replies
+      replies.push(this.#rest.slice(0, match.index).replace(/^\n+|\n+$/g, ''))
+      this.#rest = this.#rest.slice(match.index + match[0].length)
+    }
+  }
+}
+
+/** Reply of the master socket about a worker that has gone: one `\n`, and on 3.x the connection stays open. */
+const GONE = /^Can't find the target PID matching the prefix/m
+
+/** Whether the master says that the addressed worker does not exist any more. */
+export function isWorkerGone(text: string): boolean {
+  return GONE.test(text)
+}
+
+/** Whether a line was refused as a whole because it is longer than `tune.bufsize`; nothing of it ran. */
+export function isLineTooLong(text: string): boolean {
+  return text.startsWith('The command line is too big')
+}

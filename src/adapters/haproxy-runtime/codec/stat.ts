@@ -1,0 +1,126 @@
+/** Decoder of `show stat` in CSV: columns by header name, 2.6 has far fewer than 3.x. */
+import { malformed } from './replies.js'
+
+/** What is read of one row: a server, or the BACKEND line. */
+export interface StatRow {
+  readonly pool: string
+  readonly name: string
+  readonly kind: 'frontend' | 'backend' | 'server' | 'other'
+  /** Numeric id of the proxy and of the server. */
+  readonly iid: string
+  readonly sid: string
+  readonly active: number
+  readonly queued: number
+  /** `stot` + `wretr`: everything that starts or restarts work. */
+  readonly arrivals: number
+  /** Reusable server connections with no work on them. */
+  readonly pooled: number
+  readonly status: string
+  readonly weight: number
+  /** Of a server: 1 or 0. Of the BACKEND line: how many of that kind would get work. */
+  readonly activeServers: number
+  readonly backupServers: number
+  /** `backend/server` whose state this one follows. */
+  readonly tracked: string
+  /** `address:port`; empty at level user. */
+  readonly address: string
+  readonly check: CheckColumns | undefined
+}
+
+/** The health check of a server, as far as the row shows it (not in maintenance). */
+export interface CheckColumns {
+  /** Such as `L7OK`; `INI` before the first one. */
+  readonly status: string
+  readonly rise: number
+  readonly fall: number
+  /** 0 to rise + fall - 1; at least rise is up. */
+  readonly health: number
+}
+
+const KINDS = ['frontend', 'backend', 'server'] as const
+const NEEDED = ['pxname', 'svname', 'qcur', 'scur', 'stot', 'status', 'iid', 'sid', 'type']
+
+/**
+ * Reads a reply of `show stat`.
+ *
+ * @throws `MALFORMED_REPLY` where the header or a needed column is missing, or a count is no number
+ */
+export function parseStat(reply: string): StatRow[] {
+  const lines = csvLines(reply)
+  const header = lines[0]
+  if (header?.[0]?.startsWith('# ') !== true) throw malformed("the CSV of 'show stat'", reply)
+  const columns = new Map(header.map((name, index) => [name.replace(/^# /, ''), index]))
+  const missing = NEEDED.filter((name) => !columns.has(name))
+  if (missing.length > 0)
+    throw malformed(`'show stat' with the columns ${missing.join(', ')}`, reply)
+  return lines.slice(1).map((cells) => toRow(cells, columns))
+}
+
+function toRow(cells: readonly string[], columns: ReadonlyMap<string, number>): StatRow {
+  const text = (name: string): string => cells[columns.get(name) ?? -1] ?? ''
+  const number = (name: string): number => Number(text(name))
+  const kind = KINDS[number('type')] ?? 'other'
+  const counted = kind === 'server'
+  const count = (name: string): number => {
+    const value = text(name)
+    if (/^\d+$/.test(value)) return Number(value)
+    if (!counted) return 0
+    throw malformed(`a number in column ${name} of 'show stat'`, cells.join(','))
+  }
+  const checked = text('check_rise') !== '' && text('check_status') !== ''
+  return {
+    pool: text('pxname'),
+    name: text('svname'),
+    kind,
+    iid: text('iid'),
+    sid: text('sid'),
+    active: count('scur'),
+    queued: count('qcur'),
+    arrivals: count('stot') + (text('wretr') === '' ? 0 : count('wretr')),
+    pooled: number('idle_conn_cur') + number('safe_conn_cur'),
+    status: text('status'),
+    weight: number('weight'),
+    activeServers: number('act'),
+    backupServers: number('bck'),
+    tracked: text('tracked'),
+    address: text('addr'),
+    check: checked
+      ? {
+          status: text('check_status').replace(/^\* /, ''),
+          rise: number('check_rise'),
+          fall: number('check_fall'),
+          health: number('check_health'),
+        }
+      : undefined,
+  }
+}
+
+/** CSV as HAProxy writes it: quotes only where a cell needs them, `""` inside for one. */
+function csvLines(reply: string): string[][] {
+  if (!reply.includes('"')) {
+    return reply
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => line.split(','))
+  }
+  const lines: string[][] = []
+  let cells: string[] = []
+  let cell = ''
+  let quoted = false
+  for (let at = 0; at <= reply.length; at += 1) {
+    const char = reply[at] ?? '\n'
+    if (quoted && char === '"' && reply[at + 1] === '"') {
+      cell += '"'
+      at += 1
+    } else if (char === '"') quoted = !quoted
+    else if (!quoted && char === ',') {
+      cells.push(cell)
+      cell = ''
+    } else if (!quoted && char === '\n') {
+      if (cells.length > 0 || cell !== '') lines.push([...cells, cell])
+      cells = []
+      cell = ''
+    } else cell += char
+  }
+  return lines
+}

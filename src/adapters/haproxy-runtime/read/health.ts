@@ -1,0 +1,31 @@
+import type { Health } from '../../../provider/contract.js'
+import type { Sight } from './read.js'
+
+/** A last check that passed. */
+const PASSED = /^(L4OK|L6OK|L7OK|L7OKC|PROCOK)$/
+
+/**
+ * What HAProxy's checks say, where `up` means that one has passed since the server left maintenance.
+ *
+ * HAProxy calls a server UP the moment it leaves maintenance and counts its health from `rise`; the
+ * first passed check raises that to rise + fall - 1. So with `fall` above 1 the number tells. With
+ * `fall 1` both are the same: there, leaving maintenance goes along with `health down` (see
+ * `changes.ts`), and the status tells.
+ */
+export function toHealth({ row, state, own, inherited }: Sight): Health {
+  if (own === 'maint' || inherited === 'maint' || row.status.startsWith('MAINT')) {
+    return state.checked || row.tracked !== '' ? 'unknown' : 'unchecked'
+  }
+  if (row.status.startsWith('DOWN')) return 'down'
+  if (row.tracked !== '') return trackedHealth(row.status)
+  const { check } = row
+  if (check === undefined) return state.checked ? 'unknown' : 'unchecked'
+  if (check.fall > 1) return check.health > check.rise ? 'up' : 'unknown'
+  return check.health >= check.rise && PASSED.test(check.status) ? 'up' : 'unknown'
+}
+
+/** A tracking server shows the other one's health as text only: `UP 1/3` before the first passed check. */
+function trackedHealth(status: string): Health {
+  if (/ \d+\/\d+$/.test(status)) return 'unknown'
+  return /^(UP|DRAIN)/.test(status) ? 'up' : 'unknown'
+}

@@ -1,0 +1,255 @@
+import { createConnection, type Socket } from 'node:net'
+import { StringDecoder } from 'node:string_decoder'
+import { formatSocket } from '../../../provider/address.js'
+import { Turnstile } from '../../../kit/turnstile.js'
+import { DrainableError, type ErrorCode } from '../../../provider/error.js'
+import { MAX_REPLY } from '../codec/replies.js'
+import type { SocketAddress } from '../options.js'
+
+/** Bounds of one socket. */
+export interface SocketLimits {
+  readonly connectTimeout: number
+  /** Longest silence while a reply is owed. */
+  readonly replyTimeout: number
+  /** Connections at once: `stats maxconn` is 10 by default, and beyond it HAProxy says nothing at all. */
+  readonly maxConnections: number
+}
+
+/** How an address is written in messages and as `instance`. */
+export function formatAddress(address: SocketAddress): string {
+  return typeof address === 'string'
+    ? `unix:${address}`
+    : `tcp:${formatSocket(address.host, address.port)}`
+}
+
+/** A socket error in our words. `sent`: the command may have been executed. */
+export function socketError(label: string, cause: unknown, sent: boolean): DrainableError {
+  const { code, message } = cause as NodeJS.ErrnoException
+  const data = { provider: 'haproxy-runtime', cause }
+  const say = (kind: ErrorCode, words: string): DrainableError =>
+    new DrainableError(kind, `${label}: ${words}`, data)
+  switch (code) {
+    case 'ENOENT':
+      return say(
+        'UNREACHABLE',
+        "no such socket, is HAProxy running and is this the path of its 'stats socket'",
+      )
+    case 'ECONNREFUSED':
+      return say('UNREACHABLE', 'nobody listens there, is HAProxy running')
+    case 'EAGAIN':
+      return say(
+        'UNREACHABLE',
+        "too many connections wait there, HAProxy is frozen, or all connections of its 'stats maxconn' are taken",
+      )
+    case 'EACCES':
+    case 'EPERM':
+      return say(
+        'FORBIDDEN',
+        "this user may not open the socket, see 'user', 'group' and 'mode' of its 'stats socket' line",
+      )
+    default:
+      return say(
+        sent ? 'CONNECTION_LOST' : 'UNREACHABLE',
+        message || code || 'the connection failed',
+      )
+  }
+}
+
+/**
+ * One listening socket of HAProxy. Every command line has a connection of its own: sent, read to the
+ * close, gone. So no framing can slip, and no slot of `stats maxconn` is held between two looks.
+ */
+export class RuntimeSocket {
+  readonly label: string
+  readonly #address: SocketAddress
+  readonly #limits: SocketLimits
+  readonly #open = new Set<Socket>()
+  readonly #slots: Turnstile
+  #closed = false
+
+  constructor(address: SocketAddress, limits: SocketLimits) {
+    this.#address = address
+    this.#limits = limits
+    this.#slots = new Turnstile(limits.maxConnections)
+    this.label = formatAddress(address)
+  }
+
+  /**
+   * Sends one line and returns all that is answered until HAProxy closes, or until `complete` says so
+   * (the master socket does not close by itself).
+   *
+   * @throws `UNREACHABLE` (nothing was sent), `CALL_TIMEOUT`, `CONNECTION_LOST` (it may have been
+   * executed, or will be), `MALFORMED_REPLY` (too large), or `signal.reason`
+   */
+  async exchange(
+    line: string,
+    signal: AbortSignal,
+    complete?: (text: string) => boolean,
+  ): Promise<string> {
+    return this.#slots.run(signal, async () => {
+      const socket = await this.#connect(signal)
+      try {
+        return await this.#converse(socket, line, signal, complete)
+      } finally {
+        this.#open.delete(socket)
+        socket.destroy()
+      }
+    })
+  }
+
+  /** A connection that stays, outside of the bound on connections at once. The caller closes it. */
+  async open(signal: AbortSignal): Promise<Socket> {
+    const socket = await this.#connect(signal)
+    socket.once('close', () => this.#open.delete(socket))
+    return socket
+  }
+
+  /** Whether a clean end of a connection can only mean that its process has gone. */
+  get local(): boolean {
+    if (typeof this.#address === 'string') return true
+    return /^(localhost|127(\.\d{1,3}){3}|::1)$/i.test(this.#address.host)
+  }
+
+  close(): void {
+    this.#closed = true
+    for (const socket of this.#open) socket.destroy(new Error('closed'))
+    this.#open.clear()
+  }
+
+  #connect(signal: AbortSignal): Promise<Socket> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) {
+        reject(signal.reason)
+        return
+      }
+      if (this.#closed) {
+        reject(closedError(this.label))
+        return
+      }
+      const address = this.#address
+      const socket = createConnection(
+        typeof address === 'string'
+          ? { path: address }
+          : { host: address.host, port: address.port },
+      )
+      this.#open.add(socket)
+      const timer = setTimeout(() => {
+        fail(
+          new DrainableError(
+            'UNREACHABLE',
+            `${this.label}: no connection within ${this.#limits.connectTimeout} ms`,
+            { provider: 'haproxy-runtime' },
+          ),
+        )
+      }, this.#limits.connectTimeout)
+      const settle = (): void => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', onAbort)
+        socket.off('connect', onConnect)
+        socket.off('error', onError)
+      }
+      const fail = (error: unknown): void => {
+        settle()
+        this.#open.delete(socket)
+        socket.on('error', ignore)
+        socket.destroy()
+        reject(error)
+      }
+      const onAbort = (): void => fail(signal.reason)
+      const onError = (cause: Error): void =>
+        fail(this.#closed ? closedError(this.label) : socketError(this.label, cause, false))
+      const onConnect = (): void => {
+        settle()
+        socket.on('error', ignore)
+        socket.setNoDelay(true)
+        resolve(socket)
+      }
+      socket.once('connect', onConnect)
+      socket.once('error', onError)
+      signal.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  #converse(
+    socket: Socket,
+    line: string,
+    signal: AbortSignal,
+    complete: ((text: string) => boolean) | undefined,
+  ): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const decoder = new StringDecoder('utf8')
+      let text = ''
+      let timer: NodeJS.Timeout | undefined
+      const done = (error: unknown): void => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', onAbort)
+        socket.removeAllListeners('data').removeAllListeners('end').removeAllListeners('close')
+        if (error === undefined) resolve(text)
+        else reject(error)
+      }
+      const onAbort = (): void => done(signal.reason)
+      const watch = (): void => {
+        clearTimeout(timer)
+        timer = setTimeout(() => done(this.#silent(text)), this.#limits.replyTimeout)
+      }
+      socket.on('data', (chunk: Buffer) => {
+        text += decoder.write(chunk)
+        if (text.length > MAX_REPLY) {
+          done(
+            new DrainableError(
+              'MALFORMED_REPLY',
+              `${this.label}: the answer is larger than ${MAX_REPLY} bytes`,
+              { provider: 'haproxy-runtime' },
+            ),
+          )
+        } else if (complete?.(text) === true) done(undefined)
+        else watch()
+      })
+      socket.on('error', (cause) => {
+        if (text === '')
+          done(this.#closed ? closedError(this.label) : socketError(this.label, cause, true))
+        else done(undefined)
+      })
+      socket.on('end', () => done(text === '' ? this.#hungUp() : undefined))
+      socket.on('close', () => done(text === '' ? this.#hungUp() : undefined))
+      signal.addEventListener('abort', onAbort, { once: true })
+      if (signal.aborted) {
+        onAbort()
+        return
+      }
+      watch()
+      socket.write(`${line}\n`)
+    })
+  }
+
+  #hungUp(): DrainableError {
+    if (this.#closed) return closedError(this.label)
+    return new DrainableError(
+      'CONNECTION_LOST',
+      `${this.label}: HAProxy closed the connection without an answer`,
+      { provider: 'haproxy-runtime' },
+    )
+  }
+
+  #silent(text: string): DrainableError {
+    const ms = this.#limits.replyTimeout
+    return new DrainableError(
+      'CALL_TIMEOUT',
+      text === ''
+        ? `${this.label}: no answer within ${ms} ms, HAProxy is frozen, or all connections of its 'stats maxconn' are taken`
+        : `${this.label}: the answer stopped for ${ms} ms before its end`,
+      { provider: 'haproxy-runtime' },
+    )
+  }
+}
+
+function ignore(): void {
+  // an error of a socket nobody waits for any more
+}
+
+function closedError(label: string): DrainableError {
+  return new DrainableError('CONNECTION_LOST', `${label}: this provider was closed`, {
+    provider: 'haproxy-runtime',
+    retryable: false,
+  })
+}

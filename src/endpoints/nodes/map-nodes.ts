@@ -1,0 +1,196 @@
+import { addressTypeOf } from '../address.js'
+import { checkOptions, checkPort, checkText, checkTexts, checkWord, refuse } from '../check.js'
+import { normaliseConditions, tierOf, type Conditions } from '../slices/conditions.js'
+import type { AddressType, EndpointInput } from '../endpoint-input.js'
+import { parseLabelSelector } from './label-selector.js'
+import { checkNode } from './check-node.js'
+import { whyEnding, type NodeEnd } from './node-end.js'
+import type { Node } from './node.js'
+
+/** Which nodes are members, and when they leave. */
+export interface MapNodesOptions extends NodeEnd {
+  /**
+   * A label selector such as `node-role.kubernetes.io/worker,pool in (a,b)`. A node that is not
+   * selected any more drains; one that never was is not added. Default: all nodes.
+   */
+  readonly selector?: string
+  /** The node ports; each node is an endpoint for each of them. None: one without a port, for every port of the node. */
+  readonly ports: readonly number[]
+  /** @default 'InternalIP' */
+  readonly addressType?: 'InternalIP' | 'ExternalIP'
+  /** One endpoint for each of these that a node has. Default: the first address of the type, whatever it is. */
+  readonly families?: readonly ('IPv4' | 'IPv6')[]
+  /**
+   * The label that keeps a node out of balancers, whatever its value.
+   * @default 'node.kubernetes.io/exclude-from-external-load-balancers'
+   */
+  readonly excludeLabel?: string
+  /**
+   * The Service's endpoints, from {@link mergeSlices}, where its `externalTrafficPolicy` is `Local`:
+   * a node is then as good as the best endpoint on it, since it hands traffic to no other node.
+   */
+  readonly local?: readonly EndpointInput[]
+}
+
+const SUBJECT = 'mapNodes()'
+const EXCLUDE_LABEL = 'node.kubernetes.io/exclude-from-external-load-balancers'
+
+/**
+ * Makes endpoints out of Nodes, for a balancer that sends to node ports.
+ *
+ * | node | becomes |
+ * |---|---|
+ * | Ready | active |
+ * | asked to go (a taint, the exclude label, deletion, not selected any more; cordoned if wanted) | soft: it yields to others, and serves while it is the last |
+ * | not Ready, or Ready not known | not serving |
+ * | deleted | not in the list any more: `planChanges` drains what vanished |
+ *
+ * @param nodes - all Nodes, not only the selected ones: else one that loses its label vanishes instead of draining
+ * @throws `INVALID_OPTIONS` with the path, for input that is no Node, or for options that can't be
+ *
+ * @example
+ * ```ts
+ * import { mapEndpoints, mapNodes } from 'drainable/endpoints'
+ *
+ * const node = {
+ *   metadata: { name: 'n1' },
+ *   spec: { taints: [{ key: 'karpenter.sh/disrupted' }] },
+ *   status: {
+ *     addresses: [{ type: 'InternalIP', address: '10.0.0.1' }],
+ *     conditions: [{ type: 'Ready', status: 'True' }],
+ *   },
+ * }
+ * mapEndpoints(mapNodes([node], { ports: [30_080] }))
+ * ```
+ */
+export function mapNodes(nodes: readonly Node[], options: MapNodesOptions): EndpointInput[]
+export function mapNodes(nodes: readonly unknown[], options: MapNodesOptions): EndpointInput[]
+export function mapNodes(nodes: readonly unknown[], options: MapNodesOptions): EndpointInput[] {
+  checkNodeOptions(options)
+  if (!Array.isArray(nodes)) refuse(SUBJECT, 'nodes', nodes, 'a list of Nodes')
+  const selected = parseLabelSelector(options.selector ?? '', SUBJECT)
+  const best = options.local === undefined ? undefined : bestPerNode(options.local)
+  return nodes.flatMap((given: unknown, i) => {
+    const node = checkNode(SUBJECT, given, `nodes[${i}]`)
+    return endpointsOf(node, options, selected(node.metadata?.labels ?? {}), best)
+  })
+}
+
+function endpointsOf(
+  node: Node,
+  options: MapNodesOptions,
+  selected: boolean,
+  best: ReadonlyMap<string, Conditions> | undefined,
+): EndpointInput[] {
+  const name = node.metadata?.name ?? null
+  const leaving = whyLeaving(node, options, selected)
+  const health = healthOf(node, best)
+  const note = [leaving, health.note].filter((text) => text !== undefined).join(', ')
+  const endpoint = {
+    conditions: health.conditions,
+    targetRef: { kind: 'Node', name, uid: node.metadata?.uid ?? null },
+    nodeName: name,
+    ...(leaving === undefined ? {} : { intent: 'soft' as const }),
+    ...(selected ? {} : { ifAbsent: 'skip' as const }),
+  }
+  const found = addressesOf(node, options)
+  if (found.length === 0) {
+    const missing = `node ${name ?? ''} has no ${wantedAddress(options)}`
+    return [{ ...endpoint, addresses: [], note: missing }]
+  }
+  const said = note === '' ? {} : { note }
+  return found.flatMap((address) => {
+    const one = { ...endpoint, ...said, addresses: [address], addressType: addressTypeOf(address) }
+    if (options.ports.length === 0) return [one]
+    return options.ports.map((port) => ({ ...one, port }))
+  })
+}
+
+/** Why a node is no member any more or soon, or undefined. The first reason is enough. */
+function whyLeaving(node: Node, options: MapNodesOptions, selected: boolean): string | undefined {
+  const { excludeLabel = EXCLUDE_LABEL } = options
+  const ending = whyEnding(node, options)
+  if (ending !== undefined) return ending
+  if (Object.hasOwn(node.metadata?.labels ?? {}, excludeLabel)) return `label ${excludeLabel}`
+  return selected ? undefined : `not selected by ${options.selector ?? ''}`
+}
+
+interface NodeHealth {
+  readonly conditions: Conditions
+  readonly note?: string
+}
+
+function healthOf(node: Node, best: ReadonlyMap<string, Conditions> | undefined): NodeHealth {
+  const ready = node.status?.conditions?.find(({ type }) => type === 'Ready')
+  if (ready?.status !== 'True') {
+    const found = ready === undefined ? 'says nothing of Ready' : `Ready is ${ready.status}`
+    return { conditions: DOWN, note: `node ${node.metadata?.name ?? ''}: ${found}` }
+  }
+  if (best === undefined) return { conditions: UP }
+  const conditions = best.get(node.metadata?.name ?? '') ?? DOWN
+  const tier = tierOf(conditions)
+  if (tier === 1) return { conditions: UP }
+  if (tier <= 3) return { conditions, note: 'all endpoints on the node are terminating' }
+  return { conditions: DOWN, note: 'no endpoint on the node can serve' }
+}
+
+const UP: Conditions = { ready: true, serving: true, terminating: false }
+const DOWN: Conditions = { ready: false, serving: false, terminating: false }
+
+/** The best conditions that each node's endpoints have. */
+function bestPerNode(endpoints: readonly EndpointInput[]): Map<string, Conditions> {
+  const best = new Map<string, Conditions>()
+  for (const { nodeName, conditions } of endpoints) {
+    if (!nodeName) continue
+    const mine = normaliseConditions(conditions)
+    const known = best.get(nodeName)
+    if (known === undefined || tierOf(mine) < tierOf(known)) best.set(nodeName, mine)
+  }
+  return best
+}
+
+function addressesOf(node: Node, options: MapNodesOptions): string[] {
+  const { addressType = 'InternalIP', families } = options
+  const all = (node.status?.addresses ?? [])
+    .filter(({ type }) => type === addressType)
+    .map(({ address }) => address)
+  if (families === undefined) return all.slice(0, 1)
+  return families.flatMap((family) =>
+    all.filter((one) => addressTypeOf(one) === family).slice(0, 1),
+  )
+}
+
+function wantedAddress({ addressType = 'InternalIP', families }: MapNodesOptions): string {
+  return families === undefined ? addressType : `${addressType} of ${families.join(' or ')}`
+}
+
+function checkNodeOptions(options: MapNodesOptions): void {
+  checkOptions(SUBJECT, options, [
+    'selector',
+    'ports',
+    'addressType',
+    'families',
+    'taints',
+    'excludeLabel',
+    'cordon',
+    'local',
+  ])
+  const ports: unknown = options.ports
+  checkText(SUBJECT, 'selector', options.selector)
+  if (!Array.isArray(ports)) refuse(SUBJECT, 'ports', ports, 'a list of ports')
+  for (const [i, port] of ports.entries()) checkPort(SUBJECT, `ports[${i}]`, port ?? null)
+  checkWord(SUBJECT, 'addressType', options.addressType, ['InternalIP', 'ExternalIP'])
+  checkWord(SUBJECT, 'cordon', options.cordon, ['ignore', 'drain'])
+  checkTexts(SUBJECT, 'taints', options.taints)
+  checkText(SUBJECT, 'excludeLabel', options.excludeLabel)
+  const families: readonly AddressType[] | undefined = options.families
+  if (families !== undefined && !Array.isArray(families)) {
+    refuse(SUBJECT, 'families', families, 'a list of address families')
+  }
+  for (const [i, family] of (families ?? []).entries()) {
+    checkWord(SUBJECT, `families[${i}]`, family, ['IPv4', 'IPv6'])
+  }
+  if (options.local !== undefined && !Array.isArray(options.local)) {
+    refuse(SUBJECT, 'local', options.local, 'a list of endpoints')
+  }
+}

@@ -1,0 +1,65 @@
+import { checkNode } from './check-node.js'
+import { checkOptions, checkTexts, checkWord, refuse } from '../check.js'
+import type { EndpointInput } from '../endpoint-input.js'
+import { whyEnding, type NodeEnd } from './node-end.js'
+import type { Node } from './node.js'
+
+const SUBJECT = 'markByNodes()'
+
+/**
+ * Marks the endpoints whose node is about to go, or is gone, with a soft intent: they drain before
+ * the node takes them away, and serve on while they are the last.
+ *
+ * A Node that is deleted takes its endpoints out of the slices with no terminating step, but not at
+ * once: in between they look as good as ever (seen with kube-apiserver 1.36.3: for 180 ms). So an
+ * endpoint on a node that is not in the list counts as marked, too.
+ *
+ * @param endpoints - from `mergeSlices`; those that have an intent of their own, or no node, stay as they are
+ * @param nodes - all Nodes, from a cache that is synced
+ * @throws `INVALID_OPTIONS` with the path, for input that is no Node
+ *
+ * @example
+ * ```ts
+ * import { mapEndpoints, markByNodes, mergeSlices } from 'drainable/endpoints'
+ *
+ * export function decide(slices: readonly unknown[], nodes: readonly unknown[]) {
+ *   return mapEndpoints(markByNodes(mergeSlices(slices, { port: 'http' }), nodes))
+ * }
+ * ```
+ */
+export function markByNodes(
+  endpoints: readonly EndpointInput[],
+  nodes: readonly Node[],
+  options?: NodeEnd,
+): EndpointInput[]
+export function markByNodes(
+  endpoints: readonly EndpointInput[],
+  nodes: readonly unknown[],
+  options?: NodeEnd,
+): EndpointInput[]
+export function markByNodes(
+  endpoints: readonly EndpointInput[],
+  nodes: readonly unknown[],
+  options: NodeEnd = {},
+): EndpointInput[] {
+  checkOptions(SUBJECT, options, ['taints', 'cordon'])
+  checkTexts(SUBJECT, 'taints', options.taints)
+  checkWord(SUBJECT, 'cordon', options.cordon, ['ignore', 'drain'])
+  if (!Array.isArray(endpoints)) refuse(SUBJECT, 'endpoints', endpoints, 'a list of endpoints')
+  if (!Array.isArray(nodes)) refuse(SUBJECT, 'nodes', nodes, 'a list of Nodes')
+  const stays = new Set<string>()
+  const ending = new Map<string, string>()
+  for (const [i, given] of nodes.entries()) {
+    const node = checkNode(SUBJECT, given, `nodes[${i}]`)
+    const name = node.metadata?.name ?? ''
+    const why = whyEnding(node, options)
+    if (why === undefined) stays.add(name)
+    else ending.set(name, why)
+  }
+  return endpoints.map((endpoint: EndpointInput) => {
+    const { nodeName, intent = 'none', note } = endpoint
+    if (!nodeName || intent !== 'none' || stays.has(nodeName)) return endpoint
+    const why = `node ${nodeName}: ${ending.get(nodeName) ?? 'deleted'}`
+    return { ...endpoint, intent: 'soft', note: note === undefined ? why : `${note}, ${why}` }
+  })
+}

@@ -1,0 +1,53 @@
+import { printable } from '../../provider/quote.js'
+import type { Change } from '../../provider/contract.js'
+import { formatRef } from '../../provider/member-ref.js'
+import { formatAddress } from '../address.js'
+import type { Plan } from './plan.js'
+
+/**
+ * A plan for a person: one line per change and per member held back, with the reason. Control
+ * characters in what came from outside are taken out, so it is safe for a terminal.
+ *
+ * @example
+ * ```ts
+ * import { formatPlan, planChanges } from 'drainable/endpoints'
+ *
+ * const plan = planChanges([], { readings: [], pools: [] })
+ * formatPlan(plan) // 'nothing to change'
+ * ```
+ */
+export function formatPlan(plan: Plan): string {
+  const { steps, held } = plan
+  if (steps.length === 0 && held.length === 0) return 'nothing to change'
+  const rows = [
+    ...steps.map(({ change, reason }) => [...describe(change), reason] as const),
+    ...held.map(({ ref, reason }) => ['leave', formatRef(ref), reason] as const),
+  ].map((row) => row.map(printable))
+  const widths = [0, 1].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  const lines = rows.map(([what = '', who = '', why = '']) =>
+    `  ${what.padEnd(widths[0] ?? 0)}  ${who.padEnd(widths[1] ?? 0)}  ${why}`.trimEnd(),
+  )
+  return [`${count(steps.length, 'change')}, ${held.length} left alone`, ...lines].join('\n')
+}
+
+function describe(change: Change): [what: string, who: string] {
+  const who = formatRef(change.ref)
+  switch (change.kind) {
+    case 'hold':
+      return [`hold in ${change.to}`, who]
+    case 'restore':
+      return [`${change.expect} to ${change.to}`, who]
+    case 'add': {
+      const at = formatAddress(change.address, change.port)
+      const weight = change.weight === undefined ? '' : ` weight ${change.weight}`
+      return ['add', change.ref.member === at ? `${who}${weight}` : `${who} at ${at}${weight}`]
+    }
+    case 'remove':
+    case 'terminate':
+      return [change.kind, who]
+  }
+}
+
+function count(n: number, word: string): string {
+  return `${n} ${word}${n === 1 ? '' : 's'}`
+}

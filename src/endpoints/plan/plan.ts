@@ -1,0 +1,60 @@
+import type { Capabilities, Change, MemberRef, Reading } from '../../provider/contract.js'
+
+/** How far a plan may go. */
+export interface PlanOptions {
+  /**
+   * How many members of each pool must go on taking new work. Counted are members that would serve:
+   * not down, weight above 0, and not one whose endpoint is gone. @default 1
+   */
+  readonly keepReady?: number
+  /**
+   * How a member is held that does not answer any more. `maint` also where the product's effect on
+   * established work is not known; where it is known to cut, `drain` all the same.
+   * Default: `maint` where maint is known to keep established work, else `drain`.
+   */
+  readonly gone?: 'maint' | 'drain'
+  /**
+   * Take an empty desired list as meant: every member of its pool is gone. `keepReady` is then 0
+   * unless it is given. @default false
+   */
+  readonly allowEmpty?: boolean
+  /** `false` while the cache behind `desired` has not seen its first complete list: nothing is planned. @default true */
+  readonly synced?: boolean
+  /** The pools that `desired` speaks for, each as a whole. Default: those it names; if it is empty, those of the snapshot. */
+  readonly pools?: readonly string[]
+  /**
+   * Which members may be changed; the others are reported as foreign and left alone. Default: all of
+   * the pools. A plan remembers nothing, so one that an operator holds by hand is made ready again
+   * if its endpoint serves, unless it is left out here.
+   */
+  readonly owns?: (reading: Reading) => boolean
+  /**
+   * Which drained members are proved idle: only those are removed. One snapshot of zeros proves
+   * nothing, a drain's report does. Default: those in maint where every process says so itself
+   * (`released`).
+   */
+  readonly idle?: (reading: Reading) => boolean
+  /** What the product can do, from `describe()`: what it can't is reported instead of planned, and `maint` is known. */
+  readonly capabilities?: Pick<Capabilities, 'ladder' | 'maint' | 'add' | 'remove'>
+}
+
+/** One change and why. */
+export interface PlannedChange {
+  readonly change: Change
+  readonly reason: string
+}
+
+/** A member that is left as it is although something about it is not as wished. */
+export interface HeldBack {
+  readonly ref: MemberRef
+  readonly reason: string
+}
+
+/** What should be changed, and what should not be yet. `formatPlan` prints it. */
+export interface Plan {
+  /** For `provider.apply()`. */
+  readonly changes: readonly Change[]
+  /** The same changes with their reasons. */
+  readonly steps: readonly PlannedChange[]
+  readonly held: readonly HeldBack[]
+}

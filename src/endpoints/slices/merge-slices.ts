@@ -1,0 +1,235 @@
+import { canonicalAddress } from '../address.js'
+import { checkOptions, checkPort, checkText, checkWord, refuse } from '../check.js'
+import { normaliseConditions, tierOf } from './conditions.js'
+import type { AddressType, EndpointHints, EndpointInput } from '../endpoint-input.js'
+import { checkEndpointsOf, checkSlice, type PlacedSlice } from './check-slice.js'
+import type { EndpointSlice, SliceEndpoint } from './endpoint-slice.js'
+
+/** Which endpoints of the slices are wanted. */
+export interface MergeOptions {
+  /**
+   * The Service's port, by name or by number: one pool of a balancer is one port. Where a slice
+   * lists no ports (a headless Service without any), a number is the port to use. Default: all
+   * ports; each is an endpoint of its own.
+   */
+  readonly port?: string | number
+  /** The port for slices that list none. Default: `port`, where it is a number. */
+  readonly defaultPort?: number
+  /** Only ports of this protocol. Default: all. */
+  readonly protocol?: 'TCP' | 'UDP' | 'SCTP'
+  /** @default ['IPv4', 'IPv6'] */
+  readonly families?: readonly AddressType[]
+  /** Only slices of this Service, `name` or `namespace/name`, by their label. Default: all that are given. */
+  readonly service?: string
+}
+
+const SUBJECT = 'mergeSlices()'
+const SERVICE_LABEL = 'kubernetes.io/service-name'
+
+/**
+ * Makes one list of endpoints out of the EndpointSlices of a Service. One address and port may be in
+ * several slices for a while, and in different states: which record counts does not depend on the
+ * order in which the slices are given.
+ *
+ * 1. Same pod (`targetRef.uid`) and one record says terminating: only that one counts, since a
+ *    deletion can't be taken back.
+ * 2. Otherwise the better tier counts: an address that a new pod took over belongs to the live one.
+ * 3. Otherwise the smaller slice name.
+ *
+ * Call it only once the cache behind it is synced: an empty list looks as if every endpoint was gone.
+ *
+ * @param slices - EndpointSlices of one Service; see {@link EndpointSlice} for what is read of them
+ * @throws `INVALID_OPTIONS` with the path, for input that is no EndpointSlice
+ *
+ * @example
+ * ```ts
+ * import { mapEndpoints, mergeSlices } from 'drainable/endpoints'
+ *
+ * const slice = {
+ *   metadata: { name: 'web-x7k2p', namespace: 'shop' },
+ *   addressType: 'IPv4',
+ *   ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
+ *   endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready: true } }],
+ * }
+ * mapEndpoints(mergeSlices([slice], { port: 'http' }))
+ * ```
+ */
+export function mergeSlices(
+  slices: readonly EndpointSlice[],
+  options?: MergeOptions,
+): EndpointInput[]
+export function mergeSlices(slices: readonly unknown[], options?: MergeOptions): EndpointInput[]
+export function mergeSlices(
+  slices: readonly unknown[],
+  options: MergeOptions = {},
+): EndpointInput[] {
+  checkMergeOptions(options)
+  if (!Array.isArray(slices)) refuse(SUBJECT, 'slices', slices, 'a list of EndpointSlices')
+  const families: readonly string[] = options.families ?? ['IPv4', 'IPv6']
+  const wanted = slices
+    .map((slice: unknown, i) => checkSlice(SUBJECT, slice, `slices[${i}]`))
+    .filter(({ slice }) => families.includes(slice.addressType) && isOf(slice, options.service))
+    .sort((a, b) => compareSlices(a.slice, b.slice))
+  const merged = new Merged()
+  for (const one of wanted) addSlice(merged, one, options)
+  return merged.list()
+}
+
+/** The records found so far, in the order of their slices; one per key but for those in several slices. */
+class Merged {
+  readonly #records: EndpointInput[] = []
+  /** By family, port and protocol, then by address: no text is put together for each endpoint. */
+  readonly #places = new Map<string, Map<string, number>>()
+  readonly #rivals = new Map<number, EndpointInput[]>()
+
+  placesOf(suffix: string): Map<string, number> {
+    let places = this.#places.get(suffix)
+    if (places === undefined) {
+      places = new Map<string, number>()
+      this.#places.set(suffix, places)
+    }
+    return places
+  }
+
+  add(places: Map<string, number>, address: string, record: EndpointInput): void {
+    const place = places.get(address)
+    if (place === undefined) {
+      places.set(address, this.#records.push(record) - 1)
+      return
+    }
+    const rivals = this.#rivals.get(place)
+    if (rivals) rivals.push(record)
+    else this.#rivals.set(place, [record])
+  }
+
+  list(): EndpointInput[] {
+    for (const [place, others] of this.#rivals) {
+      const first = this.#records[place]
+      if (first !== undefined) this.#records[place] = winner([first, ...others])
+    }
+    return this.#records
+  }
+}
+
+function addSlice(merged: Merged, placed: PlacedSlice, options: MergeOptions): void {
+  checkEndpointsOf(SUBJECT, placed)
+  const { slice } = placed
+  const fromSlice = nameOf(slice)
+  const addressType = slice.addressType as AddressType
+  for (const { port, portName, protocol } of portsOf(slice, options)) {
+    const places = merged.placesOf(`${addressType} ${port} ${protocol}`)
+    for (const one of slice.endpoints ?? []) {
+      const address = one.addresses[0]
+      if (address === undefined || address === '') continue
+      merged.add(places, canonicalAddress(address), {
+        addresses: one.addresses,
+        addressType,
+        port,
+        portName,
+        protocol,
+        conditions: one.conditions ?? null,
+        targetRef: one.targetRef ?? null,
+        nodeName: one.nodeName ?? null,
+        zone: one.zone ?? null,
+        hostname: one.hostname ?? null,
+        hints: hintsOf(one),
+        fromSlice,
+      })
+    }
+  }
+}
+
+interface Port {
+  readonly port: number
+  readonly portName: string
+  readonly protocol: string
+}
+
+function portsOf(slice: EndpointSlice, options: MergeOptions): Port[] {
+  const wanted = numberOf(options.port)
+  const fallback = options.defaultPort ?? (typeof wanted === 'number' ? wanted : undefined)
+  const listed = slice.ports ?? []
+  const all: Port[] =
+    listed.length === 0 && fallback !== undefined
+      ? [{ port: fallback, portName: '', protocol: options.protocol ?? 'TCP' }]
+      : listed.flatMap(({ name, port, protocol }) =>
+          port === undefined || port === null
+            ? []
+            : [{ port, portName: name ?? '', protocol: protocol ?? 'TCP' }],
+        )
+  const given = listed.length > 0
+  return all.filter(
+    ({ port, portName, protocol }) =>
+      (options.protocol === undefined || protocol === options.protocol) &&
+      (!given || wanted === undefined || wanted === (typeof wanted === 'number' ? port : portName)),
+  )
+}
+
+/** A port's name always has a letter in it, so digits alone can only mean the number. */
+function numberOf(port: string | number | undefined): string | number | undefined {
+  return typeof port === 'string' && /^\d+$/.test(port) ? Number(port) : port
+}
+
+function hintsOf({ hints }: SliceEndpoint): EndpointHints | null {
+  if (!hints) return null
+  return {
+    forZones: hints.forZones?.map(({ name }) => name) ?? null,
+    forNodes: hints.forNodes?.map(({ name }) => name) ?? null,
+  }
+}
+
+/** Which record of one address and port counts; `mergeSlices` says by which rules. */
+function winner(records: readonly EndpointInput[]): EndpointInput {
+  const deleted = new Set<string>()
+  for (const { targetRef, conditions } of records) {
+    if (targetRef?.uid && conditions?.terminating === true) deleted.add(targetRef.uid)
+  }
+  const stale = ({ targetRef, conditions }: EndpointInput): boolean =>
+    conditions?.terminating !== true && deleted.has(targetRef?.uid ?? '')
+  const tier = ({ conditions }: EndpointInput): number => tierOf(normaliseConditions(conditions))
+  return records
+    .filter((one) => !stale(one))
+    .reduce((best, one) => (tier(one) < tier(best) ? one : best))
+}
+
+function isOf(slice: EndpointSlice, service: string | undefined): boolean {
+  if (service === undefined) return true
+  const slash = service.indexOf('/')
+  const name = service.slice(slash + 1)
+  const namespace = slash < 0 ? undefined : service.slice(0, slash)
+  if (slice.metadata?.labels?.[SERVICE_LABEL] !== name) return false
+  return namespace === undefined || (slice.metadata.namespace ?? 'default') === namespace
+}
+
+function nameOf(slice: EndpointSlice): string {
+  return slice.metadata?.name ?? slice.name ?? ''
+}
+
+/** By namespace and name; slices without a name, or twice in the list, by what is in them. */
+function compareSlices(a: EndpointSlice, b: EndpointSlice): number {
+  return (
+    compareText(a.metadata?.namespace ?? '', b.metadata?.namespace ?? '') ||
+    compareText(nameOf(a), nameOf(b)) ||
+    (a === b ? 0 : compareText(JSON.stringify(a), JSON.stringify(b)))
+  )
+}
+
+function compareText(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}
+
+function checkMergeOptions(options: MergeOptions): void {
+  checkOptions(SUBJECT, options, ['port', 'defaultPort', 'protocol', 'families', 'service'])
+  const { port, defaultPort, protocol, families, service } = options
+  if (typeof port === 'number') checkPort(SUBJECT, 'port', port)
+  else checkText(SUBJECT, 'port', port)
+  checkPort(SUBJECT, 'defaultPort', defaultPort)
+  checkWord(SUBJECT, 'protocol', protocol, ['TCP', 'UDP', 'SCTP'])
+  checkText(SUBJECT, 'service', service)
+  if (families === undefined) return
+  if (!Array.isArray(families)) refuse(SUBJECT, 'families', families, 'a list of address families')
+  for (const [i, family] of families.entries()) {
+    checkWord(SUBJECT, `families[${i}]`, family, ['IPv4', 'IPv6', 'FQDN'])
+  }
+}
