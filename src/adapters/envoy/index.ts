@@ -84,7 +84,7 @@ export { restEndpoints } from './sources/rest-endpoints.js'
 export type { RestEndpointsOptions, ServedEndpoints } from './sources/rest-endpoints.js'
 export type { Assignment, Endpoint, EndpointNative, NewEndpoint } from './codec/assignment.js'
 export type { EdsStatus } from './codec/status.js'
-export type { EnvoyVersion } from './codec/admin.js'
+export type { Version as EnvoyVersion } from '../../kit/version.js'
 export type { NodeReceipt } from './sources/receipts.js'
 export type {
   EndpointSink,

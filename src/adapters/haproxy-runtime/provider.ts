@@ -12,7 +12,7 @@ import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { applyChange } from './change/change.js'
 import { AnotherProcess } from './session/channel.js'
 import { isName } from './codec/commands.js'
-import { parseVersion } from './codec/info.js'
+import { parseVersion } from '../../kit/version.js'
 import type { ServerState } from './codec/state.js'
 import { ControlPoint } from './session/session.js'
 import type { Facts } from './session/facts.js'
@@ -189,7 +189,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
   }
 
   #workshop(facts: Facts, process: Process, changes: readonly Change[]): Workshop {
-    const [major] = parseVersion(facts.info.version)
+    const version = parseVersion(facts.info.version)
     return {
       send: (line, signal) => this.#point.change(process, line, signal),
       view: process.view,
@@ -197,7 +197,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
       others: changes.some(({ kind }) => kind === 'terminate') ? this.#point.oldChannels() : [],
       followers: (ref) => this.#followers.of(ref),
       keepFollowers: this.#settings.keepFollowers,
-      canWait: major >= 3,
+      canWait: version !== undefined && version.major >= 3,
     }
   }
 }

@@ -6,7 +6,6 @@ import {
   parseEnv,
   parseInfo,
   parseProc,
-  parseVersion,
 } from '../../../src/adapters/haproxy-runtime/codec/info.js'
 import { parseStat } from '../../../src/adapters/haproxy-runtime/codec/stat.js'
 import {
@@ -193,11 +192,5 @@ describe('small replies', () => {
     expect(parseEnv('HAPROXY_MWORKER=1\n', 'HAPROXY_MWORKER')).toBe('1')
     expect(parseEnv('Variable not found\n', 'HAPROXY_MWORKER')).toBeUndefined()
     expect(parseEnv('Permission denied\n', 'HAPROXY_MWORKER')).toBeUndefined()
-  })
-
-  it('versions', () => {
-    expect(parseVersion('2.6.12-1+deb12u4')).toEqual([2, 6])
-    expect(parseVersion('3.4-dev1')).toEqual([3, 4])
-    expect(parseVersion('nonsense')).toEqual([0, 0])
   })
 })

@@ -10,6 +10,7 @@
  * failing check are still in it, and a locality without a weight has weight 0, which Envoy itself
  * would reject. {@link adoptable} undoes all three with the help of `/clusters`.
  */
+import { parseVersion, type Version } from '../../../kit/version.js'
 import type { Json } from '../../../provider/contract.js'
 import { canonicalMember } from './address.js'
 import { AssignmentProblem } from './assignment.js'
@@ -64,17 +65,9 @@ export interface ClusterConfig {
 }
 
 export interface ServerInfo {
-  readonly version: EnvoyVersion
+  readonly version: Version
   readonly nodeId: string
   readonly state: string
-}
-
-/** The version of an Envoy. */
-export interface EnvoyVersion {
-  readonly major: number
-  readonly minor: number
-  readonly patch: number
-  readonly text: string
 }
 
 export function parseServerInfo(text: string): ServerInfo {
@@ -86,24 +79,6 @@ export function parseServerInfo(text: string): ServerInfo {
   const node = info['node']
   const id = isObject(node) ? node['id'] : undefined
   return { version, nodeId: typeof id === 'string' ? id : '', state: textOf(info['state']) }
-}
-
-/** `<sha>/1.40.0/Clean/RELEASE/BoringSSL`, or a bare `1.40.0`. */
-export function parseVersion(text: string): EnvoyVersion | undefined {
-  const match = /(?:^|\/)(\d+)\.(\d+)\.(\d+)[^/]*/.exec(text)
-  if (match === null) return undefined
-  const [, major, minor, patch] = match
-  return {
-    major: Number(major),
-    minor: Number(minor),
-    patch: Number(patch),
-    text: match[0].replace('/', ''),
-  }
-}
-
-export function isAtLeast(version: EnvoyVersion, major: number, minor: number, patch = 0): boolean {
-  const parts = [version.major - major, version.minor - minor, version.patch - patch]
-  return (parts.find((part) => part !== 0) ?? 0) >= 0
 }
 
 /** The JSON form of `/clusters`. */

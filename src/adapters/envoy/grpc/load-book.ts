@@ -1,4 +1,4 @@
-import type { EnvoyVersion } from '../codec/admin.js'
+import type { Version } from '../../../kit/version.js'
 import type { LoadCount, LoadReports, NodeLoad } from '../sources/sink.js'
 import type { LoadStatsRequest } from './gen/envoy/service/load_stats/v3/lrs_pb.js'
 import { addressOf } from './wire-assignment.js'
@@ -21,7 +21,7 @@ interface ClusterCounts {
 
 interface LoadStream {
   readonly node: string
-  readonly version: EnvoyVersion | undefined
+  readonly version: Version | undefined
   readonly incarnation: string
   readonly ask: (interval: number) => void
   readonly clusters: Map<string, ClusterCounts>
@@ -87,7 +87,7 @@ export class LoadBook implements LoadReports {
   begin(
     key: object,
     node: string,
-    version: EnvoyVersion | undefined,
+    version: Version | undefined,
     ask: (interval: number) => void,
   ): void {
     // The next stream of a node takes the place of the one it lost.

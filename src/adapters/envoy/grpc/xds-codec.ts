@@ -5,7 +5,7 @@
  * 61 KB, nearly all of it names of extensions. It is cut out unread; who it is, is read once a stream.
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-import type { EnvoyVersion } from '../codec/admin.js'
+import type { Version } from '../../../kit/version.js'
 import { CLA_TYPE } from '../codec/json.js'
 import { NodeSchema } from './gen/envoy/config/core/v3/base_pb.js'
 import {
@@ -24,7 +24,7 @@ import { bodyOf, without } from './wire.js'
 /** Who sends: `node` of a request. */
 export interface NodeIdentity {
   readonly id: string
-  readonly version: EnvoyVersion | undefined
+  readonly version: Version | undefined
   readonly features: readonly string[]
 }
 

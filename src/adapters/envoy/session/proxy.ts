@@ -1,12 +1,12 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Clock } from '../../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { isAtLeast } from '../../../kit/version.js'
 import { AdminClient } from './admin-client.js'
 import { AssignmentProblem } from '../codec/assignment.js'
 import {
   adoptable,
   ClustersTextDecoder,
-  isAtLeast,
   parseBootStamp,
   parseClusterConfigs,
   parseClustersJson,

@@ -1,10 +1,10 @@
-import type { EnvoyVersion } from '../codec/admin.js'
+import type { Version } from '../../../kit/version.js'
 
 /** What one proxy has said about one endpoint set. */
 export interface NodeReceipt {
   /** The `node.id` of its bootstrap. */
   readonly node: string
-  readonly version: EnvoyVersion | undefined
+  readonly version: Version | undefined
   /**
    * - `pending`: sent, no answer yet
    * - `acked`: taken
@@ -32,7 +32,7 @@ interface Entry {
   readonly node: string
   readonly cluster: string
   stream: object | undefined
-  version: EnvoyVersion | undefined
+  version: Version | undefined
   sent: number
   acks: Ack[]
   nack: { readonly seq: number; readonly text: string } | undefined
@@ -56,12 +56,7 @@ export class ReceiptBook {
     this.#now = now
   }
 
-  subscribe(
-    stream: object,
-    node: string,
-    version: EnvoyVersion | undefined,
-    cluster: string,
-  ): void {
+  subscribe(stream: object, node: string, version: Version | undefined, cluster: string): void {
     const same = this.#find(stream, cluster)
     if (same !== undefined) return
     const left = this.#entries.find(

@@ -5,7 +5,7 @@ import { DrainableError } from '../../../provider/error.js'
 import { parseOptions } from '../../../provider/options.js'
 import { AssignmentProblem, type Assignment } from '../codec/assignment.js'
 import { adoptInBackground } from './background-adoption.js'
-import type { EnvoyVersion } from '../codec/admin.js'
+import type { Version } from '../../../kit/version.js'
 import { CLA_TYPE, isObject, JsonAssignment, type JsonObject } from '../codec/json.js'
 import { ReceiptBook, type NodeReceipt } from './receipts.js'
 import { ServedSets } from './served-sets.js'
@@ -205,7 +205,7 @@ class RestEndpoints implements ServedEndpoints {
 }
 
 /** `user_agent_build_version` of a node in JSON. */
-function nodeVersion(node: unknown): EnvoyVersion | undefined {
+function nodeVersion(node: unknown): Version | undefined {
   const build = isObject(node) ? node['user_agent_build_version'] : undefined
   const version = isObject(build) ? build['version'] : undefined
   if (!isObject(version)) return undefined

@@ -1,6 +1,6 @@
 import type { DrainableError } from '../../../provider/error.js'
 import type { Assignment } from '../codec/assignment.js'
-import type { EnvoyVersion } from '../codec/admin.js'
+import type { Version } from '../../../kit/version.js'
 import type { JsonObject } from '../codec/json.js'
 import type { NodeReceipt } from './receipts.js'
 
@@ -22,7 +22,7 @@ export interface SinkHost {
 /** What load reports say of one proxy. */
 export interface NodeLoad {
   readonly node: string
-  readonly version: EnvoyVersion | undefined
+  readonly version: Version | undefined
   /** Another one: counts begin anew. */
   readonly incarnation: string
   readonly connected: boolean

@@ -9,6 +9,7 @@
 //   empty list in v2, and a 500 with another body shape from stats: only runtime/info tells.
 // - Unknown keys and status texts occur: the published schema does not know "DRAIN".
 import { z } from 'zod'
+import { isAtLeast, parseVersion } from '../../../kit/version.js'
 import { quote } from '../../../provider/quote.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { Tree } from './paths.js'
@@ -95,13 +96,12 @@ const infoSchema = z.looseObject({ api: z.looseObject({ version: z.string() }) }
 /** The reply of `GET /vN/info`. */
 export function parseGeneration(tree: Tree, text: string): Generation {
   const { api } = decode(infoSchema, text, `GET /${tree}/info`)
-  const version = /\d+(?:\.\d+){0,2}/.exec(api.version)?.[0]
+  const version = parseVersion(api.version)
   if (version === undefined) {
     throw malformed(`GET /${tree}/info`, `a version such as 'v3.2.13'`, api.version)
   }
-  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
-  const setsWeight = tree === 'v3' && (major > 3 || minor > 3 || (minor === 3 && patch >= 6))
-  return { tree, version, setsWeight }
+  const setsWeight = tree === 'v3' && isAtLeast(version, 3, 3, 6)
+  return { tree, version: `${version.major}.${version.minor}.${version.patch}`, setsWeight }
 }
 
 const processSchema = z.looseObject({
@@ -273,7 +273,7 @@ export function parseConfigServers(
 }
 
 /** The reply of `configuration/version`. */
-export function parseVersion(text: string): number {
+export function parseConfigVersion(text: string): number {
   return decode(z.int(), text, 'configuration version')
 }
 

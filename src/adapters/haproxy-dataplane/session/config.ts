@@ -7,7 +7,7 @@ import {
   parseConfigServer,
   parseConfigServers,
   parseDefaultServers,
-  parseVersion,
+  parseConfigVersion,
   type ConfigServer,
   type Versioned,
 } from '../codec/replies.js'
@@ -238,7 +238,7 @@ export class Configuration {
 
   async #askVersion(ctx: CallContext): Promise<number> {
     const { paths } = await this.#api.served(ctx)
-    return this.#api.parse(await this.#api.read(paths.configVersion, ctx), parseVersion)
+    return this.#api.parse(await this.#api.read(paths.configVersion, ctx), parseConfigVersion)
   }
 
   async #version(pool: string, ctx: CallContext): Promise<number> {

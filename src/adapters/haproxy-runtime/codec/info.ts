@@ -51,12 +51,6 @@ export function incarnationOf(info: Pick<ProcessInfo, 'node' | 'pid' | 'start'>)
   return `${info.node}/${info.pid}/${info.start}`
 }
 
-/** Major and minor as numbers: `2.6.12-1+deb12u4` is [2, 6]. */
-export function parseVersion(version: string): readonly [number, number] {
-  const match = /^(\d+)\.(\d+)/.exec(version)
-  return match === null ? [0, 0] : [Number(match[1]), Number(match[2])]
-}
-
 /** The workers a master knows. */
 export interface Workers {
   readonly current: readonly number[]

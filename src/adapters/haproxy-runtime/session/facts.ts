@@ -1,11 +1,6 @@
+import { isAtLeast, parseVersion } from '../../../kit/version.js'
 import { MasterSocket, type StatsChannel } from './channel.js'
-import {
-  incarnationOf,
-  parseEnv,
-  parseProc,
-  parseVersion,
-  type ProcessInfo,
-} from '../codec/info.js'
+import { incarnationOf, parseEnv, parseProc, type ProcessInfo } from '../codec/info.js'
 import { RuntimeSocket, type SocketLimits } from './socket.js'
 import type { SocketAddress } from '../options.js'
 
@@ -44,8 +39,10 @@ export async function readFacts(stats: StatsChannel, signal: AbortSignal): Promi
   const value = (name: (typeof VARIABLES)[number]): string | undefined =>
     parseEnv(env[VARIABLES.indexOf(name)] ?? '', name)
   const refused = (env[0] ?? '').startsWith('Permission denied')
-  const [major, minor] = parseVersion(info.version)
-  const marksReloads = (major === 3 && (minor === 0 || minor >= 2)) || major > 3
+  const version = parseVersion(info.version)
+  const marksReloads =
+    version !== undefined &&
+    (isAtLeast(version, 3, 2) || (version.major === 3 && version.minor === 0))
   return {
     info,
     level: level.trim(),
