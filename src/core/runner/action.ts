@@ -1,4 +1,5 @@
 import { DrainableError } from '../../provider/error.js'
+import type { DrainReport } from '../../provider/report.js'
 import type { Ending } from './ending.js'
 import type { Looking } from './looking.js'
 
@@ -35,9 +36,21 @@ export class Action {
   lost(error: DrainableError): void {
     if (this.#stop.signal.aborted) return
     const { code, message, cause, ref } = error
-    const report = this.#ending.report()
-    this.#stop.abort(
-      new DrainableError(code, message, { report, cause, ...(ref === undefined ? {} : { ref }) }),
-    )
+    const report = this.#report()
+    const data = {
+      cause,
+      ...(report === undefined ? {} : { report }),
+      ...(ref === undefined ? {} : { ref }),
+    }
+    this.#stop.abort(new DrainableError(code, message, data))
+  }
+
+  /** How it goes; in a run that is broken, how it ended. */
+  #report(): DrainReport | undefined {
+    try {
+      return this.#ending.report()
+    } catch {
+      return this.#ending.ended
+    }
   }
 }

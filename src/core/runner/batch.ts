@@ -76,8 +76,12 @@ export class Batch {
       this.#stop.abort(reason)
       return
     }
-    const cancel = setBackgroundTimer(this.#clock, () => this.#stop.abort(reason), after)
-    void this.done.finally(cancel)
+    try {
+      const cancel = setBackgroundTimer(this.#clock, () => this.#stop.abort(reason), after)
+      void this.done.finally(cancel)
+    } catch {
+      this.#stop.abort(reason) // a clock that sets no timer can't end the waiting later
+    }
   }
 
   async #call(provider: DrainableProvider): Promise<void> {

@@ -126,9 +126,10 @@ export class Contest {
     if (state === undefined) return []
     const { late, pending } = state.hold
     const onlyAnnounced = this.#run.spec.announced !== undefined
+    // Whoever inherits it counts its time from then on: the clock of a run that is broken may throw.
     return pending === null || onlyAnnounced
       ? late
-      : [...late, lateChange(pending, this.#run.now())]
+      : [...late, lateChange(pending, state.hold.confirmedAt)]
   }
 
   #decideMember(ref: MemberRef): void {

@@ -63,7 +63,7 @@ export class Ending {
     const held = members.all.some(({ ending }) => ending.holding)
     const goesOn = held && spec.side !== 'open' && spec.announced === undefined
     if (!goesOn) this.#settle()
-    void closeTicket(this.#run, report).then(() => this.#written(report))
+    this.#run.guard(() => closeTicket(this.#run, report).then(() => this.#written(report)))
     if (goesOn) this.#looking.sit(true)
     else this.leave()
   }
@@ -104,9 +104,14 @@ export class Ending {
 
   /** Not even the members' ends can be told. */
   break(report: DrainReport): void {
-    this.leave()
-    if (this.#ended === undefined) this.say(report)
-    this.resolve(report)
+    try {
+      this.leave()
+    } catch {
+      // what can't be let go is let go by nobody: the end must be said all the same
+    } finally {
+      if (this.#ended === undefined) this.say(report)
+      this.resolve(report)
+    }
   }
 
   say(report: DrainReport): void {

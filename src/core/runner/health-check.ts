@@ -32,7 +32,7 @@ async function askCaller(run: RunState, ref: MemberRef): Promise<DrainableError 
   stop.signal.addEventListener('abort', onStop, { once: true })
   const goal = run.members?.get(refKey(ref))?.goal
   const until = goal?.kind === 'open' ? goal.until : null
-  const alarm = new Alarm(spec.clock)
+  const alarm = new Alarm(spec.clock, run.broken)
   if (until !== null) alarm.set(until, () => own.abort(unanswered(ref, until - run.startedAt)))
   try {
     // In an async function, so that one that throws at once has failed like any other.

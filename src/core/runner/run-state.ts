@@ -20,28 +20,48 @@ export class RunState {
   left = false
   /** Fires when the run lets go; an undo after that has a new one. */
   stop = new AbortController()
+  /** Ends the run with what was thrown: nothing else would. */
+  broken: (thrown: unknown) => void = () => undefined
   /** Until when the preparation may go on. */
   prepareUntil: number
   /** Undefined until the run is prepared, like the two below. */
   members: Members | undefined
   sender: Sender | undefined
   keeper: Prepared['keeper']
+  /** What the clock last told. */
+  #told: number
 
   constructor(spec: RunSpec) {
     this.spec = spec
     this.scheduler = schedulerOf(spec.provider, spec.clock)
     this.startedAt = spec.clock.now()
-    this.alarm = new Alarm(spec.clock)
+    this.#told = this.startedAt
+    this.alarm = new Alarm(spec.clock, (thrown) => this.broken(thrown))
     this.prepareUntil = spec.timeout === null ? Infinity : this.startedAt + spec.timeout
   }
 
   now(): number {
-    return this.spec.clock.now()
+    return (this.#told = this.spec.clock.now())
   }
 
-  /** Milliseconds since a moment, for a report. */
+  /** Does a part of the run that nobody waits for: what it throws, or rejects with, ends the run. */
+  guard(part: () => unknown): void {
+    void (async () => {
+      try {
+        await part()
+      } catch (thrown) {
+        this.broken(thrown)
+      }
+    })()
+  }
+
+  /** Milliseconds since a moment, for a report; by a clock that throws, when it last told the time. */
   since(moment: number): number {
-    return Math.round(this.now() - moment)
+    try {
+      return Math.round(this.now() - moment)
+    } catch {
+      return Math.round(this.#told - moment)
+    }
   }
 
   /** A method, because it may have changed after an await. */

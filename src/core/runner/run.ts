@@ -8,7 +8,7 @@ import type { DrainState } from '../machine/state.js'
 import type { Ticket } from '../tickets/ticket.js'
 import { Action } from './action.js'
 import { toDrainableError } from './call.js'
-import { flushTicket } from './close-ticket.js'
+import { closeTicket, flushTicket } from './close-ticket.js'
 import { Contest } from './contest.js'
 import { Ending } from './ending.js'
 import type { HandleBody } from './handle.js'
@@ -48,6 +48,7 @@ export class Run implements HandleBody {
   readonly #action: Action
   readonly #inForce = new InForce()
   #first: SeenLook | undefined
+  #isBroken = false
   #flushed: Promise<void> | undefined
 
   constructor(spec: RunSpec) {
@@ -77,8 +78,9 @@ export class Run implements HandleBody {
       prepared: () => this.prepared,
       changed: () => this.#changed(),
     })
-    this.prepared = this.#prepare()
-    if (spec.signal?.aborted === true) void this.#abort()
+    run.broken = (thrown) => this.#broken(thrown)
+    this.prepared = this.#prepare().catch(run.broken)
+    if (spec.signal?.aborted === true) run.guard(() => this.#abort())
   }
 
   get done(): Promise<DrainReport> {
@@ -133,7 +135,8 @@ export class Run implements HandleBody {
       this.#run.stop.abort(new DrainableError('CONFLICT', 'the drain was released'))
       await this.prepared
     }
-    if (this.#ending.ended === undefined && !this.#run.isReleased()) this.#endAll('aborted')
+    if (this.#ending.ended === undefined && !this.#run.isReleased())
+      this.#run.guard(() => this.#endAll('aborted'))
     this.#ending.leave()
     await (this.#flushed ??= flushTicket(this.#run))
   }
@@ -188,7 +191,7 @@ export class Run implements HandleBody {
 
   #listenToAbort(): void {
     const { signal } = this.#run.spec
-    const onAbort = (): void => void this.#abort()
+    const onAbort = (): void => this.#run.guard(() => this.#abort())
     signal?.addEventListener('abort', onAbort, { once: true })
     void this.done.then(() => signal?.removeEventListener('abort', onAbort))
   }
@@ -223,7 +226,7 @@ export class Run implements HandleBody {
       wallOffset: () => Date.now() - this.#run.now(),
       floor: () => this.#contest.floor,
       emit: (event) => this.#run.emit(event),
-      check: (ref) => void checkHealth(this.#run, ref, () => this.#changed()),
+      check: (ref) => this.#run.guard(() => checkHealth(this.#run, ref, () => this.#changed())),
       lost: (error) => this.#action.lost(error),
       announced: this.#run.spec.announced,
     }
@@ -239,6 +242,7 @@ export class Run implements HandleBody {
       calling: (ref, done) => this.#contest.membership.calling(ref, done),
       changed: () => this.#changed(),
       fault: (error) => this.#run.fault(error),
+      broken: (thrown) => this.#broken(thrown),
     })
   }
 
@@ -264,29 +268,54 @@ export class Run implements HandleBody {
     const { members, life } = this.#run
     if (members === undefined || this.#run.isReleased()) return
     if (members.all.some(({ ending }) => ending.ended === null)) return
-    if (this.#undo.underWay !== undefined) void this.#undo.end()
+    if (this.#undo.underWay !== undefined) this.#run.guard(() => this.#undo.end())
     else if (life !== 'held') this.#ending.end()
   }
 
-  /** Something of ours or of the caller's threw: nothing else would end the run. */
+  /**
+   * Something of ours or of the caller's threw: nothing else would end the run. Where its members can't
+   * be ended either, or what follows from that throws again, it ends without them.
+   */
   #broken(thrown: unknown): void {
-    const { spec } = this.#run
+    const { spec, members, left } = this.#run
+    const { ended } = this.#ending
     const error = toDrainableError(thrown, spec.provider.name, spec.subject)
+    this.#run.fault(error)
+    if (ended !== undefined && !left) this.#action.lost(notKeptUp(error))
+    const again = this.#isBroken || members === undefined
+    this.#isBroken = true
     try {
-      this.#endAll('unreachable', error)
+      if (again) throw error
+      // One that was left has ended; an undo, or `done`, may still have waited for its ticket.
+      if (!left) this.#end('unreachable', error)
+      this.#ending.leave()
+      const report = members.report(this.#run.startedAt)
+      void (left ? Promise.resolve() : closeTicket(this.#run, report))
+        .catch(() => undefined) // the ticket stays as it was written last
+        .then(() => this.#break(report))
     } catch {
       const elapsed = this.#run.since(this.#run.startedAt)
-      this.#ending.break({ outcome: 'unreachable', members: [], elapsed, error })
+      this.#break({ outcome: 'unreachable', members: [], elapsed, error })
     }
   }
 
+  /** Tells everybody who waits, whatever state the run is in. */
+  #break(report: DrainReport): void {
+    this.#undo.break(report)
+    this.#ending.break(report)
+  }
+
   #endAll(outcome: 'aborted' | 'unreachable', error?: DrainableError): void {
+    this.#end(outcome, error)
+    this.#changed(false)
+    this.#ending.leave()
+  }
+
+  #end(outcome: 'aborted' | 'unreachable', error?: DrainableError): void {
     const { members } = this.#run
     for (const key of members?.keys ?? []) {
       members?.take(key, { type: 'end', outcome, ...(error === undefined ? {} : { error }) })
     }
-    this.#changed(false)
-    this.#ending.leave()
   }
 
   async #abort(): Promise<void> {
@@ -308,4 +337,9 @@ export class Run implements HandleBody {
     const mayOwe = members !== undefined || spec.resumed !== undefined
     return mayOwe && spec.onAbort === 'restore' && spec.side === 'drain'
   }
+}
+
+function notKeptUp(cause: DrainableError): DrainableError {
+  const words = `the drain is not kept up any more: ${cause.message}`
+  return new DrainableError('IDLE_LOST', words, { cause })
 }

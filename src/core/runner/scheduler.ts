@@ -178,8 +178,7 @@ export class Scheduler {
     if (this.#looking || this.#seats.size === 0) return
     const due = Math.min(...[...this.#seats].map((seat) => seat.due))
     if (due === Infinity) return
-    const now = this.clock.now()
-    const wait = Math.max(0, due - now, this.#lastLook + this.#floor - now)
+    const wait = this.#waitUntil(due)
     const background = [...this.#seats].every(({ subscriber }) => subscriber.background)
     const look = (): void => {
       this.#cancelTimer = undefined
@@ -190,7 +189,30 @@ export class Scheduler {
       : this.clock.setTimeout(look, wait)
   }
 
+  /** A clock that throws is met by the look itself, which tells everybody. */
+  #waitUntil(due: number): number {
+    try {
+      const now = this.clock.now()
+      return Math.max(0, due - now, this.#lastLook + this.#floor - now)
+    } catch {
+      return this.#floor
+    }
+  }
+
   async #tick(): Promise<void> {
+    try {
+      await this.#look()
+    } catch (thrown) {
+      this.#looking = false
+      const error = toDrainableError(thrown, this.provider.name, 'observe')
+      const at = this.#lastLook
+      // Each of them says when it wants the next, or leaves.
+      for (const { subscriber } of [...this.#seats])
+        subscriber.see({ error, askedAt: at, at, took: 0 })
+    }
+  }
+
+  async #look(): Promise<void> {
     const askedAt = this.clock.now()
     // Whoever is nearly due comes along, so that many drains make one look and not many.
     const seats = [...this.#seats].filter((seat) => seat.due <= askedAt + seat.pause / 4)

@@ -19,6 +19,8 @@ export interface SenderOptions {
   /** Called whenever something has changed. */
   readonly changed: () => void
   readonly fault: (error: DrainableError) => void
+  /** Something threw: nobody waits for a change, so nobody else would learn of it. */
+  readonly broken: (thrown: unknown) => void
 }
 
 /** Writes the ticket, sends the changes, takes each result in as it comes, writes the ticket again. */
@@ -36,7 +38,9 @@ export class Sender {
 
   send(changes: readonly MemberChange[]): void {
     if (changes.length === 0) return
-    const sending = this.#send(changes).finally(() => this.#sending.delete(sending))
+    const sending = this.#send(changes)
+      .catch(this.#options.broken)
+      .finally(() => this.#sending.delete(sending))
     this.#sending.add(sending)
   }
 
@@ -99,13 +103,16 @@ export class Sender {
 
   #take(sent: MemberChange | undefined, result: ChangeResult): readonly MemberChange[] {
     if (sent === undefined) return []
-    const next = this.#options.members.take(sent.key, {
-      type: 'result',
-      change: sent.change,
-      result,
-    })
-    void this.save()
-    return next
+    const { members, broken } = this.#options
+    const { key, change } = sent
+    try {
+      const next = members.take(key, { type: 'result', change, result })
+      void this.save()
+      return next
+    } catch (thrown) {
+      broken(thrown) // here: others share the call, and it is in the hands of the provider
+      return []
+    }
   }
 
   /**

@@ -17,10 +17,13 @@ export const LONGEST_TIMER = 2 ** 31 - 1
 /** One timer that can be set anew, however far away. */
 export class Alarm {
   readonly #clock: Clock
+  readonly #broken: (thrown: unknown) => void
   #cancel: (() => void) | undefined
 
-  constructor(clock: Clock) {
+  /** @param broken - called with what the call throws: a timer has nobody else to tell */
+  constructor(clock: Clock, broken: (thrown: unknown) => void) {
     this.#clock = clock
+    this.#broken = broken
   }
 
   /** Calls once at that moment of the clock, in place of what was set before. */
@@ -31,8 +34,12 @@ export class Alarm {
     this.#cancel = this.#clock.setTimeout(
       () => {
         this.#cancel = undefined
-        if (far) this.set(at, fn)
-        else fn()
+        try {
+          if (far) this.set(at, fn)
+          else fn()
+        } catch (thrown) {
+          this.#broken(thrown)
+        }
       },
       Math.min(wait, LONGEST_TIMER),
     )

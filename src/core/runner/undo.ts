@@ -45,6 +45,8 @@ export class Undo {
   readonly #parts: UndoParts
   readonly #run: RunState
   #underWay: UnderWay | undefined
+  /** One that is over, and waits for its ticket. */
+  #closing: UnderWay | undefined
   /** The members' reports when an undo began before the end. */
   #before: readonly MemberReport[] | undefined
 
@@ -61,14 +63,15 @@ export class Undo {
   /** Returns the very promise of the undo, so that whoever waits for it goes on before `done` resolves. */
   start(options: UndoOptions): Promise<DrainReport> {
     if (this.#underWay !== undefined) {
-      void this.#again() // a later call than any drain that was begun since
+      this.#run.guard(() => this.#again()) // a later call than any drain that was begun since
       return this.#underWay.promise
     }
     const startedAt = this.#run.now()
     let resolve: UnderWay['resolve'] = () => undefined
     const promise = new Promise<DrainReport>((done) => (resolve = done))
     this.#underWay = { promise, resolve, startedAt }
-    void this.#begin(this.#underWay, options)
+    const undo = this.#underWay
+    this.#run.guard(() => this.#begin(undo, options))
     return promise
   }
 
@@ -79,6 +82,14 @@ export class Undo {
     contest.renew()
     await contest.decide()
     changed()
+  }
+
+  /** Not even the members' ends can be told: whoever waits for an undo learns of it. */
+  break(report: DrainReport): void {
+    const undo = this.#underWay ?? this.#closing
+    this.#underWay = undefined
+    this.#closing = undefined
+    undo?.resolve(report)
   }
 
   async #begin(undo: UnderWay, options: UndoOptions): Promise<void> {
@@ -161,11 +172,12 @@ export class Undo {
   /** A change under way is waited for, but not for the whole time of a call. */
   #limitSent(): void {
     const { spec, sender } = this.#run
-    const cancel = spec.clock.setTimeout(() => {
+    const giveUp = (): void => {
       const error = new DrainableError('CALL_TIMEOUT', 'apply: no answer before the undo')
       for (const state of this.#run.states) sender?.giveUp(state, error)
       this.#parts.changed()
-    }, QUIET_LIMIT)
+    }
+    const cancel = spec.clock.setTimeout(() => this.#run.guard(giveUp), QUIET_LIMIT)
     void sender?.settled().then(cancel)
   }
 
@@ -176,12 +188,14 @@ export class Undo {
     const undo = this.#underWay
     if (members === undefined || undo === undefined) return
     this.#underWay = undefined
+    this.#closing = undo
     this.#run.life = 'held'
     this.#run.alarm.clear()
     const now = members.report(startedAt)
     const report = reportAll(now.members, this.#run.since(undo.startedAt))
     ending.leave()
     await closeUndone(this.#run)
+    this.#closing = undefined
     undo.resolve(report)
     await undo.promise
     if (ending.ended !== undefined) return
