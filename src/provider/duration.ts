@@ -12,6 +12,8 @@ export interface DurationRule {
   readonly bareSeconds?: 'refuse'
   /** Smallest value, in milliseconds. Default 0. */
   readonly min?: number
+  /** Largest value, in milliseconds. Default: ten years. */
+  readonly max?: number
   /** Whether `Infinity` is allowed. Default false. */
   readonly infinite?: boolean
 }
@@ -54,6 +56,12 @@ export function parseDuration(value: unknown, field: string, rule: DurationRule 
     throw new DrainableError(
       'INVALID_OPTIONS',
       `${field} is ${formatDuration(ms)}, expected at least ${formatDuration(rule.min ?? 0)}`,
+    )
+  }
+  if (rule.max !== undefined && ms > rule.max && ms !== Infinity) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${field} is ${formatDuration(ms)}, expected at most ${formatDuration(rule.max)}`,
     )
   }
   return ms

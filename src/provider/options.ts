@@ -52,13 +52,24 @@ function isPlain(value: unknown): value is object {
 }
 
 function describeIssue(issue: core.$ZodIssue): string {
+  const nested = issue.code === 'invalid_union' ? nearestBranch(issue) : undefined
+  if (nested !== undefined) {
+    return nested
+      .map((inner) => describeIssue({ ...inner, path: [...issue.path, ...inner.path] }))
+      .join('; ')
+  }
   const field = issue.path.length === 0 ? 'the options' : formatPath(issue.path)
   if (issue.code === 'unrecognized_keys') {
     const keys = issue.keys.map((key) => `'${key}'`).join(', ')
     return `${issue.path.length === 0 ? '' : `${field}: `}unknown option ${keys}, check the spelling`
   }
   const message = issue.message.replace(/^Invalid input: /, '')
-  return `${field}: ${message}`
+  return message.startsWith('is ') ? `${field} ${message}` : `${field}: ${message}`
+}
+
+/** Where one form of several was clearly meant, what is wrong inside it says more than the list of forms. */
+function nearestBranch(issue: core.$ZodIssueInvalidUnion): core.$ZodIssue[] | undefined {
+  return issue.errors.find((branch) => branch.every(({ path }) => path.length > 0))
 }
 
 function formatPath(path: readonly PropertyKey[]): string {

@@ -11,12 +11,11 @@ import type {
   Reading,
   Snapshot,
 } from '../../provider/contract.js'
-import { parseDuration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { pathOf, rowsOf, toText } from './codec/nitro.js'
 import { Memory } from './read/memory.js'
-import type { ParsedOptions } from './options.js'
+import type { Settings } from './options.js'
 import { type InCharge, Pair } from './session/pair.js'
 import { Index, wantedOf } from './read/match.js'
 import { type Found, type PoolState, Reader } from './read/read.js'
@@ -32,19 +31,19 @@ export class CitrixAdcProvider implements DrainableProvider {
   readonly specVersion = 1
   readonly name = 'citrix-adc'
   readonly instance: string
-  readonly #options: ParsedOptions
+  readonly #options: Settings
   readonly #pair: Pair
   readonly #memory = new Memory()
   readonly #writer: Writer
   /** Of each member that was ever found, the nodes that could hold work for it, with their incarnations. */
   readonly #nodes = new Map<string, Map<string, string>>()
 
-  constructor(options: ParsedOptions) {
+  constructor(options: Settings) {
     this.#options = options
     this.#pair = new Pair(options)
     this.#writer = new Writer(options, this.#pair, this.#memory)
     const partition = options.partition === undefined ? '' : `#${options.partition}`
-    const urls = [options.url].flat().map((url) => new URL(url))
+    const urls = options.urls.map((url) => new URL(url))
     this.instance = `${urls.map((url) => url.origin + url.pathname.replace(/\/$/, '')).join(',')}${partition}`
   }
 
@@ -76,7 +75,7 @@ export class CitrixAdcProvider implements DrainableProvider {
       } catch (error) {
         this.#pair.forget()
         if (ctx.signal.aborted || !isNetworkError(error) || look > 1) throw error
-        if ([this.#options.url].flat().length === 1) throw error
+        if (this.#options.urls.length === 1) throw error
         continue
       }
       if (look === LOOKS) {
@@ -110,7 +109,7 @@ export class CitrixAdcProvider implements DrainableProvider {
       remove: false,
       add: false,
       counts: 'connections',
-      freshness: parseDuration(this.#options.freshness, 'freshness'),
+      freshness: this.#options.freshness,
       blind: 0,
       lateBound: 10_000,
       survivesReload: this.#options.save,

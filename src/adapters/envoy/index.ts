@@ -21,50 +21,8 @@
  */
 import { withEvents, type ProviderEvents } from '../../core/with-events.js'
 import type { DrainableProvider } from '../../provider/contract.js'
-import type { Duration } from '../../provider/duration.js'
-import { parseOptions } from '../../provider/options.js'
-import { envoySchema, type AdminAddresses } from './options.js'
+import { type EnvoyOptions, readOptions } from './options.js'
 import { EnvoyProvider } from './provider.js'
-import type { EndpointSink } from './sources/sink.js'
-
-/** Options of {@link envoy}. */
-export interface EnvoyOptions {
-  /** How endpoint sets reach the proxies. It is closed with the provider. */
-  readonly endpoints: EndpointSink
-  /**
-   * The admin API of every proxy: `http://10.0.0.7:9901` or `unix:/run/envoy/admin.sock`. A function
-   * is asked at every look, so that a fleet can grow and shrink; a proxy that left stays unknown,
-   * and keeps members from being idle, until the list drops it.
-   *
-   * Needed by every sink but `grpcEndpoints()`, which can do with load reports.
-   */
-  readonly admin?: AdminAddresses | undefined
-  /**
-   * Who must be there: node ids or admin addresses, or how many. A proxy that is expected and not
-   * known keeps members from being idle. Default: whoever is listed or connected.
-   */
-  readonly expect?: readonly string[] | number | undefined
-  /**
-   * A proxy that cannot be seen any more: `wait` (it may still hold work), or it counts as gone
-   * after that long. @default 'wait'
-   */
-  readonly onProxyGone?: 'wait' | { readonly after: Duration } | undefined
-  /**
-   * A drain that would put the cluster into panic mode, in which Envoy sends traffic to drained
-   * endpoints too. @default 'refuse'
-   */
-  readonly onPanic?: 'refuse' | 'allow' | undefined
-  /**
-   * The clusters' `common_lb_config.update_merge_window`, where no admin API tells it. Before Envoy
-   * 1.40 a drain may take that long after its acknowledgement. @default 1 s
-   */
-  readonly mergeWindow?: Duration | undefined
-  /**
-   * The clusters' `connect_timeout`, where no admin API tells it: for that long a connect can hide
-   * a request on Envoy before 1.39.3, and in load reports. @default 5 s
-   */
-  readonly connectTimeout?: Duration | undefined
-}
 
 /**
  * Endpoints of Envoy clusters as members: `{ pool: cluster, member: '10.0.0.1:80' }`, also
@@ -73,7 +31,7 @@ export interface EnvoyOptions {
  * @throws `INVALID_OPTIONS`
  */
 export function envoy(options: EnvoyOptions): DrainableProvider & ProviderEvents {
-  return withEvents(new EnvoyProvider(parseOptions(envoySchema, options, 'envoy()')))
+  return withEvents(new EnvoyProvider(readOptions(options)))
 }
 
 export { callbackEndpoints } from './sources/callback-endpoints.js'
@@ -94,4 +52,4 @@ export type {
   Published,
   SinkHost,
 } from './sources/sink.js'
-export type { AdminAddresses } from './options.js'
+export type { AdminAddresses, EnvoyOptions } from './options.js'

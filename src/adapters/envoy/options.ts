@@ -1,12 +1,52 @@
 import { z } from 'zod'
 import type { Duration } from '../../provider/duration.js'
-import { parseDuration } from '../../provider/duration.js'
+import { durationOption } from '../../provider/duration-option.js'
 import { isDrainableError } from '../../provider/error.js'
+import { parseOptions } from '../../provider/options.js'
 import { parseAdminAddress } from './session/admin-client.js'
 import type { EndpointSink } from './sources/sink.js'
 
 /** The addresses of the admin APIs, or a function that returns them. */
 export type AdminAddresses = readonly string[] | (() => Promise<readonly string[]>)
+
+/** Options of {@link envoy}. */
+export interface EnvoyOptions {
+  /** How endpoint sets reach the proxies. It is closed with the provider. */
+  readonly endpoints: EndpointSink
+  /**
+   * The admin API of every proxy: `http://10.0.0.7:9901` or `unix:/run/envoy/admin.sock`. A function
+   * is asked at every look, so that a fleet can grow and shrink; a proxy that left stays unknown,
+   * and keeps members from being idle, until the list drops it.
+   *
+   * Needed by every sink but `grpcEndpoints()`, which can do with load reports.
+   */
+  readonly admin?: AdminAddresses | undefined
+  /**
+   * Who must be there: node ids or admin addresses, or how many. A proxy that is expected and not
+   * known keeps members from being idle. Default: whoever is listed or connected.
+   */
+  readonly expect?: readonly string[] | number | undefined
+  /**
+   * A proxy that cannot be seen any more: `wait` (it may still hold work), or it counts as gone
+   * after that long. @default 'wait'
+   */
+  readonly onProxyGone?: 'wait' | { readonly after: Duration } | undefined
+  /**
+   * A drain that would put the cluster into panic mode, in which Envoy sends traffic to drained
+   * endpoints too. @default 'refuse'
+   */
+  readonly onPanic?: 'refuse' | 'allow' | undefined
+  /**
+   * The clusters' `common_lb_config.update_merge_window`, where no admin API tells it. Before Envoy
+   * 1.40 a drain may take that long after its acknowledgement. @default 1 s
+   */
+  readonly mergeWindow?: Duration | undefined
+  /**
+   * The clusters' `connect_timeout`, where no admin API tells it: for that long a connect can hide
+   * a request on Envoy before 1.39.3, and in load reports. @default 5 s
+   */
+  readonly connectTimeout?: Duration | undefined
+}
 
 const address = z.string().superRefine((value, ctx) => {
   try {
@@ -21,15 +61,6 @@ const address = z.string().superRefine((value, ctx) => {
   }
 })
 
-const duration = z.custom<Duration>((value) => {
-  try {
-    parseDuration(value, 'duration')
-    return true
-  } catch {
-    return false
-  }
-}, "expected milliseconds or a text with its unit, such as 30000 or '30s'")
-
 const isSink = (value: unknown): value is EndpointSink =>
   typeof value === 'object' &&
   value !== null &&
@@ -39,7 +70,7 @@ const isSink = (value: unknown): value is EndpointSink =>
   'load' in value &&
   typeof value.load === 'function'
 
-export const envoySchema = z
+const schema = z
   .strictObject({
     endpoints: z.custom<EndpointSink>(
       isSink,
@@ -55,13 +86,26 @@ export const envoySchema = z
       ])
       .exactOptional(),
     expect: z.union([z.number().int().min(1), z.array(z.string().min(1)).min(1)]).exactOptional(),
-    onProxyGone: z.union([z.literal('wait'), z.strictObject({ after: duration })]).exactOptional(),
-    onPanic: z.enum(['refuse', 'allow']).exactOptional(),
-    mergeWindow: duration.exactOptional(),
-    connectTimeout: duration.exactOptional(),
+    onProxyGone: z
+      .union(
+        [z.literal('wait'), z.strictObject({ after: durationOption({ infinite: true }) })],
+        "expected 'wait' or { after: '5m' }",
+      )
+      .default('wait'),
+    onPanic: z.enum(['refuse', 'allow']).default('refuse'),
+    mergeWindow: durationOption().exactOptional(),
+    connectTimeout: durationOption().exactOptional(),
   })
   .refine((options) => options.admin !== undefined || options.endpoints.loads !== undefined, {
     path: ['admin'],
     message:
       'expected the addresses of the admin APIs: without them nobody knows who is busy; only grpcEndpoints() can do with load reports',
   })
+
+/** The options as the provider uses them: checked, with defaults filled in, durations in milliseconds. */
+export type Settings = Readonly<z.output<typeof schema>>
+
+/** @throws `INVALID_OPTIONS` naming every wrong option */
+export function readOptions(options: EnvoyOptions): Settings {
+  return parseOptions(schema, options, 'envoy()')
+}

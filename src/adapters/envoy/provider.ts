@@ -9,13 +9,12 @@ import type {
   ProviderInfo,
   Snapshot,
 } from '../../provider/contract.js'
-import { parseDuration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
 import { canonicalMember } from './codec/address.js'
 import { applyChanges } from './change/change.js'
 import { isAtLeast } from '../../kit/version.js'
 import { Fleet, type ProxyView } from './session/session.js'
-import type { EnvoyOptions } from './index.js'
+import type { Settings } from './options.js'
 import { ClusterLens } from './read/read.js'
 import type { EndpointSink, SinkHost } from './sources/sink.js'
 import { EndpointStore } from './sources/store.js'
@@ -44,27 +43,24 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   readonly #turn = new Turnstile()
   readonly #seen = new Map<string, ReadonlyMap<string, number>>()
 
-  constructor(options: Readonly<EnvoyOptions>) {
+  constructor(options: Settings) {
     const now = (): number => systemClock.now()
     this.#sink = options.endpoints
     this.instance = options.endpoints.instance
-    this.#onPanic = options.onPanic ?? 'refuse'
+    this.#onPanic = options.onPanic
     this.#store = new EndpointStore(this.#sink, now)
     this.#fleet = new Fleet({
       admin: options.admin,
       expect: options.expect,
-      goneAfter:
-        typeof options.onProxyGone === 'object'
-          ? parseDuration(options.onProxyGone.after, 'onProxyGone.after', { infinite: true })
-          : Infinity,
+      goneAfter: options.onProxyGone === 'wait' ? Infinity : options.onProxyGone.after,
       now,
     })
     this.#lens = new ClusterLens({
       store: this.#store,
       sink: this.#sink,
       now,
-      mergeWindow: durationOf(options.mergeWindow, 'mergeWindow'),
-      connectTimeout: durationOf(options.connectTimeout, 'connectTimeout'),
+      mergeWindow: options.mergeWindow,
+      connectTimeout: options.connectTimeout,
     })
     if (this.#sink.listen !== undefined) this.watch = (refs, ctx) => this.#watch(refs, ctx)
     // Proxies wait for their sets from the start on; a failure is told by the first call.
@@ -242,8 +238,4 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     await this.#opened
     return await fn(signal)
   }
-}
-
-function durationOf(value: EnvoyOptions['mergeWindow'], field: string): number | undefined {
-  return value === undefined ? undefined : parseDuration(value, field)
 }

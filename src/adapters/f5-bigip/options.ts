@@ -1,107 +1,87 @@
 import type { Dispatcher } from 'undici'
 import { z } from 'zod'
-import { parseDuration, type Duration } from '../../provider/duration.js'
-import { isDrainableError } from '../../provider/error.js'
+import { loginOptions, refusePlaintext, urlsOption } from '../../kit/options.js'
+import type { Secret, Tls } from '../../provider/contract.js'
+import type { Duration } from '../../provider/duration.js'
+import { durationOption } from '../../provider/duration-option.js'
 import { parseOptions } from '../../provider/options.js'
-import { assertPrivate, parseHttpUrl } from '../../kit/http.js'
-import { secretSchema } from '../../kit/secret.js'
-import { tlsSchema } from '../../kit/tls.js'
-import type { F5BigipOptions } from './index.js'
 
-/** The options as the provider uses them: checked, with every default filled in. */
-export interface Settings {
-  readonly urls: readonly string[]
+/** How {@link f5Bigip} reaches the device, and what it may do there beside draining. */
+export interface F5BigipOptions {
+  /**
+   * Management address of the device, or those of every unit of a pair: connections and counts live on
+   * the active unit, so with one address a failover in mid-drain leaves nothing to read.
+   */
+  readonly url: string | readonly string[]
+  /** A user with at least the Operator role on the partition; cutting connections needs more. */
   readonly username: string
-  readonly password: F5BigipOptions['password']
-  readonly tls: F5BigipOptions['tls']
-  readonly dispatcher: Dispatcher | undefined
-  readonly partition: string
-  readonly auth: 'token' | 'basic'
-  readonly loginProvider: string
-  readonly trafficGroup: string | undefined
-  readonly configSync: string | undefined
-  readonly save: boolean
-  readonly freshness: number
-  readonly minInterval: number
-  readonly callTimeout: number
+  /** Its password. A function is asked again for every login, so that it can rotate in mid-drain. */
+  readonly password: Secret
+  /** How the device's certificate is known; it is self-signed from the factory. @default the system's authorities */
+  readonly tls?: Tls | undefined
+  /** A dispatcher of undici in place of our own Agent; never closed here. */
+  readonly dispatcher?: Dispatcher | undefined
+  /** Send credentials over plain HTTP to hosts other than loopback. @default false */
+  readonly allowPlaintext?: boolean | undefined
+  /** Partition that names without a path are in. @default 'Common' */
+  readonly partition?: string | undefined
+  /** `token` logs in once and logs out on close; `basic` sends the password with every request. @default 'token' */
+  readonly auth?: 'token' | 'basic' | undefined
+  /** Name of the login provider, for users from LDAP, RADIUS or TACACS+ that have one of their own. @default 'tmos' */
+  readonly loginProvider?: string | undefined
+  /** Traffic group of the virtual servers in front; a unit counts as active where it is active for that group. @default any */
+  readonly trafficGroup?: string | undefined
+  /**
+   * Push the change to the other unit (`config-sync to-group`). It pushes everything that is pending,
+   * so a change is refused while the group is not in sync. Leave it out where autoSync is on, or where
+   * the other unit is not to follow. @default no push
+   */
+  readonly configSync?: { readonly group: string } | undefined
+  /** Save the running configuration after a change, so that it survives a reboot; saves all of it. @default false */
+  readonly save?: boolean | undefined
+  /** How old the device's statistics can be; two samples are taken at least that far apart. @default '4s' */
+  readonly freshness?: Duration | undefined
+  /** Shortest pause between two looks. @default '2s' */
+  readonly minInterval?: Duration | undefined
+  /** How long one request may take, connect included; at least 50 ms. @default '15s' */
+  readonly callTimeout?: Duration | undefined
 }
 
-const urlSchema = z.string('expected a URL such as https://bigip1.example')
-
-const schema = z.strictObject({
-  url: z.union([urlSchema, z.array(urlSchema).min(1, 'expected at least one URL').max(8)], {
-    error: 'expected a URL such as https://bigip1.example, or a list of those of a pair',
-  }),
-  username: z.string().min(1, 'expected a user name'),
-  password: secretSchema,
-  tls: tlsSchema.exactOptional(),
-  dispatcher: z
-    .custom<Dispatcher>(
-      (value) => typeof value === 'object' && value !== null && 'dispatch' in value,
-      'expected a dispatcher of undici, such as an Agent',
-    )
-    .exactOptional(),
-  allowPlaintext: z.boolean().exactOptional(),
-  partition: z
-    .string()
-    .regex(/^[^/~%\p{Cc}]+$/u, "expected the name of a partition without slashes, such as 'Common'")
-    .exactOptional(),
-  auth: z.enum(['token', 'basic'], "expected 'token' or 'basic'").exactOptional(),
-  loginProvider: z.string().min(1).exactOptional(),
-  trafficGroup: z.string().min(1).exactOptional(),
-  configSync: z
-    .strictObject({
-      group: z.string().regex(/^[\w./-]+$/, "expected the name of a device group, such as 'dg1'"),
-    })
-    .exactOptional(),
-  save: z.boolean().exactOptional(),
-  freshness: duration('freshness', 0).exactOptional(),
-  minInterval: duration('minInterval', 0).exactOptional(),
-  callTimeout: duration('callTimeout', 50).exactOptional(),
-})
-
-function duration(field: string, min: number): z.ZodType<number> {
-  return z.custom<Duration>().transform((value, context) => {
-    try {
-      return parseDuration(value, field, { min })
-    } catch (error) {
-      const message = isDrainableError(error) ? error.message : String(error)
-      context.addIssue({ code: 'custom', message })
-      return z.NEVER
-    }
+const schema = z
+  .strictObject({
+    ...loginOptions,
+    url: urlsOption('https://bigip1.example'),
+    partition: z
+      .string()
+      .regex(
+        /^[^/~%\p{Cc}]+$/u,
+        "expected the name of a partition without slashes, such as 'Common'",
+      )
+      .default('Common'),
+    auth: z.enum(['token', 'basic'], "expected 'token' or 'basic'").default('token'),
+    loginProvider: z.string().min(1).default('tmos'),
+    trafficGroup: z.string().min(1).transform(toGroup).exactOptional(),
+    configSync: z
+      .strictObject({
+        group: z.string().regex(/^[\w./-]+$/, "expected the name of a device group, such as 'dg1'"),
+      })
+      .exactOptional(),
+    save: z.boolean().default(false),
+    freshness: durationOption().default(4_000),
+    minInterval: durationOption().default(2_000),
+    callTimeout: durationOption({ min: 50 }).default(15_000),
   })
-}
+  .superRefine(refusePlaintext)
+  .transform(({ url, ...options }) => ({ ...options, urls: [url].flat() }))
 
-/**
- * Checks the caller's options and fills in the defaults.
- *
- * @throws `INVALID_OPTIONS` naming what was expected
- */
+/** The options as the provider uses them: checked, with every default filled in, durations in milliseconds. */
+export type Settings = Readonly<z.output<typeof schema>>
+
+/** @throws `INVALID_OPTIONS` naming every wrong option */
 export function readOptions(options: F5BigipOptions): Settings {
-  const given = parseOptions(schema as z.ZodType<z.output<typeof schema>>, options, 'f5Bigip()')
-  const urls = typeof given.url === 'string' ? [given.url] : given.url
-  for (const [i, url] of urls.entries()) {
-    const field = typeof given.url === 'string' ? 'url' : `url[${i}]`
-    assertPrivate(parseHttpUrl(url, field), given.allowPlaintext, field)
-  }
-  return Object.freeze({
-    urls,
-    username: given.username,
-    password: given.password,
-    tls: given.tls,
-    dispatcher: given.dispatcher,
-    partition: given.partition ?? 'Common',
-    auth: given.auth ?? 'token',
-    loginProvider: given.loginProvider ?? 'tmos',
-    trafficGroup: toGroup(given.trafficGroup),
-    configSync: given.configSync?.group,
-    save: given.save ?? false,
-    freshness: given.freshness ?? 4_000,
-    minInterval: given.minInterval ?? 2_000,
-    callTimeout: given.callTimeout ?? 15_000,
-  })
+  return parseOptions(schema, options, 'f5Bigip()')
 }
 
-function toGroup(name: string | undefined): string | undefined {
-  return name === undefined || name.startsWith('/') ? name : `/Common/${name}`
+function toGroup(name: string): string {
+  return name.startsWith('/') ? name : `/Common/${name}`
 }

@@ -19,68 +19,12 @@
  *
  * @packageDocumentation
  */
-import type { Dispatcher } from 'undici'
 import { withEvents, type ProviderEvents } from '../../core/with-events.js'
-import type { DrainableProvider, Secret, Tls } from '../../provider/contract.js'
-import type { Duration } from '../../provider/duration.js'
-import { readOptions } from './options.js'
+import type { DrainableProvider } from '../../provider/contract.js'
+import { readOptions, type HaproxyDataplaneOptions, type OldWorkers } from './options.js'
 import { HaproxyDataplaneProvider } from './provider.js'
 
-/**
- * How to treat HAProxy processes that were replaced by a reload and may still hold connections: the
- * Data Plane API shows nothing of them.
- *
- * - `wait`: one that was replaced in mid-drain stays listed as unread, so the drain is never idle;
- *   `why()` names this option
- * - `accept`: go on without them; idle is said with `verifiedIdle: false`
- * - `within`: HAProxy's own `hard-stop-after`: once the present process has run for that long, no
- *   older one can be left
- *
- * A reload from before the drain can't be seen over this API: unless `within` has passed, idle is
- * said with `verifiedIdle: false` and that reason.
- */
-export type OldWorkers = 'wait' | 'accept' | { readonly within: Duration }
-
-/** How {@link haproxyDataplane} reaches the Data Plane API, and what it may change there. */
-export interface HaproxyDataplaneOptions {
-  /** Where the API listens, without `/v2` or `/v3`; a path is a prefix of every path. */
-  readonly url: string
-  /** User of the API (HTTP Basic). */
-  readonly username: string
-  /** Its password. A function is asked again when the API refuses the last value, so that it can rotate in mid-drain. */
-  readonly password: Secret
-  /** How the API's certificate is known. @default the system's authorities */
-  readonly tls?: Tls | undefined
-  /** Unix socket of the API; the host of `url` is then only a name. */
-  readonly socketPath?: string | undefined
-  /** A dispatcher of undici in place of our own Agent; never closed here. */
-  readonly dispatcher?: Dispatcher | undefined
-  /** Send credentials over plain HTTP to hosts other than loopback. @default false */
-  readonly allowPlaintext?: boolean | undefined
-  /**
-   * Write the drain into HAProxy's configuration too, without a reload: `weight 0` with the drain,
-   * `maintenance: enabled` with the seal. A reload then keeps the member out of balancing. Both are
-   * undone with the drain. @default false
-   */
-  readonly durable?: boolean | undefined
-  /**
-   * Where `remove` and `add` act: in the running process (gone with the next reload), or in the
-   * configuration (a removal reloads HAProxy, which resets the drains of others until they are put
-   * back). @default 'runtime'
-   */
-  readonly membership?: 'runtime' | 'configuration' | undefined
-  /** See {@link OldWorkers}. @default 'wait' */
-  readonly oldWorkers?: OldWorkers | undefined
-  /**
-   * Whether maint cuts established connections (`on-marked-down shutdown-sessions`). Left out, each
-   * server's configuration is asked; where it can't be read, maint counts as `unknown`.
-   */
-  readonly maintCuts?: boolean | undefined
-  /** How long one call may take, connect included; at least 50 ms. A frozen HAProxy holds a call for 30 s. @default '5s' */
-  readonly callTimeout?: Duration | undefined
-  /** How long a reload that a removal needs may take until the new process is seen; at least 1 s. @default '25s' */
-  readonly reloadTimeout?: Duration | undefined
-}
+export type { HaproxyDataplaneOptions, OldWorkers }
 
 /**
  * A provider over one HAProxy Data Plane API.

@@ -1,99 +1,94 @@
-import { z } from 'zod'
 import type { Dispatcher } from 'undici'
-import { parseDuration, type Duration } from '../../provider/duration.js'
+import { z } from 'zod'
+import { loginOptions, refusePlaintext, urlOption } from '../../kit/options.js'
+import type { Secret, Tls } from '../../provider/contract.js'
+import type { Duration } from '../../provider/duration.js'
+import { durationOption } from '../../provider/duration-option.js'
 import { parseOptions } from '../../provider/options.js'
-import { isDrainableError } from '../../provider/error.js'
-import { assertPrivate, parseHttpUrl } from '../../kit/http.js'
-import { secretSchema } from '../../kit/secret.js'
-import { tlsSchema } from '../../kit/tls.js'
-import type { HaproxyDataplaneOptions } from './index.js'
-
-/** The options as the provider uses them: checked, with every default filled in. */
-export interface Settings {
-  readonly url: string
-  readonly username: string
-  readonly password: HaproxyDataplaneOptions['password']
-  readonly tls: HaproxyDataplaneOptions['tls']
-  readonly socketPath: string | undefined
-  readonly dispatcher: Dispatcher | undefined
-  readonly durable: boolean
-  readonly membership: 'runtime' | 'configuration'
-  /** Milliseconds, or what to do without a bound. */
-  readonly oldWorkers: 'wait' | 'accept' | { readonly within: number }
-  readonly maintCuts: boolean | undefined
-  readonly callTimeout: number
-  readonly reloadTimeout: number
-}
-
-function duration(field: string, min: number): z.ZodType<number> {
-  return z.custom<Duration>().transform((value, context) => {
-    try {
-      return parseDuration(value, field, { min })
-    } catch (error) {
-      context.addIssue({
-        code: 'custom',
-        message: isDrainableError(error) ? error.message : String(error),
-      })
-      return z.NEVER
-    }
-  })
-}
-
-const dispatcherSchema = z.custom<Dispatcher>(
-  (value) => typeof value === 'object' && value !== null && 'dispatch' in value,
-  'expected a dispatcher of undici, such as an Agent',
-)
-
-const schema = z.strictObject({
-  url: z.string('expected a URL such as https://lb1.example:5555'),
-  username: z.string().min(1, 'expected a user name'),
-  password: secretSchema,
-  tls: tlsSchema.exactOptional(),
-  socketPath: z.string().min(1).exactOptional(),
-  dispatcher: dispatcherSchema.exactOptional(),
-  allowPlaintext: z.boolean().exactOptional(),
-  durable: z.boolean().exactOptional(),
-  membership: z.enum(['runtime', 'configuration']).exactOptional(),
-  oldWorkers: z
-    .union(
-      [
-        z.literal('wait'),
-        z.literal('accept'),
-        z.strictObject({ within: duration('oldWorkers.within', 1) }),
-      ],
-      "expected 'wait', 'accept' or { within: '30s' }",
-    )
-    .exactOptional(),
-  maintCuts: z.boolean().exactOptional(),
-  callTimeout: duration('callTimeout', 50).exactOptional(),
-  reloadTimeout: duration('reloadTimeout', 1_000).exactOptional(),
-})
 
 /**
- * Checks the caller's options and fills in the defaults.
+ * How to treat HAProxy processes that were replaced by a reload and may still hold connections: the
+ * Data Plane API shows nothing of them.
  *
- * @throws `INVALID_OPTIONS` naming what was expected
+ * - `wait`: one that was replaced in mid-drain stays listed as unread, so the drain is never idle;
+ *   `why()` names this option
+ * - `accept`: go on without them; idle is said with `verifiedIdle: false`
+ * - `within`: HAProxy's own `hard-stop-after`: once the present process has run for that long, no
+ *   older one can be left
+ *
+ * A reload from before the drain can't be seen over this API: unless `within` has passed, idle is
+ * said with `verifiedIdle: false` and that reason.
  */
-export function readOptions(options: HaproxyDataplaneOptions): Settings {
-  const given = parseOptions(
-    schema as z.ZodType<z.output<typeof schema>>,
-    options,
-    'haproxyDataplane()',
-  )
-  const url = parseHttpUrl(given.url, 'url')
-  if (given.socketPath === undefined) assertPrivate(url, given.allowPlaintext)
-  return Object.freeze({
-    url: given.url,
-    username: given.username,
-    password: given.password,
-    tls: given.tls,
-    socketPath: given.socketPath,
-    dispatcher: given.dispatcher,
-    durable: given.durable ?? false,
-    membership: given.membership ?? 'runtime',
-    oldWorkers: given.oldWorkers ?? 'wait',
-    maintCuts: given.maintCuts,
-    callTimeout: given.callTimeout ?? 5_000,
-    reloadTimeout: given.reloadTimeout ?? 25_000,
+export type OldWorkers = 'wait' | 'accept' | { readonly within: Duration }
+
+/** How {@link haproxyDataplane} reaches the Data Plane API, and what it may change there. */
+export interface HaproxyDataplaneOptions {
+  /** Where the API listens, without `/v2` or `/v3`; a path is a prefix of every path. */
+  readonly url: string
+  /** User of the API (HTTP Basic). */
+  readonly username: string
+  /** Its password. A function is asked again when the API refuses the last value, so that it can rotate in mid-drain. */
+  readonly password: Secret
+  /** How the API's certificate is known. @default the system's authorities */
+  readonly tls?: Tls | undefined
+  /** Unix socket of the API; the host of `url` is then only a name. */
+  readonly socketPath?: string | undefined
+  /** A dispatcher of undici in place of our own Agent; never closed here. */
+  readonly dispatcher?: Dispatcher | undefined
+  /** Send credentials over plain HTTP to hosts other than loopback. @default false */
+  readonly allowPlaintext?: boolean | undefined
+  /**
+   * Write the drain into HAProxy's configuration too, without a reload: `weight 0` with the drain,
+   * `maintenance: enabled` with the seal. A reload then keeps the member out of balancing. Both are
+   * undone with the drain. @default false
+   */
+  readonly durable?: boolean | undefined
+  /**
+   * Where `remove` and `add` act: in the running process (gone with the next reload), or in the
+   * configuration (a removal reloads HAProxy, which resets the drains of others until they are put
+   * back). @default 'runtime'
+   */
+  readonly membership?: 'runtime' | 'configuration' | undefined
+  /** See {@link OldWorkers}. @default 'wait' */
+  readonly oldWorkers?: OldWorkers | undefined
+  /**
+   * Whether maint cuts established connections (`on-marked-down shutdown-sessions`). Left out, each
+   * server's configuration is asked; where it can't be read, maint counts as `unknown`.
+   */
+  readonly maintCuts?: boolean | undefined
+  /** How long one call may take, connect included; at least 50 ms. A frozen HAProxy holds a call for 30 s. @default '5s' */
+  readonly callTimeout?: Duration | undefined
+  /** How long a reload that a removal needs may take until the new process is seen; at least 1 s. @default '25s' */
+  readonly reloadTimeout?: Duration | undefined
+}
+
+const schema = z
+  .strictObject({
+    ...loginOptions,
+    url: urlOption('https://lb1.example:5555'),
+    socketPath: z.string().min(1).exactOptional(),
+    durable: z.boolean().default(false),
+    membership: z.enum(['runtime', 'configuration']).default('runtime'),
+    oldWorkers: z
+      .union(
+        [
+          z.literal('wait'),
+          z.literal('accept'),
+          z.strictObject({ within: durationOption({ min: 1 }) }),
+        ],
+        "expected 'wait', 'accept' or { within: '30s' }",
+      )
+      .default('wait'),
+    maintCuts: z.boolean().exactOptional(),
+    callTimeout: durationOption({ min: 50 }).default(5_000),
+    reloadTimeout: durationOption({ min: 1_000 }).default(25_000),
   })
+  .superRefine(refusePlaintext)
+
+/** The options as the provider uses them: checked, with every default filled in, durations in milliseconds. */
+export type Settings = Readonly<z.output<typeof schema>>
+
+/** @throws `INVALID_OPTIONS` naming every wrong option */
+export function readOptions(options: HaproxyDataplaneOptions): Settings {
+  return parseOptions(schema, options, 'haproxyDataplane()')
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { type Duration, parseDuration } from '../../provider/duration.js'
-import { DrainableError } from '../../provider/error.js'
+import type { Duration } from '../../provider/duration.js'
+import { durationOption } from '../../provider/duration-option.js'
 import { parseOptions } from '../../provider/options.js'
 
 /** Path of a unix socket, or host and port of a TCP one. */
@@ -18,7 +18,55 @@ export type SocketAddress = string | { readonly host: string; readonly port: num
  */
 export type OldWorkers = 'wait' | 'accept' | { readonly within: Duration }
 
-const addressSchema = z.union(
+/** How to reach one HAProxy, and what to do about what can't be seen of it. */
+export interface HaproxyRuntimeOptions {
+  /**
+   * The stats socket: a `stats socket /path level admin` of the `global` section, or host and port of
+   * a `stats socket ipv4@... level admin`. Level operator is enough to look.
+   */
+  readonly socket: SocketAddress
+  /**
+   * The master socket (`haproxy -W -S /path,level,admin`): the way to old workers, which a reload
+   * leaves behind with their connections. Looked for by itself on 2.6 and 3.0, where the process says.
+   */
+  readonly master?: SocketAddress | undefined
+  /** What to do about old workers that can't be seen. @default 'wait' */
+  readonly oldWorkers?: OldWorkers | undefined
+  /**
+   * Your servers have `on-marked-down shutdown-sessions`: maintenance cuts their connections. HAProxy
+   * does not tell, so say it: the door is then not closed by itself after idle, and `hold: 'maint'`
+   * and `escalateAfter` want `onTimeout: 'terminate'` beside them.
+   *
+   * @default false
+   */
+  readonly maintCuts?: boolean | undefined
+  /**
+   * Servers that `track` a drained one go along with it. A drain is refused (`POOL_AT_MINIMUM`) where
+   * that would leave one of their backends with fewer serving servers than this. `keepReady` of the
+   * drain counts the drained member alone.
+   *
+   * @default 1
+   */
+  readonly keepFollowers?: number | undefined
+  /** Longest time a connection may take, at least 10 ms. @default '2s' */
+  readonly connectTimeout?: Duration | undefined
+  /**
+   * Longest silence while an answer is owed, at least 10 ms: HAProxy is frozen, or its `stats maxconn`
+   * is used up.
+   *
+   * @default '5s'
+   */
+  readonly replyTimeout?: Duration | undefined
+  /**
+   * Connections at once, of the 10 that `stats maxconn` allows by default. One more is kept open
+   * during a drain where there is no master socket.
+   *
+   * @default 4
+   */
+  readonly maxConnections?: number | undefined
+}
+
+const address = z.union(
   [
     z
       .string()
@@ -29,62 +77,30 @@ const addressSchema = z.union(
   "expected the path of a unix socket, or { host, port } of a 'stats socket ipv4@...'",
 )
 
-/** Durations are parsed apart: their messages say how to write one. */
-const duration = z.custom<Duration>(
-  (value) => typeof value === 'number' || typeof value === 'string',
-  "expected milliseconds or a text with its unit, such as '2s'",
-)
-
 const schema = z.strictObject({
-  socket: addressSchema,
-  master: addressSchema.exactOptional(),
+  socket: address,
+  master: address.exactOptional(),
   oldWorkers: z
     .union(
-      [z.literal('wait'), z.literal('accept'), z.strictObject({ within: duration })],
+      [
+        z.literal('wait'),
+        z.literal('accept'),
+        z.strictObject({ within: durationOption({ min: 10 }) }),
+      ],
       "expected 'wait', 'accept' or { within: '30s' }",
     )
-    .exactOptional(),
-  maintCuts: z.boolean().exactOptional(),
-  keepFollowers: z.int().min(0).exactOptional(),
-  connectTimeout: duration.exactOptional(),
-  replyTimeout: duration.exactOptional(),
-  maxConnections: z.int().min(1).max(100).exactOptional(),
+    .default('wait'),
+  maintCuts: z.boolean().default(false),
+  keepFollowers: z.int().min(0).default(1),
+  connectTimeout: durationOption({ min: 10 }).default(2_000),
+  replyTimeout: durationOption({ min: 10 }).default(5_000),
+  maxConnections: z.int().min(1).max(100).default(4),
 })
 
-/** The options with their defaults, durations in milliseconds. */
-export interface Settings {
-  readonly socket: SocketAddress
-  readonly master: SocketAddress | undefined
-  readonly oldWorkers: 'wait' | 'accept' | { readonly within: number }
-  readonly maintCuts: boolean
-  readonly keepFollowers: number
-  readonly connectTimeout: number
-  readonly replyTimeout: number
-  readonly maxConnections: number
-}
+/** The options as the provider uses them: checked, with every default filled in, durations in milliseconds. */
+export type Settings = Readonly<z.output<typeof schema>>
 
-/** @throws `INVALID_OPTIONS` naming the field */
-export function toSettings(options: unknown): Settings {
-  const subject = 'haproxyRuntime()'
-  const given = parseOptions(schema, options, subject)
-  const ms = (field: string, value: Duration | undefined, fallback: number): number => {
-    if (value === undefined) return fallback
-    try {
-      return parseDuration(value, field, { min: 10 })
-    } catch (cause) {
-      const words = cause instanceof Error ? cause.message : String(cause)
-      throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`, { cause })
-    }
-  }
-  const old = given.oldWorkers ?? 'wait'
-  return {
-    socket: given.socket,
-    master: given.master,
-    oldWorkers: typeof old === 'string' ? old : { within: ms('oldWorkers.within', old.within, 0) },
-    maintCuts: given.maintCuts ?? false,
-    keepFollowers: given.keepFollowers ?? 1,
-    connectTimeout: ms('connectTimeout', given.connectTimeout, 2_000),
-    replyTimeout: ms('replyTimeout', given.replyTimeout, 5_000),
-    maxConnections: given.maxConnections ?? 4,
-  }
+/** @throws `INVALID_OPTIONS` naming every wrong option */
+export function readOptions(options: HaproxyRuntimeOptions): Settings {
+  return parseOptions(schema, options, 'haproxyRuntime()')
 }

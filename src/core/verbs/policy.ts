@@ -9,7 +9,7 @@ import type { MachinePolicy } from '../machine/policy.js'
 import type { TicketStore } from '../tickets/store.js'
 import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import { callShape, fn, type Call } from './call.js'
-import { durationOption } from './duration-option.js'
+import { durationOption } from '../../provider/duration-option.js'
 
 /** How a drain is to go. Every field has a default that is safe. */
 export interface Policy extends Call {

@@ -1,10 +1,10 @@
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { describe, expect, it } from 'vitest'
-import { toSettings } from '../../../src/adapters/haproxy-runtime/options.js'
+import { readOptions } from '../../../src/adapters/haproxy-runtime/options.js'
 
 describe('options', () => {
   it('have defaults', () => {
-    expect(toSettings({ socket: '/run/haproxy/admin.sock' })).toEqual({
+    expect(readOptions({ socket: '/run/haproxy/admin.sock' })).toEqual({
       socket: '/run/haproxy/admin.sock',
       master: undefined,
       oldWorkers: 'wait',
@@ -17,7 +17,7 @@ describe('options', () => {
   })
 
   it('take durations with units', () => {
-    const settings = toSettings({
+    const settings = readOptions({
       socket: { host: '10.0.0.2', port: 9999 },
       oldWorkers: { within: '30s' },
       connectTimeout: '500ms',

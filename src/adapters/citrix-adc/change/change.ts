@@ -1,6 +1,5 @@
 import type { CallContext, Change, ChangeResult } from '../../../provider/contract.js'
 import { pause } from '../../../provider/clock.js'
-import { parseDuration } from '../../../provider/duration.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { type Command, disable, enable } from '../codec/nitro.js'
@@ -8,7 +7,7 @@ import type { SvrPhase } from '../codec/rows.js'
 import { isInCharge } from '../session/standing.js'
 import type { Memory } from '../read/memory.js'
 import { Look, type Standpoint } from './look.js'
-import type { ParsedOptions } from '../options.js'
+import type { Settings } from '../options.js'
 import type { InCharge, Pair } from '../session/pair.js'
 import { notFound, refuse, refuseUnsupported, reject, withRef } from './refusals.js'
 import { Sender } from './sender.js'
@@ -31,12 +30,12 @@ interface Errand {
 
 /** Carries changes out, one after the other: compare, ask for the role, write, look. */
 export class Writer {
-  readonly #options: ParsedOptions
+  readonly #options: Settings
   readonly #pair: Pair
   readonly #memory: Memory
   readonly #sender: Sender
 
-  constructor(options: ParsedOptions, pair: Pair, memory: Memory) {
+  constructor(options: Settings, pair: Pair, memory: Memory) {
     this.#options = options
     this.#pair = pair
     this.#memory = memory
@@ -125,7 +124,7 @@ export class Writer {
     const { ref } = change
     const { entry, own, load = 0 } = found
     if (own === 'maint') return { ref, status: 'unchanged' }
-    const freshness = parseDuration(this.#options.freshness, 'freshness')
+    const freshness = this.#options.freshness
     const busyLately =
       load > 0 || this.#memory.restedFor(entry.subject, ctx.clock.now()) < freshness
     if (own === 'drain' && (entry.phase === 'out' || load === 0)) {

@@ -1,7 +1,7 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { isInCharge, notInCharge, type Standing, Standings } from './standing.js'
-import type { ParsedOptions } from '../options.js'
+import type { Settings } from '../options.js'
 import { isNetworkError, NitroSession } from './session.js'
 
 /** An address that is in charge, as it stood when it was asked. */
@@ -21,8 +21,8 @@ export class Pair {
   readonly #addresses: readonly Address[]
   #active: InCharge | undefined
 
-  constructor(options: ParsedOptions) {
-    this.#addresses = [options.url].flat().map((url) => {
+  constructor(options: Settings) {
+    this.#addresses = options.urls.map((url) => {
       const session = new NitroSession(url, options)
       return { session, standings: new Standings(session) }
     })

@@ -1,14 +1,13 @@
 import { abortable } from '../../../provider/abort.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { pause } from '../../../provider/clock.js'
-import { parseDuration } from '../../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall } from '../../../kit/http.js'
 import { readSecret, redact } from '../../../kit/secret.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { type Command, type NitroReply, parseReply, pathOf, toText } from '../codec/nitro.js'
 import { classify, toError } from '../codec/errors.js'
-import type { ParsedOptions } from '../options.js'
+import type { Settings } from '../options.js'
 
 /** How often a busy appliance is asked the same thing, and the first wait in between, in milliseconds. */
 const TRIES = 4
@@ -33,7 +32,7 @@ interface Login {
  */
 export class NitroSession {
   readonly url: string
-  readonly #options: ParsedOptions
+  readonly #options: Settings
   readonly #http: HttpClient
   readonly #gate = new Turnstile(2)
   readonly #closing = new AbortController()
@@ -41,7 +40,7 @@ export class NitroSession {
   #login: Login | undefined
   #secrets: readonly string[] = []
 
-  constructor(url: string, options: ParsedOptions) {
+  constructor(url: string, options: Settings) {
     this.#options = options
     this.#http = new HttpClient({
       provider: 'citrix-adc',
@@ -49,7 +48,7 @@ export class NitroSession {
       tls: options.tls,
       dispatcher: options.dispatcher,
       connections: 2,
-      callTimeout: parseDuration(options.callTimeout, 'callTimeout'),
+      callTimeout: options.callTimeout,
       allowPlaintext: options.allowPlaintext,
     })
     this.url = this.#http.origin
@@ -161,9 +160,7 @@ export class NitroSession {
   }
 
   async #logIn(signal: AbortSignal): Promise<string> {
-    const seconds = Math.round(
-      parseDuration(this.#options.sessionTimeout, 'sessionTimeout') / 1_000,
-    )
+    const seconds = Math.round(this.#options.sessionTimeout / 1_000)
     let first = await this.#password()
     let reply = await this.#postLogin(first, seconds, signal)
     if (reply.errorcode === 1219) reply = await this.#postLogin(first, undefined, signal)

@@ -16,7 +16,8 @@
  * @packageDocumentation
  */
 import { z } from 'zod'
-import { parseDuration, type Duration } from '../../../provider/duration.js'
+import type { Duration } from '../../../provider/duration.js'
+import { durationOption } from '../../../provider/duration-option.js'
 import { parseOptions } from '../../../provider/options.js'
 import { readPem } from '../../../kit/pem.js'
 import type { ServedEndpoints } from '../sources/rest-endpoints.js'
@@ -71,7 +72,7 @@ const schema = z.strictObject({
     })
     .exactOptional(),
   initial: z.union([z.literal('adopt'), z.array(z.unknown())]).exactOptional(),
-  loadInterval: z.custom<Duration>((value) => value !== undefined).exactOptional(),
+  loadInterval: durationOption({ min: 100 }).default(250),
   resources: z
     .array(
       z.strictObject({
@@ -106,8 +107,7 @@ export function grpcEndpoints(options: GrpcEndpointsOptions): ServedEndpoints {
                 : readPem(tls.clientCa, 'grpcEndpoints(): tls.clientCa'),
           },
     initial: initial === 'adopt' ? undefined : initial,
-    interval:
-      loadInterval === undefined ? 250 : parseDuration(loadInterval, 'loadInterval', { min: 100 }),
+    interval: loadInterval,
     resources: rest.resources ?? [],
   })
 }

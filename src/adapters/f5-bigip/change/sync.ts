@@ -34,7 +34,7 @@ export class Aftermath {
    * @throws `CONFLICT` where a push would carry other changes too
    */
   async before(device: Device, ctx: CallContext): Promise<void> {
-    const group = this.#settings.configSync
+    const group = this.#settings.configSync?.group
     if (group === undefined || this.fault !== undefined) return
     const status = await readStatus(device, ctx)
     if (status === 'In Sync' || status === 'Standalone') return
@@ -56,7 +56,7 @@ export class Aftermath {
   async after(device: Device, ctx: CallContext): Promise<void> {
     const { configSync, save } = this.#settings
     try {
-      if (configSync !== undefined) await push(device, configSync, ctx)
+      if (configSync !== undefined) await push(device, configSync.group, ctx)
       if (save) await run(device, '/mgmt/tm/sys/config', { command: 'save' }, ctx)
       this.fault = undefined
     } catch (error) {

@@ -1,0 +1,75 @@
+import type { Dispatcher } from 'undici'
+import { z } from 'zod'
+import { isDrainableError } from '../provider/error.js'
+import { assertPrivate, parseHttpUrl } from './http.js'
+import { secretSchema } from './secret.js'
+import { tlsSchema } from './tls.js'
+
+/** A dispatcher of undici's in place of our own Agent. */
+const dispatcherOption = z.custom<Dispatcher>(
+  (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    'dispatch' in value &&
+    typeof value.dispatch === 'function',
+  'expected a dispatcher of undici, such as an Agent',
+)
+
+/** What every adapter that logs in over HTTP takes, beside its `url`: for its `z.strictObject`. */
+export const loginOptions = {
+  username: z.string('expected a user name').min(1, 'expected a user name'),
+  password: secretSchema,
+  tls: tlsSchema.exactOptional(),
+  dispatcher: dispatcherOption.exactOptional(),
+  /** Send credentials over plain HTTP to hosts other than loopback. */
+  allowPlaintext: z.boolean().exactOptional(),
+}
+
+/** An http or https URL without user info. */
+export function urlOption(example: string): z.ZodType<string, string> {
+  return z
+    .string(`expected a URL such as ${example}`)
+    .superRefine((value, context) => tell(context, () => parseHttpUrl(value, 'url')))
+}
+
+/** One URL, or one for each unit of a pair. */
+export function urlsOption(
+  example: string,
+): z.ZodType<string | string[], string | readonly string[]> {
+  const url = urlOption(example)
+  return z.union([url, z.array(url).min(1, 'expected at least one URL').max(8)], {
+    error: (issue) =>
+      Array.isArray(issue.input) || typeof issue.input === 'string'
+        ? undefined
+        : `expected a URL such as ${example}, or a list of those of a pair`,
+  })
+}
+
+/** Refuses a URL over which the credentials would travel in the clear: for the `superRefine` of a whole schema. */
+export function refusePlaintext(
+  options: {
+    readonly url: string | readonly string[]
+    readonly allowPlaintext?: boolean | undefined
+    readonly socketPath?: string | undefined
+  },
+  context: z.RefinementCtx,
+): void {
+  if (options.socketPath !== undefined) return
+  const { url } = options
+  for (const [i, each] of [url].flat().entries()) {
+    // What is no URL was said already.
+    if (!URL.canParse(each)) continue
+    const path = typeof url === 'string' ? ['url'] : ['url', i]
+    tell(context, () => assertPrivate(new URL(each), options.allowPlaintext), path)
+  }
+}
+
+/** What a check throws, as an issue of its field. */
+function tell(context: z.RefinementCtx, check: () => unknown, path: PropertyKey[] = []): void {
+  try {
+    check()
+  } catch (error) {
+    if (!isDrainableError(error)) throw error
+    context.addIssue({ code: 'custom', path, message: error.message.replace(/^url: /, '') })
+  }
+}

@@ -1,0 +1,77 @@
+import { Agent } from 'undici'
+import { afterAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { loginOptions, refusePlaintext, urlsOption } from '../../../src/kit/options.js'
+import { durationOption } from '../../../src/provider/duration-option.js'
+import { parseOptions } from '../../../src/provider/options.js'
+
+const schema = z
+  .strictObject({
+    ...loginOptions,
+    url: urlsOption('https://lb.example'),
+    pause: durationOption({ min: 50, max: 600_000 }).default(1_000),
+    patience: z
+      .union(
+        [z.literal('wait'), z.strictObject({ within: durationOption() })],
+        "expected 'wait' or { within: '30s' }",
+      )
+      .default('wait'),
+  })
+  .superRefine(refusePlaintext)
+
+const agent = new Agent()
+afterAll(() => agent.close())
+const login = { url: 'https://lb.example', username: 'u', password: 'p4ssw0rd' }
+const parse = (options: object): unknown => parseOptions(schema, { ...login, ...options }, 'lb()')
+
+describe('options of an adapter', () => {
+  test.each([
+    [{ pause: 20 }, 'lb(): pause is 20 ms, expected at least 50 ms'],
+    [{ pause: '11m' }, 'lb(): pause is 11 m, expected at most 10 m'],
+    [{ pause: '1 s' }, "lb(): pause is '1 s', expected milliseconds or a text with its unit"],
+    [{ pause: null }, 'lb(): pause is null, expected milliseconds'],
+    [{ patience: 'soon' }, "lb(): patience: expected 'wait' or { within: '30s' }"],
+    [{ patience: { within: 'soon' } }, "lb(): patience.within is 'soon', expected milliseconds"],
+    [{ patience: { whithin: 1 } }, "lb(): patience: expected 'wait' or { within: '30s' }"],
+    [{ url: [] }, 'lb(): url: expected at least one URL'],
+    [{ url: 7 }, 'lb(): url: expected a URL such as https://lb.example, or a list'],
+    [{ url: ['https://a', 'lb'] }, 'lb(): url[1]: expected an http or https URL'],
+    [{ url: 'http://10.0.0.1' }, 'lb(): url: credentials would cross the network in the clear'],
+    [{ url: ['https://a', 'http://b'] }, 'lb(): url[1]: credentials would cross the network'],
+    [{ url: 'https://u:v@lb' }, 'lb(): url: credentials do not belong into the URL'],
+    [{ username: '' }, 'lb(): username: expected a user name'],
+    [{ password: 7 }, 'lb(): password: expected a string or a function'],
+    [{ dispatcher: {} }, 'lb(): dispatcher: expected a dispatcher of undici'],
+    [{ psswrd: 'p4ssw0rd' }, "lb(): unknown option 'psswrd', check the spelling"],
+  ])('%j: %s', (options, message) => {
+    const said = (() => {
+      try {
+        parse(options)
+        return 'nothing'
+      } catch (error) {
+        return (error as Error).message
+      }
+    })()
+    expect(said).toContain(message)
+    expect(said).not.toContain('p4ssw0rd')
+  })
+
+  test('defaults are filled in, durations are milliseconds', () => {
+    expect(parse({ pause: '2s', dispatcher: agent })).toMatchObject({
+      pause: 2_000,
+      patience: 'wait',
+      url: 'https://lb.example',
+    })
+    expect(parse({ patience: { within: '5m' } })).toMatchObject({
+      pause: 1_000,
+      patience: { within: 300_000 },
+    })
+  })
+
+  test.each(['http://127.0.0.1:5555', 'http://localhost', 'http://[::1]:80'])(
+    '%s needs no TLS',
+    (url) => {
+      expect(parse({ url })).toMatchObject({ url })
+    },
+  )
+})
