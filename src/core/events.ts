@@ -74,3 +74,17 @@ export type DrainEvent =
   | TerminatedEvent
   | FaultEvent
   | EndEvent
+
+/** The name of every event. */
+export const DRAIN_EVENTS: Readonly<Record<DrainEvent['type'], true>> = {
+  phase: true,
+  load: true,
+  idle: true,
+  'in-force': true,
+  'idle-lost': true,
+  removed: true,
+  overruled: true,
+  terminated: true,
+  fault: true,
+  end: true,
+}

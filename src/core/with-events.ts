@@ -1,18 +1,14 @@
 import type { DrainableProvider } from '../provider/contract.js'
+import type { Listeners, TypedEvents } from './emitter.js'
 import type { DrainEvent } from './events.js'
-import { emitterOf } from './runner/emitters.js'
+import { listenersOf } from './runner/emitters.js'
 import { Discovery } from './verbs/discovery.js'
 
 /**
  * The events of every drain and watch on a provider, and of members somebody else drains. Every
- * provider made by our factories has these.
+ * provider made by our factories has these. With the last listener the looking stops too.
  */
-export interface ProviderEvents {
-  /** Listens to one kind of event, for all members under drain or `watch`, whoever drains them. */
-  on<K extends DrainEvent['type']>(e: K, fn: (ev: Extract<DrainEvent, { type: K }>) => void): this
-  /** Stops listening. With the last listener the looking stops too. */
-  off<K extends DrainEvent['type']>(e: K, fn: (ev: Extract<DrainEvent, { type: K }>) => void): this
-}
+export type ProviderEvents = TypedEvents<DrainEvent>
 
 /**
  * Gives a provider of your own the drain events.
@@ -21,28 +17,52 @@ export interface ProviderEvents {
  * outside (an operator's `set server`, another controller) give events too. That looking does not keep
  * the process alive and ends once the provider is closed.
  *
- * @returns the same object, with `on` and `off`
+ * @returns the same object, with `on`, `once`, `off` and `removeListener`
  */
 export function withEvents<P extends DrainableProvider>(p: P): P & ProviderEvents {
-  const provider = p as P & ProviderEvents
-  const emitter = emitterOf(provider)
-  let discovery: Discovery | undefined
-  const on = (type: DrainEvent['type'], fn: (event: DrainEvent) => void): typeof provider => {
-    emitter.on(type, fn)
-    discovery ??= new Discovery(provider)
-    return provider
-  }
-  const off = (type: DrainEvent['type'], fn: (event: DrainEvent) => void): typeof provider => {
-    emitter.off(type, fn)
-    if (emitter.eventNames().length === 0) {
-      discovery?.stop()
-      discovery = undefined
-    }
-    return provider
-  }
-  Object.defineProperties(provider, {
-    on: { value: on, configurable: true },
-    off: { value: off, configurable: true },
+  const listeners = listenersOf(p)
+  const search = new Search(p, listeners)
+  const begin = (verb: 'on' | 'once') => ({
+    value(type: string, listener: unknown): P {
+      listeners[verb](type, listener)
+      search.begin()
+      return p
+    },
+    configurable: true,
   })
-  return provider
+  const off = {
+    value(type: string, listener: unknown): P {
+      listeners.off(type, listener)
+      search.endIfUnheard()
+      return p
+    },
+    configurable: true,
+  }
+  Object.defineProperties(p, { on: begin('on'), once: begin('once'), off, removeListener: off })
+  return p as P & ProviderEvents
+}
+
+/** Looks for drains begun from outside while anybody listens. */
+class Search {
+  readonly #provider: DrainableProvider
+  readonly #listeners: Listeners<DrainEvent>
+  #discovery: Discovery | undefined
+
+  constructor(provider: DrainableProvider, listeners: Listeners<DrainEvent>) {
+    this.#provider = provider
+    this.#listeners = listeners
+  }
+
+  begin(): void {
+    // One that listened for one event only may be gone since.
+    this.#discovery ??= new Discovery(this.#provider, () => this.endIfUnheard())
+  }
+
+  /** Whether it ended, because nobody listens any more. */
+  endIfUnheard(): boolean {
+    if (!this.#listeners.isEmpty) return false
+    this.#discovery?.stop()
+    this.#discovery = undefined
+    return true
+  }
 }

@@ -55,6 +55,10 @@ test('handles, events and errors are typed by their kind', () => {
   expectTypeOf(watch(lb, web1)).toExtend<Drain>()
   expectTypeOf(resumeDrain(lb, ticket)).toExtend<Drain>()
   startDrain(lb, web1).on('idle', (event) => expectTypeOf(event.proof).toEqualTypeOf<Proof>())
+  startDrain(lb, web1).once('idle', (event) => expectTypeOf(event.proof).toEqualTypeOf<Proof>())
+  withEvents(lb).once('load', (event) => expectTypeOf(event.queued).toEqualTypeOf<number>())
+  // @ts-expect-error no such event
+  withEvents(lb).once('laod', () => undefined)
   withEvents(lb).on('load', (event) => expectTypeOf(event.active).toEqualTypeOf<number>())
   // @ts-expect-error there is no such event
   startDrain(lb, web1).on('done', () => undefined)

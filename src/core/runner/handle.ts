@@ -1,6 +1,5 @@
-import { EventEmitter } from 'eventemitter3'
-import type { DrainEvent } from '../events.js'
-import { guarded, shout } from './emitters.js'
+import { guarded, Listeners, type TypedEvents } from '../emitter.js'
+import { DRAIN_EVENTS, type DrainEvent } from '../events.js'
 import type { DrainReport, Why } from '../../provider/report.js'
 import type { Ticket } from '../tickets/ticket.js'
 
@@ -9,11 +8,7 @@ import type { Ticket } from '../tickets/ticket.js'
  * iterator, whose last event is always `end`. After that listeners still hear what becomes of a drain
  * that is held: `idle-lost`, `overruled`, `phase`, `idle`, `in-force`, `fault`, `removed`.
  */
-export interface Drain extends AsyncDisposable, AsyncIterable<DrainEvent> {
-  /** Listens to one kind of event. */
-  on<K extends DrainEvent['type']>(e: K, fn: (ev: Extract<DrainEvent, { type: K }>) => void): this
-  /** Stops listening. */
-  off<K extends DrainEvent['type']>(e: K, fn: (ev: Extract<DrainEvent, { type: K }>) => void): this
+export interface Drain extends AsyncDisposable, AsyncIterable<DrainEvent>, TypedEvents<DrainEvent> {
   /** How it ended. Always resolves; only `drain()` and `roll()` throw. */
   readonly done: Promise<DrainReport>
   /** True once the hold was in force for every member, in every process; false where the drain ended before that. Never rejects. */
@@ -98,11 +93,9 @@ class EventQueue implements AsyncIterator<DrainEvent> {
   }
 }
 
-type Listener = (event: DrainEvent) => void
-
 /** The events of one drain, handed to everybody who listens. */
 export class EventHub {
-  readonly #emitter = new EventEmitter()
+  readonly listeners = new Listeners<DrainEvent>(DRAIN_EVENTS)
   readonly #queues = new Set<EventQueue>()
   readonly #onEvent: ((e: DrainEvent) => void) | undefined
   #end: DrainEvent | undefined
@@ -116,16 +109,8 @@ export class EventHub {
     if (this.#end !== undefined && (event.type === 'end' || event.type === 'load')) return
     if (event.type === 'end') this.#end = event
     if (this.#onEvent !== undefined) guarded(() => this.#onEvent?.(event))
-    shout(this.#emitter, event)
+    this.listeners.emit(event)
     for (const queue of this.#queues) queue.push(event)
-  }
-
-  on(type: string, fn: (event: never) => void): void {
-    this.#emitter.on(type, fn as Listener)
-  }
-
-  off(type: string, fn: (event: never) => void): void {
-    this.#emitter.off(type, fn as Listener)
   }
 
   /** Events from now on; after the end, the end alone. */
@@ -147,17 +132,23 @@ export class DrainHandle implements Drain {
     this.#body = body
   }
 
-  on<K extends DrainEvent['type']>(e: K, fn: (ev: Extract<DrainEvent, { type: K }>) => void): this {
-    this.#hub.on(e, fn)
+  on(event: string, listener: unknown): this {
+    this.#hub.listeners.on(event, listener)
     return this
   }
 
-  off<K extends DrainEvent['type']>(
-    e: K,
-    fn: (ev: Extract<DrainEvent, { type: K }>) => void,
-  ): this {
-    this.#hub.off(e, fn)
+  once(event: string, listener: unknown): this {
+    this.#hub.listeners.once(event, listener)
     return this
+  }
+
+  off(event: string, listener: unknown): this {
+    this.#hub.listeners.off(event, listener)
+    return this
+  }
+
+  removeListener(event: string, listener: unknown): this {
+    return this.off(event, listener)
   }
 
   get done(): Promise<DrainReport> {

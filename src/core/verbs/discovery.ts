@@ -25,6 +25,7 @@ const SETTLE = 1_000
  */
 export class Discovery {
   readonly #provider: DrainableProvider
+  readonly #unheard: () => boolean
   readonly #scheduler: Scheduler
   readonly #resolved: ResolvedPolicy
   readonly #watches = new Map<string, Run>()
@@ -33,8 +34,10 @@ export class Discovery {
   #seat: Subscription | undefined
   #stopped = false
 
-  constructor(provider: DrainableProvider) {
+  /** @param unheard - asked before each search: whether nobody listens any more, and it was stopped */
+  constructor(provider: DrainableProvider, unheard: () => boolean) {
     this.#provider = provider
+    this.#unheard = unheard
     this.#scheduler = schedulerOf(provider, systemClock)
     const policy = parsePolicy({}, 'withEvents()')
     this.#resolved = { ...policy, data: { ...policy.data, timeout: null } }
@@ -61,7 +64,7 @@ export class Discovery {
   }
 
   #found(look: Look): void {
-    if (this.#stopped) return
+    if (this.#stopped || this.#unheard()) return
     if (look.error !== undefined && isClosed(look.error)) {
       this.stop()
       return

@@ -1,7 +1,7 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import { isDrainableError } from '../../provider/error.js'
 import type { DrainReport } from '../../provider/report.js'
-import { guarded } from '../runner/emitters.js'
+import { guarded } from '../emitter.js'
 import { unreached } from '../runner/report.js'
 import { Run } from '../runner/run.js'
 import { openGoal, UNDO_LIMIT } from '../machine/goal.js'
