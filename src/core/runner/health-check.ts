@@ -3,7 +3,7 @@ import type { MemberRef } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
-import { wordsOf } from './call.js'
+import { wordsOf } from '../../provider/thrown.js'
 import type { RunState } from './run-state.js'
 import { Alarm } from './timer.js'
 

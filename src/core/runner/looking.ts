@@ -1,6 +1,6 @@
 import type { MemberRef } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
-import { isClosed } from './call.js'
+import { isClosed } from '../../provider/thrown.js'
 import type { Contest } from './contest.js'
 import type { Look } from './look.js'
 import { pauseOf } from './pause-of.js'

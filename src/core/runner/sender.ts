@@ -5,7 +5,7 @@ import type { DrainState } from '../machine/state.js'
 import type { TicketKeeper } from '../tickets/keeper.js'
 import type { MemberChange, Members } from './members.js'
 import type { Scheduler } from './scheduler.js'
-import { wordsOf } from './call.js'
+import { wordsOf } from '../../provider/thrown.js'
 
 /** What sends changes on behalf of a run. */
 export interface SenderOptions {

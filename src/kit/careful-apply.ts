@@ -1,0 +1,276 @@
+import { abortable } from '../provider/abort.js'
+import type { CallContext, Change, ChangeResult } from '../provider/contract.js'
+import { DrainableError } from '../provider/error.js'
+import { formatRef, refKey } from '../provider/member-ref.js'
+import { isClosed, toDrainableError } from '../provider/thrown.js'
+import type { Begun, CarefulAdapter, Later, Outcome, Sight } from './change.js'
+import { about, isRefusal, refusal, thrownAbout } from './errors.js'
+import { judge, judgeKind } from './judge.js'
+
+/** How often a change is judged anew because somebody else was faster. */
+const ATTEMPTS = 5
+
+/**
+ * The rules of a change, for every adapter: `apply` of a provider is this and what the product is sent.
+ *
+ * One look at all members concerned, then each change is judged against what was found (see `judge`) and
+ * sent, in order. What was looked at before something was sent for the same member, or before an answer was
+ * lost, is looked at again first. Each result is handed up as soon as it is known.
+ *
+ * - What the product can not do is `UNSUPPORTED`, with the nearest alternative, without a look.
+ * - A look that failed, and an abort, are refusals of what was not sent: nothing came of it.
+ * - A refusal that a `Send` throws is `rejected`; any other error leaves the outcome `unknown`.
+ * - Errors name the provider and the member.
+ *
+ * @returns one result per change, in order
+ * @throws `signal.reason` as it is, or the error of a provider that was closed
+ *
+ * @example The changes of a product that can be told two things
+ * ```ts
+ * import { carefulApply } from 'drainable/kit'
+ * import type { CallContext, Change, ChangeResult, PresentReading } from 'drainable/provider'
+ *
+ * declare function read(ctx: CallContext): Promise<readonly PresentReading[]>
+ * declare function tell(word: 'open' | 'shut', id: string): Promise<void>
+ *
+ * export function apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
+ *   return carefulApply(
+ *     {
+ *       provider: 'doors',
+ *       async look() {
+ *         const all = await read(ctx)
+ *         return ({ ref }) => all.find((one) => one.ref.member === ref.member)
+ *       },
+ *       hold: ({ ref }) => tell('shut', ref.member),
+ *       restore: ({ ref }) => tell('open', ref.member),
+ *       maint: 'a door is open or shut, hold drain',
+ *       terminate: 'nobody is thrown out, wait',
+ *       remove: 'doors are made by a joiner',
+ *       add: 'doors are made by a joiner',
+ *     },
+ *     changes,
+ *     ctx,
+ *   )
+ * }
+ * ```
+ */
+export async function carefulApply<F extends Sight, L = never>(
+  adapter: CarefulAdapter<F, L>,
+  changes: readonly Change[],
+  ctx: CallContext,
+): Promise<readonly ChangeResult[]> {
+  ctx.signal.throwIfAborted()
+  const call = new Call(adapter, changes, ctx)
+  const onAbort = (): void => call.giveUp()
+  ctx.signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await abortable(call.run(), ctx.signal)
+  } finally {
+    ctx.signal.removeEventListener('abort', onAbort)
+  }
+}
+
+/** One change, and its place in the call. */
+type Place = readonly [index: number, change: Change]
+
+class Call<F extends Sight, L> {
+  readonly #adapter: CarefulAdapter<F, L>
+  readonly #changes: readonly Change[]
+  readonly #ctx: CallContext
+  readonly #results = new Map<number, ChangeResult>()
+  /** Places of those of which something may have been sent. */
+  readonly #sent = new Set<number>()
+  readonly #attempts = new Map<number, number>()
+  #over = false
+
+  constructor(adapter: CarefulAdapter<F, L>, changes: readonly Change[], ctx: CallContext) {
+    this.#adapter = adapter
+    this.#changes = changes
+    this.#ctx = ctx
+  }
+
+  async run(): Promise<readonly ChangeResult[]> {
+    let open: readonly Place[] = [...this.#changes.entries()].filter((place) => {
+      const refused = judgeKind(place[1], this.#adapter)
+      if (refused !== undefined) this.#end(place, refused)
+      return refused === undefined
+    })
+    while (open.length > 0) {
+      const found = await this.#look(open)
+      open = found === undefined ? [] : await this.#round(open, found)
+      this.#ctx.signal.throwIfAborted()
+    }
+    return this.#changes.map(({ ref }, i) => this.#results.get(i) ?? noResult(ref, this.#adapter))
+  }
+
+  /** The caller has given up: what was not sent is refused, before the call ends. */
+  giveUp(): void {
+    const cause: unknown = this.#ctx.signal.reason
+    for (const place of this.#changes.entries()) {
+      const [i, { ref }] = place
+      if (this.#sent.has(i) || this.#results.has(i)) continue
+      const words = `${formatRef(ref)}: the call was given up before the change was sent`
+      const { provider } = this.#adapter
+      const error = new DrainableError('CALL_TIMEOUT', words, { provider, ref, cause })
+      this.#hand(place, { ref, status: 'rejected', error })
+    }
+    this.#over = true
+  }
+
+  /** One look for all of them. Where it fails, nothing was sent of them: they are refused. */
+  async #look(open: readonly Place[]): Promise<((change: Change) => F | undefined) | undefined> {
+    const { provider } = this.#adapter
+    try {
+      const changes = open.map(([, change]) => change)
+      const found = await this.#adapter.look(changes, this.#ctx)
+      this.#ctx.signal.throwIfAborted()
+      return found
+    } catch (thrown) {
+      this.#ctx.signal.throwIfAborted()
+      const error = toDrainableError(thrown, provider, 'a look before a change')
+      if (isClosed(error)) throw error
+      const passing = error.code === 'MALFORMED_REPLY' || error.code === 'PROVIDER_FAILED'
+      for (const place of open) {
+        const { ref } = place[1]
+        const words = `${formatRef(ref)} was not changed: ${error.message}`
+        const retryable = passing || error.retryable
+        const data = { provider, ref, retryable, cause: error }
+        this.#end(place, {
+          status: 'rejected',
+          error: new DrainableError(error.code, words, data),
+        })
+      }
+      return undefined
+    }
+  }
+
+  /** Judges and sends in order, for as long as the look is still good. Returns what needs another one. */
+  async #round(
+    open: readonly Place[],
+    lookup: (change: Change) => F | undefined,
+  ): Promise<readonly Place[]> {
+    const touched = new Set<string>()
+    const begun = new Map<Begun<F, L>, Place>()
+    let rest: readonly Place[] = []
+    for (const [k, place] of open.entries()) {
+      const [, change] = place
+      const found = lookup(change)
+      const object = found?.object ?? refKey(change.ref)
+      if (touched.has(object)) {
+        rest = open.slice(k)
+        break
+      }
+      const verdict = judge(change, found, this.#adapter)
+      if (verdict !== undefined) {
+        this.#end(place, verdict)
+        continue
+      }
+      touched.add(object)
+      const outcome = await this.#send(place, found)
+      if ('later' in outcome) {
+        begun.set({ change, found, later: outcome.later }, place)
+        continue
+      }
+      this.#end(place, outcome)
+      if (outcome.status === 'unknown') {
+        rest = open.slice(k + 1)
+        break
+      }
+    }
+    const again = await this.#finish(begun)
+    return [...again, ...rest].sort(([one], [other]) => one - other)
+  }
+
+  async #send([i, change]: Place, found: F | undefined): Promise<Outcome | Later<L>> {
+    this.#sent.add(i)
+    try {
+      const outcome = await this.#way(change, found)
+      this.#ctx.signal.throwIfAborted()
+      return outcome ?? { status: 'applied' }
+    } catch (thrown) {
+      return this.#thrown(thrown, change)
+    }
+  }
+
+  #way(change: Change, found: F | undefined): ReturnType<CarefulAdapter<F, L>['hold']> {
+    const { terminate, remove, add } = this.#adapter
+    if (change.kind === 'add') return way(add)(change, undefined, this.#ctx)
+    if (found === undefined) throw new TypeError('a change of nothing')
+    switch (change.kind) {
+      case 'hold':
+        return this.#adapter.hold(change, found, this.#ctx)
+      case 'restore':
+        return this.#adapter.restore(change, found, this.#ctx)
+      case 'terminate':
+        return way(terminate)(change, found, this.#ctx)
+      case 'remove':
+        return way(remove)(change, found, this.#ctx)
+      default:
+        return change satisfies never
+    }
+  }
+
+  /** Ends what was begun. Returns those that somebody else was faster with. */
+  async #finish(begun: Map<Begun<F, L>, Place>): Promise<readonly Place[]> {
+    const again: Place[] = []
+    if (begun.size === 0) return again
+    try {
+      for await (const [one, outcome] of this.#adapter.finish?.([...begun.keys()], this.#ctx) ??
+        []) {
+        this.#ctx.signal.throwIfAborted()
+        const place = begun.get(one)
+        if (place === undefined || !begun.delete(one)) continue
+        if (outcome !== 'again') this.#end(place, outcome)
+        else if (this.#mayTryAgain(place)) again.push(place)
+      }
+    } catch (thrown) {
+      for (const place of begun.values()) this.#end(place, this.#thrown(thrown, place[1]))
+    }
+    return again
+  }
+
+  #mayTryAgain(place: Place): boolean {
+    const [i, { ref }] = place
+    const attempt = (this.#attempts.get(i) ?? 0) + 1
+    this.#attempts.set(i, attempt)
+    if (attempt < ATTEMPTS) return true
+    const words = `${formatRef(ref)} is changed by others again and again; nothing was sent`
+    const error = refusal('CONFLICT', words, { provider: this.#adapter.provider, ref })
+    this.#end(place, { status: 'rejected', error })
+    return false
+  }
+
+  /** What something thrown says of a change that was being sent. */
+  #thrown(thrown: unknown, { kind, ref }: Change): Outcome & { readonly error: DrainableError } {
+    this.#ctx.signal.throwIfAborted()
+    const { provider } = this.#adapter
+    const error = thrownAbout(thrown, kind, { provider, ref })
+    return { status: isRefusal(error) ? 'rejected' : 'unknown', error }
+  }
+
+  #end(place: Place, outcome: Outcome): void {
+    const { ref } = place[1]
+    const { provider } = this.#adapter
+    const said =
+      'error' in outcome ? { ...outcome, error: about(outcome.error, { provider, ref }) } : outcome
+    this.#hand(place, { ref, ...said })
+  }
+
+  #hand([i]: Place, result: ChangeResult): void {
+    if (this.#over || this.#results.has(i)) return
+    this.#results.set(i, result)
+    this.#ctx.result?.(i, result)
+  }
+}
+
+function way<T>(given: T | string): Exclude<T, string> {
+  if (typeof given === 'string') throw new TypeError(given)
+  return given as Exclude<T, string>
+}
+
+/** What `finish` has left out: it was begun, so nobody knows. */
+function noResult(ref: Change['ref'], { provider }: { readonly provider: string }): ChangeResult {
+  const words = `${formatRef(ref)}: the change was begun and not ended`
+  const error = new DrainableError('PROVIDER_FAILED', words, { provider, ref })
+  return { ref, status: 'unknown', error }
+}
