@@ -164,6 +164,9 @@ function noteOf(scope: LoadScope): { readonly note?: string } {
   return typeof note === 'string' ? { note } : {}
 }
 
+/** The longest time of a provider, in milliseconds: ten years, as in a policy. A ticket could not date more. */
+const LONGEST = 10 * 365 * 24 * 3_600_000
+
 function problemOf(given: LoadScope, at: number): string | undefined {
   const scope = loose(given)
   const said = (field: keyof LoadScope): string => `it says ${field}: ${show(scope[field])}`
@@ -175,7 +178,8 @@ function problemOf(given: LoadScope, at: number): string | undefined {
   if (!isCount(scope.active)) return said('active')
   if (!isCount(scope.queued)) return said('queued')
   if (arrivals !== undefined && !isCount(arrivals)) return said('arrivals')
-  if (typeof sampledAt !== 'number' || !(sampledAt <= at)) return said('sampledAt')
+  if (typeof sampledAt !== 'number' || !(sampledAt <= at && sampledAt >= at - LONGEST))
+    return said('sampledAt')
   if (typeof scope.inForce !== 'boolean') return said('inForce')
   if (admin !== undefined && admin !== 'unknown' && !STATES.includes(admin)) return said('admin')
   if (open !== undefined && typeof open !== 'boolean') return said('open')
@@ -258,7 +262,7 @@ export function checkInfo(info: ProviderInfo, provider: string): ProviderInfo {
     const value = capabilities[field]
     const optional = field === 'minTimeout' || field === 'minInterval'
     if (value === undefined && optional) continue
-    if (typeof value !== 'number' || !(value >= 0) || value === Infinity)
+    if (typeof value !== 'number' || !(value >= 0 && value <= LONGEST))
       return fail(`${field}: ${show(value)}`)
   }
   return info
