@@ -3,8 +3,8 @@ import type { Clock } from '../../provider/clock.js'
 import { refKey } from '../../provider/member-ref.js'
 import { readingsOf } from './readings.js'
 
-/** A pushed snapshot, and the earliest moment any number in it can be from. */
-export type OnPush = (snapshot: Snapshot, askedAt: number) => void
+/** A pushed snapshot, as the provider gave it. */
+export type OnPush = (snapshot: Snapshot) => void
 
 /**
  * Listens to what a provider pushes about the members somebody looks at. A push is a look like any
@@ -40,8 +40,7 @@ export class Push {
       const snapshots = this.#provider.watch?.(refs, { signal, clock: this.#clock }) ?? []
       for await (const snapshot of snapshots) {
         if (signal.aborted) return
-        // One that nothing dates may be older than our last change: the next look sees it.
-        if (isDated(snapshot)) this.#onPush(snapshot, earliest(snapshot, this.#clock.now()))
+        this.#onPush(snapshot)
       }
     } catch {
       // The polling says what is wrong; the next change of members tries again.
@@ -57,14 +56,15 @@ export function speaksFor(snapshot: Snapshot, refs: readonly MemberRef[] | 'all'
   return refs.every((ref) => readings.has(refKey(ref)))
 }
 
-/** Whether every member was read in some process: a sample has its moment, nothing else in a push has. */
-function isDated({ readings }: Snapshot): boolean {
-  return readings.every(({ scopes }) => scopes.some((scope) => scope.state === 'read'))
-}
-
-function earliest(snapshot: Snapshot, now: number): number {
-  const moments = snapshot.readings.flatMap((reading) =>
-    reading.scopes.filter((scope) => scope.state === 'read').map((scope) => scope.sampledAt),
+/**
+ * The earliest moment any number in a pushed snapshot can be from: it takes the place of the moment it
+ * was asked for. Undefined where a member was read in no process: a sample has its moment, nothing else
+ * in a push has, so it may be older than our last change.
+ */
+export function dateOf({ readings }: Snapshot, now: number): number | undefined {
+  const moments = readings.map(({ scopes }) =>
+    scopes.filter((scope) => scope.state === 'read').map((scope) => scope.sampledAt),
   )
-  return Math.min(now, ...moments)
+  if (moments.some((known) => known.length === 0)) return undefined
+  return Math.min(now, ...moments.flat())
 }

@@ -14,7 +14,7 @@ import { bounded, CALL_LIMIT } from './call.js'
 import { toDrainableError } from '../../provider/thrown.js'
 import { checkInfo, checkSnapshot } from './gate.js'
 import type { Look, SeenLook, Subscriber } from './look.js'
-import { Push, speaksFor } from './push.js'
+import { dateOf, Push, speaksFor } from './push.js'
 import { setBackgroundTimer } from './timer.js'
 
 interface Seat {
@@ -52,7 +52,7 @@ export class Scheduler {
   constructor(provider: DrainableProvider, clock: Clock) {
     this.provider = provider
     this.clock = clock
-    this.#push = new Push(provider, clock, (snapshot, askedAt) => this.#pushed(snapshot, askedAt))
+    this.#push = new Push(provider, clock, (snapshot) => this.#pushed(snapshot))
   }
 
   /**
@@ -160,7 +160,7 @@ export class Scheduler {
   }
 
   /** What the provider says of its own accord goes to everybody it speaks for. */
-  #pushed(snapshot: Snapshot, askedAt: number): void {
+  #pushed(snapshot: Snapshot): void {
     const at = this.clock.now()
     let safe: Snapshot
     try {
@@ -168,6 +168,8 @@ export class Scheduler {
     } catch {
       return // the next look says what is wrong
     }
+    const askedAt = dateOf(safe, at)
+    if (askedAt === undefined) return // the next look sees it
     const look: Look = { snapshot: safe, askedAt, at, took: 0 }
     for (const { subscriber } of [...this.#seats])
       if (speaksFor(safe, subscriber.refs())) subscriber.see(look)

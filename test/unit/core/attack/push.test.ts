@@ -5,14 +5,17 @@ import { recorder, web1 } from '../set-up.js'
 import { flush } from './tools.js'
 
 describe('a push that nothing dates', () => {
-  it('from before the hold, with no process read, is no overrule', async () => {
+  it.each([
+    ['with no process read', { state: 'unread' }],
+    ['with a moment that is none', { sampledAt: NaN }],
+  ] as const)('from before the hold, %s, is no overrule', async (_, undated) => {
     const { clock, lb } = rig()
     const before = await lb.observe([web1], { clock, signal: new AbortController().signal })
     const stale: Snapshot = {
       ...before,
       readings: before.readings.map((reading) => ({
         ...reading,
-        scopes: reading.scopes.map((scope) => ({ ...scope, state: 'unread' as const })),
+        scopes: reading.scopes.map((scope) => ({ ...scope, ...undated })),
       })),
     }
     let push: (snapshot: Snapshot) => void = () => undefined
