@@ -63,7 +63,8 @@ export interface Capabilities {
   readonly add: boolean
   /**
    * What {@link LoadScope.active} counts. `none`: a drain is never verified idle; it ends by
-   * {@link LoadScope.released}, or by time.
+   * {@link LoadScope.released}, or by time; `active` and `queued` are 0, a process that is `released`
+   * and says anything else is unread.
    */
   readonly counts: 'requests' | 'connections' | 'none'
   /** How old a count can be when it is read, in milliseconds. Two samples are taken at least that far apart. */

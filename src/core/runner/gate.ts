@@ -17,12 +17,20 @@ import { formatRef, refKey } from '../../provider/member-ref.js'
  * The one gate between providers and the core. What comes through is what the contract promises: a
  * count is a finite integer from 0 up, a state is a known one. A scope that says anything else is
  * unread, with what was found; zero is `=== 0`, and nothing else is taken for it.
+ *
+ * @param at - when the snapshot came
+ * @param counts - what the provider counts, where it has said so already
  */
-export function checkSnapshot(snapshot: Snapshot, provider: string, at: number): Snapshot {
+export function checkSnapshot(
+  snapshot: Snapshot,
+  provider: string,
+  at: number,
+  counts?: Counts,
+): Snapshot {
   const { readings, pools, ended } = whole(snapshot, provider)
   const seen = new Set<string>()
   const checked = readings.map((reading) => {
-    const safe = checkReading(reading, provider, at)
+    const safe = checkReading(reading, provider, { at, counts })
     const key = refKey(safe.ref)
     if (seen.has(key)) throw malformed(provider, `it listed ${formatRef(safe.ref)} twice`)
     seen.add(key)
@@ -66,7 +74,15 @@ function isCount(value: unknown): value is number {
 const STATES: readonly unknown[] = ['ready', 'drain', 'maint']
 const HEALTHS: readonly unknown[] = ['up', 'down', 'unchecked', 'unknown']
 
-function checkReading(reading: Reading, provider: string, at: number): Reading {
+type Counts = Capabilities['counts']
+
+/** What a scope is judged by, beside itself. */
+interface Known {
+  readonly at: number
+  readonly counts: Counts | undefined
+}
+
+function checkReading(reading: Reading, provider: string, known: Known): Reading {
   const { ref, present, scopes } = loose(reading)
   const { pool, member } = loose(ref as MemberRef)
   if (typeof pool !== 'string' || typeof member !== 'string')
@@ -78,7 +94,7 @@ function checkReading(reading: Reading, provider: string, at: number): Reading {
   // "No scope" must not look like "no work".
   if (present && scopes.length === 0)
     throw malformed(provider, `it listed ${name} without any process that can hold its work`)
-  const safe = checkScopes(reading.scopes, at)
+  const safe = checkScopes(reading.scopes, known)
   if (!reading.present) return safe === scopes ? reading : { ...reading, scopes: safe }
   return checkPresent(reading, safe, provider)
 }
@@ -119,21 +135,21 @@ function checkPresent(
 const MAINT: readonly unknown[] = ['gentle', 'cuts', 'unknown', 'none']
 
 /** The same list where nothing is wrong with it. */
-function checkScopes(scopes: readonly LoadScope[], at: number): readonly LoadScope[] {
+function checkScopes(scopes: readonly LoadScope[], known: Known): readonly LoadScope[] {
   const byName = new Map<string, LoadScope>()
   let wrong = false
   for (const scope of scopes) {
-    const safe = checkScope(scope, at)
+    const safe = checkScope(scope, known)
     const twice = byName.has(safe.scope)
     wrong ||= twice || safe !== scope
     // Of a name that is listed twice one entry stays, unread.
-    byName.set(safe.scope, twice ? unread(scope, 'it is listed twice', at) : safe)
+    byName.set(safe.scope, twice ? unread(scope, 'it is listed twice', known.at) : safe)
   }
   return wrong ? [...byName.values()] : scopes
 }
 
-function checkScope(scope: LoadScope, at: number): LoadScope {
-  const problem = problemOf(scope, at)
+function checkScope(scope: LoadScope, { at, counts }: Known): LoadScope {
+  const problem = problemOf(scope, at) ?? (counts === 'none' ? uncounted(scope) : undefined)
   if (problem !== undefined) return unread(scope, problem, at)
   const { state } = scope
   // The numbers of one that was not read mean nothing.
@@ -186,6 +202,12 @@ function problemOf(given: LoadScope, at: number): string | undefined {
   if (lived !== undefined && !(typeof lived === 'number' && lived >= 0 && lived < Infinity))
     return said('lived')
   return undefined
+}
+
+/** A product that counts nothing has nothing but its word: work beside it would deny it in the same breath. */
+function uncounted({ state, released, active, queued }: LoadScope): string | undefined {
+  if (state !== 'read' || released !== true || active + queued === 0) return undefined
+  return `it says released, and ${active} active and ${queued} queued, in one reading`
 }
 
 /** A few words for any value; a text from outside is cut and quoted. */

@@ -1,4 +1,5 @@
 import type {
+  Capabilities,
   Change,
   DrainableProvider,
   MemberRef,
@@ -44,6 +45,7 @@ export class Scheduler {
   #looking = false
   #costs: readonly number[] = [0]
   #floor = 0
+  #counts: Capabilities['counts'] | undefined
   #lastLook = -Infinity
   #batch: Batch | undefined
   /** Gives up the look under way, once nobody waits for it any more. */
@@ -74,6 +76,7 @@ export class Scheduler {
     this.#info ??= this.#ask(limit)
     const info = await abortable(this.#info, signal)
     this.#floor = info.capabilities.minInterval ?? 0
+    this.#counts = info.capabilities.counts
     return info
   }
 
@@ -114,7 +117,8 @@ export class Scheduler {
       (context) => provider.observe(refs, context),
     )
     const at = clock.now()
-    return { snapshot: checkSnapshot(snapshot, provider.name, at), askedAt, at, took: at - askedAt }
+    const safe = checkSnapshot(snapshot, provider.name, at, this.#counts)
+    return { snapshot: safe, askedAt, at, took: at - askedAt }
   }
 
   /**
@@ -164,7 +168,7 @@ export class Scheduler {
     const at = this.clock.now()
     let safe: Snapshot
     try {
-      safe = checkSnapshot(snapshot, this.provider.name, at)
+      safe = checkSnapshot(snapshot, this.provider.name, at, this.#counts)
     } catch {
       return // the next look says what is wrong
     }
