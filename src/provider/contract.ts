@@ -78,7 +78,12 @@ export interface Capabilities {
   readonly lateBound: number
   /** Whether admin states survive a reload of the product. If `false`, the core puts them back. */
   readonly survivesReload: boolean
-  /** Whether load can still be read after the member is removed. */
+  /**
+   * Whether load can still be read after the member is removed. If `true`, every process is listed for
+   * an absent member too, with zeros where it never had work for it: one that is not listed is unread,
+   * and a member that goes ends only once each has been read as idle, or has ended. If `false`, what an
+   * absent member held in processes that are not listed is reported as lost.
+   */
   readonly countsAfterRemove: boolean
   /** A product with a fixed delay of its own: a shorter `timeout` can't achieve anything, in milliseconds. */
   readonly minTimeout?: number

@@ -186,8 +186,7 @@ export class FakeBalancer {
     const member = this.find(ref)
     const scopes = this.#processes.map((p) => this.#readScope(p, ref, member, sampledAt))
     if (!member) {
-      const after = this.#capabilities.countsAfterRemove && this.#seen(ref)
-      return { ref, present: false, scopes: after ? scopes : [] }
+      return { ref, present: false, scopes: this.#capabilities.countsAfterRemove ? scopes : [] }
     }
     const { identity, address, port, weight, own, inherited, health } = member
     return {
@@ -298,10 +297,6 @@ export class FakeBalancer {
     }
     this.#members.set(refKey(ref), placed)
     return placed
-  }
-
-  #seen(ref: MemberRef): boolean {
-    return this.#processes.some((process) => process.counts.has(refKey(ref)))
   }
 
   #readScope(

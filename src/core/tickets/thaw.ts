@@ -1,11 +1,13 @@
 import type { Change } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
 import { targetOf } from '../machine/changes.js'
 import { openGoal, UNDO_LIMIT, type Goal, type OpenGoal } from '../machine/goal.js'
 import {
   NO_ENDING,
   NO_PROOF,
   type DrainState,
+  type EndingState,
   type FoundMember,
   type Hold,
   type LateChange,
@@ -59,10 +61,11 @@ export function thawMember(member: TicketMember, options: ThawOptions): DrainSta
   const { hold } = frozen
   const state = base(member, frozen, options)
   const started = Math.min(frozen.startedAt, now)
+  const removed = removedAlready(member, frozen, options)
   return {
     ...state,
     startedAt: started,
-    phase: frozen.phase === 'active' ? 'active' : 'draining',
+    phase: removed !== null ? 'removed' : frozen.phase === 'active' ? 'active' : 'draining',
     hold: {
       ...state.hold,
       // What was wished above the confirmed state is decided anew, from a proof of this process.
@@ -88,10 +91,23 @@ export function thawMember(member: TicketMember, options: ThawOptions): DrainSta
     },
     ending: {
       ...NO_ENDING,
+      ...removed,
       terminated: frozen.terminated,
       terminatedAtMost: frozen.terminatedAtMost,
     },
   }
+}
+
+/** Nothing leaves `removed`: a drain that goes on does not look for a member that ended so before. */
+function removedAlready(
+  { ref, outcome }: TicketMember,
+  { phase }: FrozenState,
+  { goal, now }: ThawOptions,
+): Pick<EndingState, 'ended' | 'holding'> | null {
+  if (phase !== 'removed' || goal.kind !== 'drain') return null
+  const words = `${formatRef(ref)} was not in the pool any more, or another member, when this drain was gone on with`
+  const error = outcome === 'gone' ? new DrainableError('MEMBER_GONE', words, { ref }) : null
+  return { ended: { outcome: outcome ?? 'removed', at: now, error }, holding: false }
 }
 
 /**
@@ -135,6 +151,7 @@ export function thawStep(
     },
     ending: {
       ...NO_ENDING,
+      ...removedAlready(member, frozen, options),
       terminated: frozen.terminated,
       terminatedAtMost: frozen.terminatedAtMost,
       terminateUntil: earlier(frozen.terminateUntil, options.now + LONGEST_CUT),

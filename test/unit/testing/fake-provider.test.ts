@@ -82,13 +82,13 @@ describe('fakeProvider', () => {
     ])
   })
 
-  test('lists the scopes of a member that is gone but was busy', async () => {
+  test('lists its processes for a member that is gone', async () => {
     const { lb } = setup()
     lb.occupy(web1)
     lb.setBehind(web1, 'gone')
     lb.setBehind(web2, 'gone')
     expect(await read(lb, web1)).toMatchObject({ present: false, scopes: [{ active: 1 }] })
-    expect(await read(lb, web2)).toMatchObject({ present: false, scopes: [] })
+    expect(await read(lb, web2)).toMatchObject({ present: false, scopes: [{ active: 0 }] })
     lb.setBehind(web1, 'drain')
     expect(lb.state(web1)).toBe('drain')
   })
