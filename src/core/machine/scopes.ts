@@ -4,6 +4,9 @@ import { atLeast, type ProofState, type ScopeTrack } from './state.js'
 /** An answer that took longer than that may hide that the product stood still, in milliseconds. */
 const SLOW_ANSWER = 250
 
+/** Why a process that is known is unread, where no look lists it. */
+export const NOT_LISTED = 'it is not listed any more, and nobody said that it has ended'
+
 /** A scope that ended, or lost its memory, while its last reading held work. */
 export interface LostScope {
   readonly scope: string
@@ -70,7 +73,10 @@ export function trackScopes(proof: ProofState, look: ScopeLook): TrackedScopes {
   for (const [name, track] of [...scopes]) {
     if (seen.has(name)) continue
     if (look.ended === 'unlisted' || look.ended?.includes(name) === true) end(name)
-    else scopes.set(name, { ...track, zeros: null, last: { ...track.last, state: 'unread' } })
+    else {
+      const last: LoadScope = { ...track.last, state: 'unread', note: NOT_LISTED }
+      scopes.set(name, { ...track, zeros: null, last })
+    }
   }
   return { scopes, ended, lost }
 }

@@ -5,7 +5,7 @@ import type { Why, WhyCode } from '../../provider/report.js'
 import { targetOf } from './changes.js'
 import type { MachinePolicy } from './policy.js'
 import { idleRule, inWishedState } from './proof.js'
-import { isInForce, judgeScope } from './scopes.js'
+import { isInForce, judgeScope, NOT_LISTED } from './scopes.js'
 import { ownOf, type DrainState, type ScopeTrack } from './state.js'
 
 /** In flight for longer than that without a change is named as long-lived, in milliseconds. */
@@ -137,7 +137,10 @@ function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Sa
   if (scope.state !== 'read') {
     say('unreadable', `${scope.scope} can't be read${noted(scope)}: what it holds is unknown`, {
       ...where,
-      hint: 'make it readable, or wait until it has ended',
+      hint:
+        scope.note === NOT_LISTED
+          ? "it is waited for until the provider lists it again or says that it has ended: connect where every process can be seen, or see the provider's option for old ones"
+          : 'make it readable, or wait until it has ended',
     })
     return
   }

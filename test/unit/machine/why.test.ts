@@ -341,3 +341,17 @@ describe('why a member is not open', () => {
     expect(run.codes).toEqual(['settling'])
   })
 })
+
+test('a process that is not listed any more, and the way out', () => {
+  const run = held({ scopes: { w2: { active: 4, note: 'was replaced' } } })
+    .look()
+    .unlist('w2')
+    .look()
+  const [why] = run.why
+  expect(why).toMatchObject({ code: 'unreadable', scope: 'w2' })
+  expect(why?.text).toContain('nobody said that it has ended')
+  expect(why?.text).not.toContain('was replaced')
+  expect(why?.hint).toContain('where every process can be seen')
+  run.scope('w2', { state: 'unread', note: 'no route' }).look()
+  expect(run.why[0]?.hint).toBe('make it readable, or wait until it has ended')
+})
