@@ -4,6 +4,17 @@ export interface Clock {
   now(): number
   /** Calls `fn` once after `ms`; the returned function cancels it. */
   setTimeout(fn: () => void, ms: number): () => void
+  /**
+   * Epoch milliseconds, which go on as `now()` does. Where a clock has it, all that is kept in a ticket
+   * is by this clock, and so is the time between two steps of `stepDrain`. Default: the machine's wall
+   * time and uptime.
+   */
+  wall?(): number
+}
+
+/** Epoch milliseconds by a clock; by the machine where it tells none. */
+export function wallOf(clock: Clock): number {
+  return clock.wall?.() ?? Date.now()
 }
 
 /** The real clock: `performance.now()` and the process's timers. */

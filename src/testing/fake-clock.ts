@@ -3,6 +3,8 @@ import type { Clock } from '../provider/clock.js'
 
 /** A clock that stands still until it is told to move. Made by {@link fakeClock}. */
 export interface FakeClock extends Clock {
+  /** Epoch milliseconds. They move with `now()`, so that tickets and `stepDrain` go by this clock too. */
+  wall(): number
   /** Moves time on by `ms`, firing each timer at its own moment and letting promises settle in between. */
   advance(ms: number): Promise<void>
   /**
@@ -31,6 +33,7 @@ const IDLE_TURNS = 2_000
  * A clock for tests, to go with {@link fakeProvider}: pass it to both the provider and the drain.
  *
  * @param startAt - what `now()` says at first. Default 0
+ * @param wall - epoch milliseconds at first. Default: the machine's wall time
  *
  * @example
  * ```ts
@@ -47,16 +50,18 @@ const IDLE_TURNS = 2_000
  * console.log(report.outcome, clock.now()) // idle, a little over 20 minutes
  * ```
  */
-export function fakeClock(startAt = 0): FakeClock {
-  return new StandingClock(startAt)
+export function fakeClock(startAt = 0, wall = Date.now()): FakeClock {
+  return new StandingClock(startAt, wall)
 }
 
 class StandingClock implements FakeClock {
   #now: number
+  readonly #wallOffset: number
   readonly #timers = new Set<Timer>()
 
-  constructor(startAt: number) {
+  constructor(startAt: number, wall: number) {
     this.#now = startAt
+    this.#wallOffset = wall - startAt
   }
 
   get pending(): number {
@@ -65,6 +70,10 @@ class StandingClock implements FakeClock {
 
   now(): number {
     return this.#now
+  }
+
+  wall(): number {
+    return this.#wallOffset + this.#now
   }
 
   setTimeout(fn: () => void, ms: number): () => void {

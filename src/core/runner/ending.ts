@@ -116,8 +116,7 @@ export class Ending {
 
   say(report: DrainReport): void {
     if (this.#run.spec.background === true) return
-    const at = new Date().toISOString()
-    this.#run.emit({ type: 'end', at, outcome: report.outcome, report }, true)
+    this.#run.emit({ type: 'end', at: this.#run.iso(), outcome: report.outcome, report }, true)
   }
 
   resolve(report: DrainReport): void {

@@ -1,3 +1,4 @@
+import { wallOf } from '../../provider/clock.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { DrainEvent } from '../events.js'
 import type { DrainState } from '../machine/state.js'
@@ -55,6 +56,15 @@ export class RunState {
     })()
   }
 
+  /** Now, as events have it, also in a run whose clock throws. */
+  iso(): string {
+    try {
+      return new Date(wallOf(this.spec.clock)).toISOString()
+    } catch {
+      return new Date().toISOString()
+    }
+  }
+
   /** Milliseconds since a moment, for a report; by a clock that throws, when it last told the time. */
   since(moment: number): number {
     try {
@@ -82,7 +92,7 @@ export class RunState {
   fault(error: DrainableError): void {
     const ref = error.ref ?? this.members?.refs[0]
     if (ref === undefined) return
-    this.#hand({ type: 'fault', at: new Date().toISOString(), ref, error })
+    this.#hand({ type: 'fault', at: this.iso(), ref, error })
   }
 
   #hand(event: DrainEvent): void {

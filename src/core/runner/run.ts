@@ -1,4 +1,5 @@
 import { abortable } from '../../provider/abort.js'
+import { wallOf } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
@@ -220,10 +221,11 @@ export class Run implements HandleBody {
   }
 
   #membersOf({ policy, states }: Prepared): Members {
+    const { spec } = this.#run
     const options: MembersOptions = {
       policy,
       now: () => this.#run.now(),
-      wallOffset: () => Date.now() - this.#run.now(),
+      wallOffset: () => wallOf(spec.clock) - this.#run.now(),
       floor: () => this.#contest.floor,
       emit: (event) => this.#run.emit(event),
       check: (ref) => this.#run.guard(() => checkHealth(this.#run, ref, () => this.#changed())),

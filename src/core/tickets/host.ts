@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { hostname, uptime } from 'node:os'
+import type { Clock } from '../../provider/clock.js'
 
 /** How long a boot of this machine is told from the next by its moment, where it has no id, in milliseconds. */
 const BOOT_GRAIN = 60_000
@@ -31,4 +32,21 @@ function readBootId(): string {
   } catch {
     return ''
   }
+}
+
+/** What tells how much time has passed since: of the machine, or of a clock that tells wall time itself. */
+export interface Stamp {
+  /** Epoch milliseconds. */
+  readonly wall: number
+  readonly boot: string
+  /** Seconds. */
+  readonly uptime: number
+}
+
+/** The moment, for a ticket. A clock with wall time of its own vouches for it: nothing else is asked. */
+export function stampOf(clock: Clock): Stamp {
+  if (clock.wall === undefined)
+    return { wall: host.now(), boot: host.boot(), uptime: host.uptime() }
+  const wall = clock.wall()
+  return { wall: Math.floor(wall), boot: "the caller's clock", uptime: wall / 1_000 }
 }

@@ -1,6 +1,7 @@
+import { wallOf, type Clock } from '../../provider/clock.js'
 import type { DrainState } from '../machine/state.js'
 import { freezeMember } from './freeze.js'
-import { host } from './host.js'
+import { stampOf } from './host.js'
 import type { Ticket } from './ticket.js'
 import { dropTicket, saveTicket } from './saved.js'
 import type { TicketStore } from './store.js'
@@ -21,16 +22,16 @@ export type TicketHead = Pick<
 export class TicketKeeper {
   readonly head: TicketHead
   readonly #targets: TicketTargets
-  readonly #wallOffset: () => number
+  readonly #clock: Clock
   #writing: Promise<void> = Promise.resolve()
   /** A writing that has not begun yet: whoever asks meanwhile is served by it. */
   #waiting: Promise<void> | undefined
   #closed = false
 
-  constructor(head: TicketHead, targets: TicketTargets, wallOffset: () => number) {
+  constructor(head: TicketHead, targets: TicketTargets, clock: Clock) {
     this.head = head
     this.#targets = targets
-    this.#wallOffset = wallOffset
+    this.#clock = clock
   }
 
   /** Whether anybody keeps the ticket. */
@@ -41,11 +42,11 @@ export class TicketKeeper {
 
   /** The ticket as of now. */
   ticket(states: Iterable<DrainState>): Ticket {
-    const offset = this.#wallOffset()
+    const offset = wallOf(this.#clock) - this.#clock.now()
     return {
       v: 1,
       ...this.head,
-      saved: { wall: host.now(), boot: host.boot(), uptime: host.uptime() },
+      saved: stampOf(this.#clock),
       members: [...states].map((state) => freezeMember(state, offset)),
     }
   }

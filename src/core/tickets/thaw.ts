@@ -1,3 +1,4 @@
+import type { Clock } from '../../provider/clock.js'
 import type { Change } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
@@ -14,7 +15,7 @@ import {
   type OwnChange,
   type ScopeTrack,
 } from '../machine/state.js'
-import { host } from './host.js'
+import { stampOf } from './host.js'
 import { moveMoments } from './moments.js'
 import { frozenSchema } from './schema.js'
 import type { FrozenState, Ticket, TicketMember } from './ticket.js'
@@ -34,10 +35,11 @@ export interface Gap {
  * How much of the time since a ticket was written counts as passed: as far as the uptime of one boot
  * and wall time agree. A wall clock that jumped counts nothing; on another boot there is only wall time.
  */
-export function gapSince(saved: Ticket['saved']): Gap {
-  const wall = host.now() - saved.wall
-  if (host.boot() !== saved.boot) return { ms: Math.max(0, wall), foreign: true }
-  const up = (host.uptime() - saved.uptime) * 1_000
+export function gapSince(saved: Ticket['saved'], clock: Clock): Gap {
+  const now = stampOf(clock)
+  const wall = now.wall - saved.wall
+  if (now.boot !== saved.boot) return { ms: Math.max(0, wall), foreign: true }
+  const up = (now.uptime - saved.uptime) * 1_000
   const agree = Math.abs(wall - up) <= AGREE
   return { ms: agree ? Math.max(0, Math.min(wall, up)) : 0, foreign: false }
 }

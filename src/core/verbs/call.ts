@@ -21,8 +21,9 @@ export const fn = z.custom<(...args: never[]) => unknown>(
 )
 
 function isClock(value: unknown): boolean {
-  const { now, setTimeout } = (value ?? {}) as Partial<Clock>
-  return typeof now === 'function' && typeof setTimeout === 'function'
+  const { now, setTimeout, wall } = (value ?? {}) as Partial<Clock>
+  const tells = wall === undefined || typeof wall === 'function'
+  return typeof now === 'function' && typeof setTimeout === 'function' && tells
 }
 
 /** The fields of {@link Call}. */
@@ -30,7 +31,9 @@ export const callShape = {
   signal: z
     .custom<AbortSignal>((value) => value instanceof AbortSignal, 'expected an AbortSignal')
     .exactOptional(),
-  clock: z.custom<Clock>(isClock, 'expected a clock with now() and setTimeout()').exactOptional(),
+  clock: z
+    .custom<Clock>(isClock, 'expected a clock with now() and setTimeout(), and wall() or none')
+    .exactOptional(),
   onEvent: fn.exactOptional() as unknown as z.ZodType<Call['onEvent']>,
 }
 

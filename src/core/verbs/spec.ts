@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { wallOf } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import type { DrainEvent } from '../events.js'
 import type { RunSpec } from '../runner/run-spec.js'
@@ -8,7 +9,7 @@ import type { ResolvedPolicy } from './policy.js'
 
 /** Epoch milliseconds minus the clock, as of now. */
 export function wallOffsetOf(clock: ResolvedPolicy['clock']): number {
-  return Date.now() - clock.now()
+  return wallOf(clock) - clock.now()
 }
 
 /** The keeper of the ticket of a drain that begins now. */
@@ -27,7 +28,7 @@ export function newKeeper(resolved: ResolvedPolicy, provider: DrainableProvider)
       policy: data,
     },
     { store: tickets, onTicket },
-    () => wallOffsetOf(clock),
+    clock,
   )
 }
 
@@ -38,7 +39,7 @@ export function sameKeeper(ticket: Ticket, resolved: ResolvedPolicy): TicketKeep
   return new TicketKeeper(
     { id, instance, parts, startedAt, deadline, policy },
     { store: tickets, onTicket },
-    () => wallOffsetOf(clock),
+    clock,
   )
 }
 

@@ -136,7 +136,7 @@ function resumeStep(
   const resolved: ResolvedPolicy = { ...base, data: ticket.policy, ...withCall(call, base) }
   const { clock } = resolved
   const keeper = sameKeeper(ticket, resolved)
-  const gap = gapSince(ticket.saved)
+  const gap = gapSince(ticket.saved, clock)
   const announced = new Map<string, Change>()
   for (const member of ticket.members) {
     const { intended } = member.state.hold

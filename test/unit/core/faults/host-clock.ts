@@ -22,6 +22,7 @@ export function hostClock(clock: FakeClock): HostClock {
   let since = 7 * 24 * 3_600_000
   let boots = 1
   const now = (): number => wall + clock.now()
+  Object.assign(clock, { wall: undefined }) // as a clock that leaves wall time to the machine
   vi.spyOn(Date, 'now').mockImplementation(now)
   vi.spyOn(host, 'now').mockImplementation(now)
   vi.spyOn(host, 'uptime').mockImplementation(() => ((since + clock.now()) / 1_000) * PER_SECOND)
