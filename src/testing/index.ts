@@ -31,3 +31,6 @@ export type {
   FakeProviderOptions,
   FakeScope,
 } from './fake-provider.js'
+export type { HttpFake, HttpFakeFailure, HttpFakeRequest } from './http/request.js'
+export type { FakeTls } from './http/tls.js'
+export type { ProtocolFailure, ProtocolFake, ProtocolRequest } from './protocol-fake.js'

@@ -46,10 +46,7 @@ async function open(
     pool,
     members,
     occupy: (ref) => fake.occupy(ref),
-    setBehind: (ref, to) => {
-      fake.setBehind(ref, to)
-      return Promise.resolve()
-    },
+    setBehind: (ref, to) => fake.setBehind(ref, to),
     reload: () => fake.restart(),
     disconnect: () => {
       fake.fail({ how: 'refuse' })

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingRequest } from '../http/request.js'
 import { Config, type Plain } from './config.js'
 import type { Entity } from './entity.js'
 import { type Envelope, openEnvelope } from './envelope.js'
@@ -10,14 +11,6 @@ import { ctime } from './rows.js'
 import { type Session, Sessions } from './sessions.js'
 import { systemRows } from './system-rows.js'
 import { type Command, execute } from './writes.js'
-
-/** A request as it came in. */
-export interface Incoming {
-  readonly method: string
-  readonly target: string
-  readonly headers: IncomingHttpHeaders
-  readonly text: string
-}
 
 type Saved = ReadonlyMap<string, ReadonlySet<string>>
 
@@ -59,11 +52,11 @@ export class Node {
   }
 
   /** Answers one request; never throws. */
-  answer(incoming: Incoming): Reply {
+  answer(incoming: IncomingRequest): Reply {
     try {
       const envelope = openEnvelope(
         incoming.method,
-        incoming.target,
+        incoming.path,
         incoming.headers['content-type'] ?? '',
         incoming.text,
         oneOf(incoming.headers['x-nitro-onerror']),

@@ -1,4 +1,6 @@
 import { isIP } from 'node:net'
+import type { HttpFakeFailure, HttpFakeRequest } from '../http/request.js'
+import type { FakeTls } from '../http/tls.js'
 
 /** A member of a service group, or a service: its name alone, or with all that is known of it. */
 export type FakeMember =
@@ -47,7 +49,7 @@ export interface FakeOptions extends FakeConfig {
   /** Address to listen on. Default `127.0.0.1`. */
   readonly host?: string
   /** `false` speaks plain HTTP; a key and a certificate replace the self-signed one. Default `true`. */
-  readonly tls?: boolean | { readonly key: string; readonly cert: string }
+  readonly tls?: FakeTls
   /** Default `admin`. */
   readonly username?: string
   /** Default `secret`. */
@@ -88,6 +90,20 @@ export interface FakeOptions extends FakeConfig {
   readonly latency?: number
   /** One row comes as an object where an array is usual. Default `false`. */
   readonly loneObjects?: boolean
+}
+
+/** One request, as it came. */
+export interface FakeRequest extends HttpFakeRequest {
+  /** The address of the node that it came to. */
+  readonly node: string
+}
+
+/** What goes wrong. */
+export interface FakeFailure extends HttpFakeFailure {
+  /** Of `status`: the errorcode of NITRO's answer. Default: HTML that is none of NITRO's. */
+  readonly errorcode?: number
+  /** Of `status`, beside `errorcode`: its words. Default: the stock text. */
+  readonly message?: string
 }
 
 /** A member as the fake holds it, whatever way it was given. */

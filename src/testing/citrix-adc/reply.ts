@@ -1,4 +1,6 @@
+import type { HttpAnswer } from '../http/server.js'
 import type { Plain } from './config.js'
+import type { FakeFailure } from './options.js'
 
 /** One answer of the appliance, before it becomes bytes. */
 export interface Reply {
@@ -88,8 +90,39 @@ export function toBytes(body: Plain | string | undefined, withSeverity: boolean)
   return `{ ${members.join(', ')} }`.replaceAll('/', '\\/')
 }
 
-export const REASONS: Readonly<Record<number, string>> = {
+const REASONS: Readonly<Record<number, string>> = {
   207: 'Multi Status',
   209: 'X-NITRO-WARNING',
   599: 'Netscaler specific error',
+}
+
+/** As the appliance sends it. */
+export function toAnswer({ status, body, headers }: Reply, withSeverity: boolean): HttpAnswer {
+  const text = toBytes(body, withSeverity)
+  const html = typeof body === 'string'
+  return {
+    status,
+    reason: REASONS[status],
+    headers: {
+      server: 'Apache',
+      'cache-control': 'no-store, no-cache, must-revalidate, post-check=0, pre-check=0',
+      pragma: 'no-cache',
+      'x-frame-options': 'SAMEORIGIN',
+      'x-content-type-options': 'nosniff',
+      'content-type': html ? 'text/html; charset=utf-8' : 'application/json; charset=utf-8',
+      ...headers,
+      'content-length': String(Buffer.byteLength(text)),
+    },
+    text,
+  }
+}
+
+/** What a failure that was asked for is answered with. */
+export function errorReply({ status = 503, body, errorcode, message }: FakeFailure): Reply {
+  if (typeof body === 'string') return body === '' ? { status } : { status, body }
+  if (body !== undefined) return { status, body: body as Plain }
+  if (errorcode === undefined) return { status, body: `<html><body>${status}</body></html>` }
+  const reply = new NitroError(errorcode, undefined, status).toReply()
+  if (message === undefined || typeof reply.body !== 'object') return reply
+  return { status, body: { ...reply.body, message } }
 }

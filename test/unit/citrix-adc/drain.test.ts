@@ -317,7 +317,7 @@ describe('what others do', { concurrent: true }, () => {
       expect(fake.look(WEB1).enabled).toBe(false)
     })
     await new Promise((resolve) => setTimeout(resolve, 1_200))
-    fake.setBehind(WEB1, 'ready')
+    await fake.setBehind(WEB1, 'ready')
     expect((await run.done).outcome).toBe('overruled')
     await run.close()
   })
@@ -327,7 +327,7 @@ describe('what others do', { concurrent: true }, () => {
     const { fake, adc } = at
     const run = startDrain(adc, WEB1, { timeout: '20s' })
     await run.done
-    fake.setBehind(WEB1, 'maint')
+    await fake.setBehind(WEB1, 'maint')
     const report = await run.restore()
     expect(report.members[0]!.error).toMatchObject({ code: 'CONFLICT' })
     expect(fake.look(WEB1).enabled).toBe(false)
@@ -338,7 +338,7 @@ describe('what others do', { concurrent: true }, () => {
   test('ready() waits until a check passed after the enable', async () => {
     await using at = await setup({ checkDelay: 900 })
     const { fake, adc } = at
-    fake.setBehind(WEB1, 'maint')
+    await fake.setBehind(WEB1, 'maint')
     const { members } = await ready(adc, WEB1, { waitHealthy: '10s' })
     expect(members[0]).toMatchObject({ wasAdmin: 'maint', health: 'up' })
     expect(fake.look(WEB1).svrstate).toBe('UP')
@@ -510,7 +510,7 @@ describe('trouble on the way', { concurrent: true }, () => {
   test('a lost answer leads to a look, not to a second disable', async () => {
     await using at = await setup()
     const { fake, adc } = at
-    fake.fail({ match: /action=disable/, how: 'lost', times: 1 })
+    fake.fail({ match: /action=disable/, how: 'reset', execute: true, times: 1 })
     expect((await drain(adc, WEB1, { timeout: '20s' })).outcome).toBe('idle')
     expect(actions(fake)).toEqual([DISABLE])
   })
@@ -524,28 +524,29 @@ describe('trouble on the way', { concurrent: true }, () => {
     expect(fake.look(WEB1).enabled).toBe(false)
   })
 
-  test.each(['garbage', 'empty', 'reset'] as const)(
-    'counts that cannot be read (%s) are no zeros',
-    async (how) => {
-      await using at = await setup()
-      const { fake, adc } = at
-      const end = await fake.occupy(WEB1)
-      const run = startDrain(adc, WEB1, { timeout: '20s' })
-      const idle: number[] = []
-      run.on('idle', () => idle.push(fake.look(WEB1).active))
-      await eventually(() => {
-        expect(run.report().members[0]?.lastReading).toMatchObject({ own: 'drain' })
-      })
-      const lift = fake.fail({ match: /\/stat\/servicegroup/, how })
-      await new Promise((resolve) => setTimeout(resolve, 1_500))
-      expect(idle).toEqual([])
-      lift()
-      await end()
-      expect((await run.done).outcome).toBe('idle')
-      expect(idle).toEqual([0])
-      await run.close()
-    },
-  )
+  test.each([
+    ['garbage', { how: 'garbage' }],
+    ['no bytes', { how: 'status', status: 200, body: '' }],
+    ['a reset', { how: 'reset' }],
+  ] as const)('counts that cannot be read (%s) are no zeros', async (_words, failure) => {
+    await using at = await setup()
+    const { fake, adc } = at
+    const end = await fake.occupy(WEB1)
+    const run = startDrain(adc, WEB1, { timeout: '20s' })
+    const idle: number[] = []
+    run.on('idle', () => idle.push(fake.look(WEB1).active))
+    await eventually(() => {
+      expect(run.report().members[0]?.lastReading).toMatchObject({ own: 'drain' })
+    })
+    const lift = fake.fail({ match: /\/stat\/servicegroup/, ...failure })
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    expect(idle).toEqual([])
+    await lift()
+    await end()
+    expect((await run.done).outcome).toBe('idle')
+    expect(idle).toEqual([0])
+    await run.close()
+  })
 
   test('rights that lack are told before anything else is tried', async () => {
     await using at = await setup(

@@ -240,7 +240,7 @@ describe('disable and enable', () => {
       },
     })
     const api = { pool: 'api', member: 'web1:81' }
-    fake.setBehind(api, 'maint')
+    await fake.setBehind(api, 'maint')
     await send(fake, 'POST /config/server?action=disable', { server: { name: 'web1' } })
     expect(fake.look(WEB1).svrstate).toBe('OUT OF SERVICE')
     await send(fake, 'POST /config/server?action=enable', { server: { name: 'web1' } })
@@ -327,10 +327,10 @@ describe('a pair, partitions, saving', () => {
 
   test('a reboot forgets what was not saved', async () => {
     await using fake = await start()
-    fake.setBehind(WEB1, 'maint')
+    await fake.setBehind(WEB1, 'maint')
     await fake.restart()
     expect(fake.look(WEB1).enabled).toBe(true)
-    fake.setBehind(WEB1, 'maint')
+    await fake.setBehind(WEB1, 'maint')
     await send(fake, 'POST /config/nsconfig?action=save', { nsconfig: {} })
     await fake.restart()
     expect(fake.look(WEB1).enabled).toBe(false)
@@ -429,19 +429,19 @@ describe('what tools of the configuration send', () => {
 })
 
 describe('failures', () => {
-  test('lost: carried out, and no answer', async () => {
+  test('a reset that executes: carried out, and no answer', async () => {
     await using fake = await start()
-    fake.fail({ match: /action=disable/, how: 'lost', times: 1 })
+    fake.fail({ match: /action=disable/, how: 'reset', execute: true, times: 1 })
     const payload = { servicegroup: { servicegroupname: 'web', servername: 'web1', port: 80 } }
     await expect(send(fake, DISABLE, payload)).rejects.toThrow()
     expect(fake.look(WEB1).enabled).toBe(false)
   })
 
-  test('refuse: no connection until it is lifted', async () => {
+  test('refuse: no connection until it is ended', async () => {
     await using fake = await start()
-    fake.fail({ how: 'refuse' })
+    const end = fake.fail({ how: 'refuse' })
     await expect(send(fake, MEMBERS)).rejects.toThrow(/ECONNREFUSED|ECONNRESET/)
-    await fake.heal()
+    await end()
     expect((await send(fake, MEMBERS)).status).toBe(200)
   })
 })

@@ -67,7 +67,7 @@ describe('a change that a node took which had just become the secondary', () => 
 
   test('and lost its answer is not believed for what that node shows', async () => {
     await using at = await rig(SLOW)
-    at.fake.fail({ match: /action=disable/, how: 'lost' })
+    at.fake.fail({ match: /action=disable/, how: 'reset', execute: true })
     const result = await failoverDuring(at, /action=disable/, () => change(at.adc, hold))
     expect(result).toMatchObject({ status: 'unknown', error: { code: 'CONNECTION_LOST' } })
     expect(at.fake.look(WEB1).enabled).toBe(true)

@@ -1,6 +1,6 @@
 import type { Change } from 'drainable/provider'
 import type { CitrixAdcOptions } from 'drainable/citrix-adc'
-import type { CitrixFake, Failure, FakeOptions } from 'drainable/testing/citrix-adc'
+import type { CitrixFake, FakeFailure, FakeOptions } from 'drainable/testing/citrix-adc'
 import { describe, expect, test } from 'vitest'
 import { classify, toError } from '../../../src/adapters/citrix-adc/codec/errors.js'
 import { parseReply } from '../../../src/adapters/citrix-adc/codec/nitro.js'
@@ -10,7 +10,7 @@ const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
 const restore = { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' } as const
 const terminate = { kind: 'terminate', ref: WEB1 } as const
 
-const answer = (errorcode: number, status = 599): Failure => ({
+const answer = (errorcode: number, status = 599): FakeFailure => ({
   match: /action=disable/,
   how: 'status',
   status,
@@ -21,7 +21,7 @@ interface Row {
   readonly of: string
   readonly change: Change
   readonly is: readonly [status: 'rejected' | 'unknown', code: string, retryable: boolean]
-  readonly fault?: Failure
+  readonly fault?: FakeFailure
   readonly before?: (fake: CitrixFake) => unknown
   readonly fake?: FakeOptions
   readonly options?: Partial<CitrixAdcOptions>
@@ -56,7 +56,7 @@ const ROWS: readonly Row[] = [
     fake: { pools: { web: { members: [WEB1.member], downstateflush: 'DISABLED' } } },
     before: async (fake) => {
       await fake.occupy(WEB1)
-      fake.setBehind(WEB1, 'drain')
+      await fake.setBehind(WEB1, 'drain')
     },
     is: ['rejected', 'UNSUPPORTED', false],
   },
