@@ -35,7 +35,7 @@ export const entries: readonly Entry[] = [
   entry('testing/haproxy-dataplane', 'src/testing/haproxy-dataplane/index.ts', [], 80),
   entry('testing/f5-bigip', 'src/testing/f5-bigip/index.ts', [], 95),
   entry('testing/citrix-adc', 'src/testing/citrix-adc/index.ts', [], 85),
-  entry('testing/envoy', 'src/testing/envoy/index.ts', ['zod'], 75),
+  entry('testing/envoy', 'src/testing/envoy/index.ts', ['zod'], 82),
 ]
 
 function entry(

@@ -1,46 +1,82 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AdminState as MemberState, MemberRef } from '../../provider/contract.js'
+import { HttpFront } from '../http/front.js'
+import type { HttpFake, HttpFakeFailure, HttpFakeRequest } from '../http/request.js'
+import type { HttpAnswer, HttpServer } from '../http/server.js'
 import { answerAdmin } from './admin.js'
 import type { ReceivedEndpoint, Status } from './assignment.js'
 import { Cluster, type Host } from './cluster.js'
-import type { EnvoyFake, FakeFailure, FakeRequest } from './index.js'
 import type { FakeEds, FakeEndpoint, Settings } from './options.js'
 import { follow, report, type Stop } from './sources.js'
 
 const NOWHERE = { region: '', zone: '', subZone: '' }
 
+const PLAIN = { 'content-type': 'text/plain' }
+const GARBAGE = { status: 200, headers: PLAIN, text: '{"cluster_statuses": [{"na' }
+
+/** A request that the fake's data plane holds. */
+export interface SentRequest {
+  /** Where it went. */
+  readonly member: string
+  /** Lets it end in good order. */
+  end(): void
+}
+
+/** A running fake. Its `url` is the admin API's, for `admin` of `envoy()`. */
+export interface EnvoyFake extends HttpFake {
+  /** Takes endpoint sets from there from now on. */
+  follow(eds: FakeEds): Promise<void>
+  /** Sends a request as a client would: it goes where the workers send it; undefined is a 503. */
+  send(pool: string): SentRequest | undefined
+  /** What active checks find from now on. */
+  setHealth(ref: MemberRef, passing: boolean): void
+  /** Changes an endpoint that the fake itself owns (without `eds`). */
+  setBehind(ref: MemberRef, to: MemberState | 'gone'): Promise<void>
+}
+
+/** Starts it; see the package's documentation. */
+export async function openFake(settings: Settings): Promise<EnvoyFake> {
+  const fake = new Fake(settings)
+  await fake.open()
+  return fake
+}
+
 /** One fake Envoy process after another, at one address. */
-export class FakeEnvoyServer implements EnvoyFake {
-  readonly requests: { readonly method: string; readonly path: string }[] = []
+class Fake implements EnvoyFake {
   readonly #settings: Settings
-  readonly #server: Server
+  readonly #front = new HttpFront<HttpFakeFailure, HttpFakeRequest>({
+    remember: (base) => base,
+    error: toError,
+    garbage: GARBAGE,
+  })
+  readonly #server: HttpServer
   #clusters = new Map<string, Cluster>()
   #eds: FakeEds | undefined
   #bootAt = new Date()
   #stops: Stop[] = []
-  #failures: { readonly failure: FakeFailure; left: number }[] = []
-  #port = 0
 
   constructor(settings: Settings) {
     this.#settings = settings
     this.#eds = settings.eds
-    this.#server = createServer((request, response) => this.#answer(request, response))
+    const { port, socket } = settings
+    this.#server = this.#front.add('admin', {
+      host: '127.0.0.1',
+      port,
+      socket,
+      latency: 0,
+      answer: ({ method, path }) => this.#answer(method, path),
+    })
   }
 
   get url(): string {
-    const { socket } = this.#settings
-    return socket === undefined ? `http://127.0.0.1:${this.#port}` : `unix:${socket}`
+    return this.#server.url
+  }
+
+  get requests(): readonly HttpFakeRequest[] {
+    return this.#front.requests
   }
 
   async open(): Promise<void> {
-    const { socket, port } = this.#settings
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject)
-      if (socket === undefined) this.#server.listen(port, '127.0.0.1', () => resolve())
-      else this.#server.listen(socket, () => resolve())
-    })
-    const at = this.#server.address()
-    if (typeof at === 'object' && at !== null) this.#port = at.port
+    await this.#front.open()
     this.#boot()
     await this.#settled()
   }
@@ -65,7 +101,7 @@ export class FakeEnvoyServer implements EnvoyFake {
     })
   }
 
-  send(pool: string): FakeRequest | undefined {
+  send(pool: string): SentRequest | undefined {
     const cluster = this.#clusters.get(pool)
     const host = cluster?.pick()
     if (cluster === undefined || host === undefined) return undefined
@@ -76,10 +112,12 @@ export class FakeEnvoyServer implements EnvoyFake {
     this.#clusters.get(ref.pool)?.setHealth(ref.member, passing)
   }
 
-  setBehind(ref: MemberRef, to: MemberState | 'gone'): void {
+  setBehind(ref: MemberRef, to: MemberState | 'gone'): Promise<void> {
     const cluster = this.#clusters.get(ref.pool)
     if (this.#eds !== undefined || cluster === undefined) {
-      throw new Error('the endpoints of this fake come from its eds: change them there')
+      return Promise.reject(
+        new Error('the endpoints of this fake come from its eds: change them there'),
+      )
     }
     const status: Status = to === 'ready' ? 'HEALTHY' : to === 'drain' ? 'DRAINING' : 'UNHEALTHY'
     const endpoints = [...cluster.hosts.values()].flatMap(({ name, endpoint }: Host) => {
@@ -87,25 +125,23 @@ export class FakeEnvoyServer implements EnvoyFake {
       return to === 'gone' ? [] : [{ ...endpoint, status }]
     })
     cluster.update({ service: cluster.service, endpoints }, `${Number(cluster.version) + 1}`)
+    return Promise.resolve()
   }
 
-  fail(failure: FakeFailure): void {
-    this.#failures.push({ failure, left: failure.times ?? Infinity })
-    if (failure.how === 'refuse') this.#server.closeAllConnections()
+  fail(what: HttpFakeFailure): () => Promise<void> {
+    return this.#front.fail(what)
   }
 
   async restart(): Promise<void> {
     this.#stop()
-    this.#server.closeAllConnections()
+    this.#front.hangUp()
     this.#boot()
     await this.#settled()
   }
 
   async close(): Promise<void> {
     this.#stop()
-    if (!this.#server.listening) return
-    this.#server.closeAllConnections()
-    await new Promise((resolve) => this.#server.close(resolve))
+    await this.#front.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -150,31 +186,18 @@ export class FakeEnvoyServer implements EnvoyFake {
     }
   }
 
-  #answer(request: IncomingMessage, response: ServerResponse): void {
-    const { method = 'GET', url: path = '/' } = request
-    const hit = this.#failures.find(
-      ({ failure, left }) => left > 0 && (failure.match?.test(path) ?? true),
-    )
-    if (hit !== undefined) {
-      hit.left--
-      fault(hit.failure, request, response)
-      return
-    }
-    this.requests.push({ method, path })
+  #answer(method: string, path: string): HttpAnswer {
     const { status, text } = answerAdmin(method, path, {
       settings: this.#settings,
       clusters: this.#clusters,
       bootAt: this.#bootAt,
     })
-    response.writeHead(status, { 'content-type': 'text/plain' }).end(text)
+    return { status, text, headers: PLAIN }
   }
 }
 
-function fault({ how }: FakeFailure, request: IncomingMessage, response: ServerResponse): void {
-  if (how === 'silent') return
-  if (how === 'status') response.writeHead(503).end('upstream connect error')
-  else if (how === 'garbage') response.writeHead(200).end('{"cluster_statuses": [{"na')
-  else request.socket.resetAndDestroy()
+function toError({ status = 503, body = 'upstream connect error' }: HttpFakeFailure): HttpAnswer {
+  return { status, text: typeof body === 'string' ? body : JSON.stringify(body), headers: PLAIN }
 }
 
 function toReceived({ address, port, hostname }: FakeEndpoint): ReceivedEndpoint {

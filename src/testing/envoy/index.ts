@@ -20,51 +20,8 @@
  *
  * @packageDocumentation
  */
-import type { AdminState as MemberState, MemberRef } from '../../provider/contract.js'
-import { FakeEnvoyServer } from './fake.js'
-import { toSettings, type FakeEds, type FakeOptions } from './options.js'
-
-/** A request that the fake's data plane holds. */
-export interface FakeRequest {
-  /** Where it went. */
-  readonly member: string
-  /** Lets it end in good order. */
-  end(): void
-}
-
-/** What a fault does. */
-export interface FakeFailure {
-  /** Paths that it hits. @default every path */
-  readonly match?: RegExp
-  /** `status` answers 503; the others do to the connection what they say. */
-  readonly how: 'status' | 'refuse' | 'silent' | 'reset' | 'garbage'
-  /** How many requests it hits. @default all */
-  readonly times?: number
-}
-
-/** A running fake. */
-export interface EnvoyFake extends AsyncDisposable {
-  /** Address of the admin API, for `admin` of `envoy()`. */
-  readonly url: string
-  /** Every request to the admin API so far. */
-  readonly requests: readonly { readonly method: string; readonly path: string }[]
-  /** Takes endpoint sets from there from now on. */
-  follow(eds: FakeEds): Promise<void>
-  /** Puts a request in flight on a member, whatever its state. */
-  occupy(ref: MemberRef): Promise<() => Promise<void>>
-  /** Sends a request as a client would: it goes where the workers send it; undefined is a 503. */
-  send(pool: string): FakeRequest | undefined
-  /** What active checks find from now on. */
-  setHealth(ref: MemberRef, passing: boolean): void
-  /** Changes an endpoint that the fake itself owns (without `eds`). */
-  setBehind(ref: MemberRef, to: MemberState | 'gone'): void
-  /** Faults of the admin API from now on. */
-  fail(failure: FakeFailure): void
-  /** Another process: counts begin anew, endpoint sets are fetched again. */
-  restart(): Promise<void>
-  /** Stops it, and everything it follows. */
-  close(): Promise<void>
-}
+import { openFake, type EnvoyFake } from './fake.js'
+import { toSettings, type FakeOptions } from './options.js'
 
 /**
  * Starts a fake Envoy.
@@ -72,9 +29,12 @@ export interface EnvoyFake extends AsyncDisposable {
  * @throws `INVALID_OPTIONS`
  */
 export async function startFake(options: FakeOptions = {}): Promise<EnvoyFake> {
-  const fake = new FakeEnvoyServer(toSettings(options))
-  await fake.open()
-  return fake
+  return openFake(toSettings(options))
 }
 
+export type {
+  HttpFakeFailure as FakeFailure,
+  HttpFakeRequest as FakeRequest,
+} from '../http/request.js'
+export type { EnvoyFake, SentRequest } from './fake.js'
 export type { FakeEds, FakeEndpoint, FakeOptions } from './options.js'

@@ -25,7 +25,7 @@ test('a row from before the change does not stand for the end of its merge windo
     mergeWindow: 300,
   })
   // The proxy still shows the drain before last: the control plane is slow.
-  fake.setBehind(ref, 'drain')
+  await fake.setBehind(ref, 'drain')
   let current: unknown = set
   const sink = callbackEndpoints({
     load: () => Promise.resolve(current),
