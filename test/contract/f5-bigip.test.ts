@@ -1,12 +1,12 @@
 import { f5Bigip, type F5BigipOptions } from 'drainable/f5-bigip'
 import { providerContract, type ContractHarness } from 'drainable/testing'
-import { startFake, type BigipFake, type BigipFakeOptions } from 'drainable/testing/f5-bigip'
+import { startFake, type BigipFake, type FakeOptions } from 'drainable/testing/f5-bigip'
 import { describe, test } from 'vitest'
 
 const MEMBERS = ['10.0.0.1:80', '10.0.0.2%1:80', '2001:db8::3.80'] as const
 
 interface Case {
-  readonly fake: BigipFakeOptions
+  readonly fake: FakeOptions
   readonly options?: Partial<F5BigipOptions>
   /** What a reload is for this case. */
   readonly reload: (fake: BigipFake) => Promise<void>
@@ -29,7 +29,7 @@ async function open({ fake: given, options, reload }: Case): Promise<ContractHar
     pool: '/Common/web',
     members: [a!, b!, c!],
     occupy: (ref) => fake.occupy(ref),
-    setBehind: async (ref, to) => fake.setBehind(ref, to),
+    setBehind: (ref, to) => fake.setBehind(ref, to),
     reload: () => reload(fake),
     disconnect: () => fake.close(),
     requests: () => fake.requests.length,

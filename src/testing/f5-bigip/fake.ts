@@ -1,14 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Lab } from './call.js'
-import { autoSync, failOver } from './cm.js'
-import { toMember, type FakeMember, type FakeNode, type FakePool } from './config.js'
-import { handle } from './handler.js'
-import { toLab, toTargets, toTls } from './lab.js'
-import { fromSegment, partitionOf } from './names.js'
-import type { BigipFakeFailure, BigipFakeOptions, BigipFakeRequest } from './options.js'
-import { Listener } from './server.js'
-import type { Unit } from './unit.js'
-import { VirtualServer } from './virtual-server.js'
+import type { AdminState } from '../../provider/contract.js'
+import { HttpFront } from '../http/front.js'
+import type { HttpFake, IncomingRequest } from '../http/request.js'
+import type { HttpServer } from '../http/server.js'
+import { toServedTls } from '../http/tls.js'
+import type { Lab } from './rest/call.js'
+import { autoSync, failOver } from './tm/cm.js'
+import { toMember, type FakeMember, type FakeNode, type FakePool } from './device/config.js'
+import { handle } from './rest/handler.js'
+import { toLab, toTargets } from './device/lab.js'
+import { fromSegment, partitionOf } from './rest/names.js'
+import type { FakeFailure, FakeOptions, FakeRequest } from './options.js'
+import { toAnswer, toError } from './rest/replies.js'
+import type { Unit } from './device/unit.js'
+import { VirtualServer } from './device/virtual-server.js'
 
 /** Names a member: full paths, or names in `/Common`; a member also by `address:port`. */
 export interface BigipFakeRef {
@@ -27,56 +32,58 @@ export interface BigipFakeLoad {
   readonly curSessions?: number
 }
 
+const GARBAGE = { status: 200, text: '<html>{"entries":', type: 'application/json' }
+
 /** A running fake, made by `startFake`. */
-export class BigipFake implements AsyncDisposable {
+export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
   readonly username: string
   readonly password: string
   /** Certificate a client has to trust, PEM; empty over plain HTTP. */
   readonly ca: string
   /** SHA-256 fingerprint of the certificate; empty over plain HTTP. */
   readonly fingerprint256: string
-  /** Every request of every unit, in the order they came. */
-  readonly requests: BigipFakeRequest[]
   readonly #lab: Lab
-  readonly #listeners: Listener[]
+  readonly #front: HttpFront<FakeFailure, FakeRequest>
+  readonly #servers: readonly HttpServer[]
   readonly #targets: ReadonlyMap<string, string>
   readonly #virtuals = new Map<string, VirtualServer>()
 
   /** Starts the units and waits until they listen. */
-  static async start(options: BigipFakeOptions): Promise<BigipFake> {
-    const tls = toTls(options.tls ?? true)
-    const lab = toLab(options)
-    const requests: BigipFakeRequest[] = []
-    const listeners = lab.units.map(
-      (unit, i) =>
-        new Listener({
-          unit: unit.name,
-          host: lab.options.host,
-          port: options.port === undefined || options.port === 0 ? 0 : options.port + i,
-          tls: tls.pair,
-          latency: lab.options.latency,
-          record: (request) => requests.push(request),
-          handle: (request) => handle(lab, unit, request),
-        }),
-    )
-    for (const listener of listeners) await listener.listen()
-    return new BigipFake(lab, listeners, requests, tls)
+  static async start(options: FakeOptions): Promise<BigipFake> {
+    const fake = new BigipFake(options)
+    await fake.#front.open()
+    return fake
   }
 
-  private constructor(
-    lab: Lab,
-    listeners: Listener[],
-    requests: BigipFakeRequest[],
-    tls: { readonly ca: string; readonly fingerprint256: string },
-  ) {
+  private constructor(options: FakeOptions) {
+    const lab = toLab(options)
+    const tls = toServedTls(options.tls ?? true)
     this.#lab = lab
-    this.#listeners = listeners
-    this.requests = requests
-    this.ca = tls.ca
-    this.fingerprint256 = tls.fingerprint256
+    this.#front = new HttpFront({
+      remember: (base, request, unit) => ({ ...base, unit, auth: authOf(request) }),
+      error: toError,
+      garbage: toAnswer(GARBAGE),
+      isFor: (failure, unit) => failure.unit === undefined || failure.unit === unit,
+    })
+    this.#servers = lab.units.map((unit, i) =>
+      this.#front.add(unit.name, {
+        host: lab.options.host,
+        port: options.port === undefined || options.port === 0 ? 0 : options.port + i,
+        tls,
+        latency: lab.options.latency,
+        answer: (request) => toAnswer(handle(lab, unit, request)),
+      }),
+    )
+    this.ca = tls?.ca ?? ''
+    this.fingerprint256 = tls?.fingerprint256 ?? ''
     this.username = lab.options.username
     this.password = lab.options.password
     this.#targets = toTargets(lab.options.pools)
+  }
+
+  /** Every request of every unit, in the order they came. */
+  get requests(): readonly FakeRequest[] {
+    return this.#front.requests
   }
 
   /** Address of the first unit. */
@@ -86,10 +93,10 @@ export class BigipFake implements AsyncDisposable {
 
   /** Addresses of all units. */
   get urls(): readonly string[] {
-    return this.#listeners.map((listener) => listener.url)
+    return this.#servers.map(({ url }) => url)
   }
 
-  /** Names of the units, as in {@link BigipFakeRequest.unit}. */
+  /** Names of the units, as in {@link FakeRequest.unit}. */
   get units(): readonly string[] {
     return this.#lab.units.map((unit) => unit.name)
   }
@@ -106,7 +113,7 @@ export class BigipFake implements AsyncDisposable {
 
   /** The most requests one unit had in the works at one time. */
   get peak(): number {
-    return Math.max(...this.#listeners.map((listener) => listener.peak))
+    return this.#front.peak
   }
 
   /**
@@ -151,7 +158,7 @@ export class BigipFake implements AsyncDisposable {
   }
 
   /** The two words of a member as the named unit (or the active one) holds them. */
-  state(ref: BigipFakeRef, unitName?: string): 'ready' | 'drain' | 'maint' {
+  state(ref: BigipFakeRef, unitName?: string): AdminState {
     const unit = this.#lab.units.find((u) => u.name === unitName) ?? this.#active()
     const { member } = this.#find(unit, ref)
     if (member.forcedDown) return 'maint'
@@ -159,7 +166,8 @@ export class BigipFake implements AsyncDisposable {
   }
 
   /** Somebody else changes a member on the active unit, or takes it out of its pool. */
-  setBehind(ref: BigipFakeRef, to: 'ready' | 'drain' | 'maint' | 'gone'): void {
+  // eslint-disable-next-line @typescript-eslint/require-await -- a member that is not there is a rejection
+  async setBehind(ref: BigipFakeRef, to: AdminState | 'gone'): Promise<void> {
     const unit = this.#active()
     const { pool, member } = this.#find(unit, ref)
     if (to === 'gone') pool.members.delete(member.fullPath)
@@ -168,7 +176,7 @@ export class BigipFake implements AsyncDisposable {
   }
 
   /** Somebody else changes a node on the active unit: it reaches the node's members in every pool. */
-  setNodeBehind(name: string, to: 'ready' | 'drain' | 'maint'): void {
+  setNodeBehind(name: string, to: AdminState): void {
     const unit = this.#active()
     const node = unit.config.nodes.get(fromSegment(name))
     if (node === undefined) throw new Error(`the fake has no node ${name}`)
@@ -190,16 +198,9 @@ export class BigipFake implements AsyncDisposable {
     this.#changed(unit)
   }
 
-  /** Makes requests fail until `times` is used up, or until {@link BigipFake.recover}. */
-  fail(what: BigipFakeFailure): void {
-    this.#lab.units.forEach((unit, i) => {
-      if (what.unit === undefined || what.unit === unit.name) this.#listeners[i]?.fail(what)
-    })
-  }
-
-  /** Ends what {@link BigipFake.fail} began. */
-  async recover(): Promise<void> {
-    for (const listener of this.#listeners) await listener.recover()
+  /** Lets requests go wrong, on every unit or on the one that it names; the returned function ends that. */
+  fail(what: FakeFailure): () => Promise<void> {
+    return this.#front.fail(what)
   }
 
   /** Words that sync-status answers in place of the true ones; `undefined` ends that. */
@@ -285,7 +286,7 @@ export class BigipFake implements AsyncDisposable {
   /** Stops listening and cuts every connection. */
   async close(): Promise<void> {
     for (const virtual of this.#virtuals.values()) virtual.close()
-    for (const listener of this.#listeners) await listener.close()
+    await this.#front.close()
   }
 
   /** Closes it. */
@@ -321,8 +322,13 @@ export class BigipFake implements AsyncDisposable {
   }
 }
 
-function switchTo(of: FakeMember | FakeNode, to: 'ready' | 'drain' | 'maint'): void {
+function switchTo(of: FakeMember | FakeNode, to: AdminState): void {
   of.session = to === 'ready' ? 'user-enabled' : 'user-disabled'
   of.forcedDown = to === 'maint'
   of.generation += 1
+}
+
+function authOf({ headers }: IncomingRequest): FakeRequest['auth'] {
+  if (headers['x-f5-auth-token'] !== undefined) return 'token'
+  return headers.authorization === undefined ? 'none' : 'basic'
 }

@@ -16,15 +16,15 @@
  * @packageDocumentation
  */
 import { BigipFake } from './fake.js'
-import type { BigipFakeOptions } from './options.js'
+import type { FakeOptions } from './options.js'
 
-export type { FakeMemberOptions, FakePoolOptions, MonitorState } from './config.js'
+export type { FakeMemberOptions, FakePoolOptions, MonitorState } from './device/config.js'
 export type { BigipFake, BigipFakeLoad, BigipFakeRef } from './fake.js'
 export type {
-  BigipFakeFailure,
-  BigipFakeOptions,
-  BigipFakeRequest,
   BigipVersion,
+  FakeFailure,
+  FakeOptions,
+  FakeRequest,
   FakeVirtualOptions,
 } from './options.js'
 
@@ -34,6 +34,6 @@ export type {
  * @param options - pools, credentials, release, and how the device behaves
  * @returns the running fake; close it, or bind it with `await using`
  */
-export async function startFake(options: BigipFakeOptions = {}): Promise<BigipFake> {
+export async function startFake(options: FakeOptions = {}): Promise<BigipFake> {
   return BigipFake.start(options)
 }

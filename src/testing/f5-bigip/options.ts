@@ -1,10 +1,12 @@
-import type { FakePoolOptions } from './config.js'
+import type { HttpFakeFailure, HttpFakeRequest } from '../http/request.js'
+import type { FakeTls } from '../http/tls.js'
+import type { FakePoolOptions } from './device/config.js'
 
 /** Releases the fake knows the shapes of. */
 export type BigipVersion = '13.1' | '15.1' | '17.1'
 
 /** How the fake is set up; every field has a default. */
-export interface BigipFakeOptions {
+export interface FakeOptions {
   /** Pools and their members. Default: `web` with `10.0.0.1:80` and `10.0.0.2:80`. */
   readonly pools?: Readonly<Record<string, FakePoolOptions>>
   /** Properties of pools that differ from the defaults, such as `{ web: { serviceDownAction: 'reset' } }`. */
@@ -16,7 +18,7 @@ export interface BigipFakeOptions {
   /** Address to listen on. Default `127.0.0.1`. */
   readonly host?: string
   /** HTTPS with a certificate made at start, or with the one given; `false` serves plain HTTP. Default `true`. */
-  readonly tls?: boolean | { readonly key: string; readonly cert: string }
+  readonly tls?: FakeTls
   /** Default `admin`. */
   readonly username?: string
   /** Default `secret`. */
@@ -67,42 +69,15 @@ export interface FakeVirtualOptions {
   readonly persist?: string
 }
 
-/** One request as it came; passwords are masked. */
-export interface BigipFakeRequest {
-  /** Method and path in one, as `fail({ match })` sees them. */
-  readonly line: string
+/** One request as it came. */
+export interface FakeRequest extends HttpFakeRequest {
   /** Name of the unit that was asked. */
   readonly unit: string
-  readonly method: string
-  /** Path and query as they stood on the wire. */
-  readonly path: string
-  readonly body?: unknown
   readonly auth: 'token' | 'basic' | 'none'
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  /** What was answered; 0 while nothing was, or never. */
-  status: number
 }
 
-/** What to do wrong, and how often. */
-export interface BigipFakeFailure {
-  /** Matched against `METHOD path`; without it every request is meant. */
-  readonly match?: RegExp
-  /**
-   * - `status`: answers `status` (503) with `body`, or with the device's own words for it
-   * - `refuse`: takes no connection; without `match` and `times` until {@link BigipFake.recover}
-   * - `silent`: never answers; `execute` tells whether it is carried out
-   * - `reset`: cuts the connection; `execute` likewise
-   * - `garbage`: answers 200 with something that is not JSON
-   */
-  readonly how: 'status' | 'refuse' | 'silent' | 'reset' | 'garbage'
-  readonly times?: number
-  /** How many of the requests meant go well before. Default 0. */
-  readonly skip?: number
-  readonly status?: number
-  /** Sent as JSON, or as HTML where it is a text. */
-  readonly body?: unknown
-  /** Whether a `silent` or `reset` request is carried out all the same. Default `false`. */
-  readonly execute?: boolean
+/** What goes wrong. A `status` says 503 unless told otherwise. */
+export interface FakeFailure extends HttpFakeFailure {
   /** Only on that unit. Default: on all. */
   readonly unit?: string
 }

@@ -129,7 +129,7 @@ test('what a short name stood for it goes on standing for', async () => {
   expect(await present(it.lb, ref)).toMatchObject({ port: 80 })
   it.fake.addMember('web', '10.0.0.1:443')
   expect(await present(it.lb, ref)).toMatchObject({ port: 80 })
-  it.fake.setBehind(WEB1, 'gone')
+  await it.fake.setBehind(WEB1, 'gone')
   expect(await read(it.lb, ref)).toMatchObject({ present: false })
 })
 
@@ -179,7 +179,7 @@ test('with configSync and save: change, push, wait, save, in that order', async 
 
 test("other people's pending changes are not pushed along", async () => {
   await using it = await rig({ pair: true }, { configSync: { group: 'dg1' } })
-  it.fake.setBehind(WEB2, 'drain')
+  await it.fake.setBehind(WEB2, 'drain')
   const [result] = await it.lb.apply([hold(WEB1)], ctx())
   expect(result).toMatchObject({
     status: 'rejected',
@@ -190,7 +190,7 @@ test("other people's pending changes are not pushed along", async () => {
 
 test('a push that fails takes nothing back, and every reading says so', async () => {
   await using it = await rig({ pair: true }, { configSync: { group: 'dg1' } })
-  it.fake.fail({
+  const recovers = it.fake.fail({
     match: /^POST \/mgmt\/tm\/cm$/,
     how: 'status',
     status: 400,
@@ -199,7 +199,7 @@ test('a push that fails takes nothing back, and every reading says so', async ()
   const [result] = await it.lb.apply([hold(WEB1)], ctx())
   expect(result).toMatchObject({ status: 'applied' })
   expect((await present(it.lb, WEB1)).unverified).toContain('not carried further')
-  await it.fake.recover()
+  await recovers()
   await it.lb.apply([hold(WEB1, 'maint')], ctx())
   expect((await present(it.lb, WEB1)).unverified).toBeUndefined()
 })

@@ -80,7 +80,7 @@ test('somebody who enables the member again overrules the drain', async () => {
   await it.fake.occupy(WEB1)
   const run = startDrain(it.lb, WEB1, FAST)
   await until('the drain is seen', () => run.report().members[0]?.phase === 'draining')
-  it.fake.setBehind(WEB1, 'ready')
+  await it.fake.setBehind(WEB1, 'ready')
   expect((await run.done).outcome).toBe('overruled')
   expect(it.fake.state(WEB1)).toBe('ready')
 })
@@ -223,7 +223,7 @@ test('an ephemeral member that vanishes with its work is reported as lost', asyn
     return it.fake.state(seventh) === 'drain' && run.report().members[0]?.phase === 'draining'
   })
   await until('its work was seen', () => run.why().some(({ count }) => count === 1))
-  it.fake.setBehind(seventh, 'gone')
+  await it.fake.setBehind(seventh, 'gone')
   const report = await run.done
   expect(report.members[0]).toMatchObject({ verifiedIdle: false })
   expect(report.members[0]?.lost).toMatchObject([{ active: 1 }])

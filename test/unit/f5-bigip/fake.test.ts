@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { startFake, type BigipFake, type BigipFakeOptions } from 'drainable/testing/f5-bigip'
+import { startFake, type BigipFake, type FakeOptions } from 'drainable/testing/f5-bigip'
 import { Agent, request } from 'undici'
 import { describe, expect, test } from 'vitest'
 import { parseMembers } from '../../../src/adapters/f5-bigip/codec/members.js'
@@ -38,7 +38,7 @@ function basic(user: string, password: string): string {
   return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 }
 
-const start = (options: BigipFakeOptions = {}): Promise<BigipFake> => startFake(options)
+const start = (options: FakeOptions = {}): Promise<BigipFake> => startFake(options)
 
 describe('it refuses what a device refuses', () => {
   test.each([
@@ -274,9 +274,9 @@ describe('it holds what it was asked to hold', () => {
     expect(fake.url).toBe(`http://127.0.0.1:${port}`)
     expect(fake.ca).toBe('')
     expect((await raw(fake, 'GET', MEMBER)).status).toBe(200)
-    fake.fail({ how: 'refuse' })
+    const end = fake.fail({ how: 'refuse' })
     await expect(raw(fake, 'GET', MEMBER)).rejects.toThrow(/ECONNREFUSED/)
-    await fake.recover()
+    await end()
     expect((await raw(fake, 'GET', MEMBER)).status).toBe(200)
   })
 })

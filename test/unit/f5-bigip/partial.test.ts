@@ -97,7 +97,7 @@ describe('a change that the second active unit refuses', () => {
     await until('the second unit is asked', () =>
       it.fake.requests.some(({ method, unit }) => method === 'PATCH' && unit === two),
     )
-    it.fake.setBehind(WEB1, 'maint')
+    await it.fake.setBehind(WEB1, 'maint')
     expect(await results).toMatchObject([{ status: 'rejected' }])
     expect(it.fake.state(WEB1, one)).toBe('maint')
   })
@@ -228,7 +228,7 @@ describe('an FQDN template whose copies refuse', () => {
   test('a copy that somebody had drained before stays drained', async () => {
     await using it = await rig({ ...PAIR, pools: { web: [SITE, MADE, OTHER] }, fqdnInherits: true })
     const [one, two] = it.fake.units
-    it.fake.setBehind(other, 'drain')
+    await it.fake.setBehind(other, 'drain')
     it.fake.fail(refuse(/^PATCH /, { unit: two }))
     const [result] = await it.lb.apply([{ kind: 'hold', ref: site, to: 'drain' }], ctx())
     expect(result).toMatchObject({ status: 'rejected' })

@@ -1,6 +1,6 @@
 import type { F5BigipOptions } from 'drainable/f5-bigip'
 import type { Change } from 'drainable/provider'
-import type { BigipFake, BigipFakeFailure, BigipFakeOptions } from 'drainable/testing/f5-bigip'
+import type { BigipFake, FakeFailure, FakeOptions } from 'drainable/testing/f5-bigip'
 import { describe, expect, test } from 'vitest'
 import { classify } from '../../../src/adapters/f5-bigip/codec/errors.js'
 import { ctx, rig, WEB1, WEB2 } from './rig.js'
@@ -11,7 +11,7 @@ const remove = { kind: 'remove', ref: WEB1 } as const
 const nine = { pool: '/Common/web', member: '/Common/10.0.0.9:80' }
 const add = { kind: 'add', ref: nine, address: '10.0.0.9', port: 80 } as const
 
-const answer = (match: RegExp, status: number, message = 'no'): BigipFakeFailure => ({
+const answer = (match: RegExp, status: number, message = 'no'): FakeFailure => ({
   match,
   how: 'status',
   status,
@@ -23,9 +23,9 @@ interface Row {
   readonly of: string
   readonly change: Change
   readonly is: readonly [status: 'rejected' | 'unknown', code: string, retryable: boolean]
-  readonly fault?: BigipFakeFailure
+  readonly fault?: FakeFailure
   readonly before?: (fake: BigipFake) => unknown
-  readonly fake?: BigipFakeOptions
+  readonly fake?: FakeOptions
   readonly options?: Partial<F5BigipOptions>
 }
 

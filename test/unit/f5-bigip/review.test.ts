@@ -97,7 +97,7 @@ test('a success that cannot be read leaves a change open, not refused', async ()
 test('a restore that got half way is finished', async () => {
   await using it = await rig({ pools: { web: [SITE, MADE] }, fqdnInherits: false })
   const seventh = { pool: '/Common/web', member: `/Common/${MADE.name}` }
-  it.fake.setBehind(seventh, 'drain')
+  await it.fake.setBehind(seventh, 'drain')
   const ref = { pool: 'web', member: SITE.name }
   const [result] = await it.lb.apply(
     [{ kind: 'restore', ref, expect: 'drain', to: 'ready' }],

@@ -1,6 +1,6 @@
 import { f5Bigip, type F5BigipOptions } from 'drainable/f5-bigip'
 import type { DrainableProvider, PresentReading, Reading } from 'drainable/provider'
-import { startFake, type BigipFake, type BigipFakeOptions } from 'drainable/testing/f5-bigip'
+import { startFake, type BigipFake, type FakeOptions } from 'drainable/testing/f5-bigip'
 
 /** A fake and a provider on it, both closed at the end of the test. */
 export interface Rig extends AsyncDisposable {
@@ -13,7 +13,7 @@ export const WEB2 = { pool: '/Common/web', member: '/Common/10.0.0.2:80' }
 
 /** Everything fast: the waits of the defaults are for devices. */
 export async function rig(
-  fakeOptions: BigipFakeOptions = {},
+  fakeOptions: FakeOptions = {},
   options: Partial<F5BigipOptions> = {},
 ): Promise<Rig> {
   const fake = await startFake(fakeOptions)

@@ -1,27 +1,13 @@
-import { X509Certificate } from 'node:crypto'
-import { selfSignedCertificate } from '../tls-certificate.js'
-import type { Lab } from './call.js'
+import type { Lab } from '../rest/call.js'
 import { Config, toMember } from './config.js'
-import { fromSegment } from './names.js'
-import type { BigipFakeOptions } from './options.js'
+import { fromSegment } from '../rest/names.js'
+import type { FakeOptions } from '../options.js'
 import { Unit } from './unit.js'
 
 const RELEASE = { '13.1': '13.1.5', '15.1': '15.1.10', '17.1': '17.1.1' } as const
 
-/** The certificate to serve with, and what a client knows it by. */
-export function toTls(tls: NonNullable<BigipFakeOptions['tls']>): {
-  readonly ca: string
-  readonly fingerprint256: string
-  readonly pair: { readonly key: string; readonly cert: string } | undefined
-} {
-  if (tls === false) return { ca: '', fingerprint256: '', pair: undefined }
-  const pair = tls === true ? selfSignedCertificate() : tls
-  const { fingerprint256 } = new X509Certificate(pair.cert)
-  return { ca: pair.cert, fingerprint256, pair }
-}
-
 /** The units as the options describe them, with every default filled in. */
-export function toLab(options: BigipFakeOptions): Lab {
+export function toLab(options: FakeOptions): Lab {
   const pair = options.pair === true ? {} : options.pair === false ? undefined : options.pair
   const version = options.version ?? '15.1'
   const statsLag = options.statsLag ?? 0
@@ -68,8 +54,8 @@ export function toLab(options: BigipFakeOptions): Lab {
 
 function fill(
   config: Config,
-  pools: NonNullable<BigipFakeOptions['pools']>,
-  props: NonNullable<BigipFakeOptions['poolProps']>,
+  pools: NonNullable<FakeOptions['pools']>,
+  props: NonNullable<FakeOptions['poolProps']>,
 ): void {
   let index = 0
   for (const [name, members] of Object.entries(pools)) {
@@ -82,9 +68,7 @@ function fill(
 }
 
 /** The backends behind members, by pool and member. */
-export function toTargets(
-  pools: NonNullable<BigipFakeOptions['pools']>,
-): ReadonlyMap<string, string> {
+export function toTargets(pools: NonNullable<FakeOptions['pools']>): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
   for (const [name, members] of Object.entries(pools)) {
     const pool = fromSegment(name)

@@ -1,16 +1,14 @@
-import type { FakePoolOptions } from './config.js'
-import type { BigipFakeOptions } from './options.js'
+import type { FakePoolOptions } from '../device/config.js'
+import type { FakeOptions } from '../options.js'
 import { configError, type Answer } from './replies.js'
-import type { Unit } from './unit.js'
+import type { Unit } from '../device/unit.js'
 
 /** What all units of the fake share. */
 export interface Lab {
-  readonly options: Required<
-    Omit<BigipFakeOptions, 'pools' | 'virtuals' | 'pair' | 'tls' | 'port'>
-  > & {
+  readonly options: Required<Omit<FakeOptions, 'pools' | 'virtuals' | 'pair' | 'tls' | 'port'>> & {
     readonly pools: Readonly<Record<string, FakePoolOptions>>
   }
-  readonly virtuals: NonNullable<BigipFakeOptions['virtuals']>
+  readonly virtuals: NonNullable<FakeOptions['virtuals']>
   readonly units: Unit[]
   /** Undefined for a device of its own. */
   readonly group: string | undefined

@@ -1,8 +1,8 @@
-import { readState, type FakeMember, type FakeNode, type FakePool } from './config.js'
-import { link, ok, type Call } from './call.js'
-import { partitionOf, toSegment } from './names.js'
-import { entries, type Answer } from './replies.js'
-import type { Counters } from './timeline.js'
+import { readState, type FakeMember, type FakeNode, type FakePool } from '../device/config.js'
+import { link, ok, type Call } from '../rest/call.js'
+import { partitionOf, toSegment } from '../rest/names.js'
+import { entries, type Answer } from '../rest/replies.js'
+import type { Counters } from '../device/timeline.js'
 
 /** Statistics of one member, of all members of a pool, or of all pools of a partition. */
 export function memberStats(

@@ -6,10 +6,10 @@ import {
   type FakeNode,
   type FakePool,
   type Switchable,
-} from './config.js'
-import { collection, link, ok, select, word, type Call } from './call.js'
-import { fromSegment, partitionOf, splitMember, splitPath, toSegment } from './names.js'
-import { configError, notFound, type Answer } from './replies.js'
+} from '../device/config.js'
+import { collection, link, ok, select, word, type Call } from '../rest/call.js'
+import { fromSegment, partitionOf, splitMember, splitPath, toSegment } from '../rest/names.js'
+import { configError, notFound, type Answer } from '../rest/replies.js'
 import { memberStats, nodeStats, poolStats } from './stats.js'
 
 type Item = Readonly<Record<string, unknown>>

@@ -1,4 +1,4 @@
-import { joinMember, partitionOf, splitMember, splitPath } from './names.js'
+import { joinMember, partitionOf, splitMember, splitPath } from '../rest/names.js'
 
 /** Verdict of a monitor; `unchecked` where none is assigned. */
 export type MonitorState = 'up' | 'down' | 'checking' | 'unchecked'

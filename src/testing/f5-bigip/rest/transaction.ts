@@ -1,7 +1,7 @@
-import { Config } from './config.js'
+import { Config } from '../device/config.js'
 import { link, ok, word, type Call } from './call.js'
 import { configError, Refusal, type Answer } from './replies.js'
-import type { Transaction } from './unit.js'
+import type { Transaction } from '../device/unit.js'
 
 const TIMEOUT = 30
 

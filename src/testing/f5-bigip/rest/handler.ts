@@ -1,7 +1,8 @@
+import type { IncomingRequest } from '../../http/request.js'
 import { denied, identify, login, tokens } from './auth.js'
-import { autoSync, cm } from './cm.js'
+import { autoSync, cm } from '../tm/cm.js'
 import { ok, type Call, type Lab, type Route } from './call.js'
-import { nodes, pools } from './ltm.js'
+import { nodes, pools } from '../tm/ltm.js'
 import {
   configError,
   frameworkError,
@@ -10,13 +11,12 @@ import {
   Refusal,
   type Answer,
 } from './replies.js'
-import type { WireRequest } from './server.js'
-import { bash, cliVersion, ltmOthers, sys } from './sys.js'
+import { bash, cliVersion, ltmOthers, sys } from '../tm/sys.js'
 import { enqueue, transactions } from './transaction.js'
-import type { Unit } from './unit.js'
+import type { Unit } from '../device/unit.js'
 
 /** One request through the layers of a device: web server, REST framework, configuration service. */
-export function handle(lab: Lab, unit: Unit, request: WireRequest): Answer {
+export function handle(lab: Lab, unit: Unit, request: IncomingRequest): Answer {
   try {
     return answer(lab, unit, request)
   } catch (error) {
@@ -26,7 +26,7 @@ export function handle(lab: Lab, unit: Unit, request: WireRequest): Answer {
   }
 }
 
-function answer(lab: Lab, unit: Unit, request: WireRequest): Answer {
+function answer(lab: Lab, unit: Unit, request: IncomingRequest): Answer {
   if (unit.stage === 'proxy') return html(503, 'Configuration Utility restarting...')
   const [path = '/', query = ''] = request.path.split(/\?(.*)/s)
   if (!path.startsWith('/mgmt/')) return html(404, '404 Not Found')

@@ -2,7 +2,7 @@ import type { Answer } from './replies.js'
 import { frameworkError, html } from './replies.js'
 import { ok, word, type Call, type Lab } from './call.js'
 import type { Token } from './tokens.js'
-import type { Unit } from './unit.js'
+import type { Unit } from '../device/unit.js'
 
 /** Who sent a request, or why it is turned away. */
 export type Caller =

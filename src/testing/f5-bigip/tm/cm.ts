@@ -1,6 +1,6 @@
-import { link, ok, word, type Call, type Lab } from './call.js'
-import { configError, entries, row, type Answer } from './replies.js'
-import type { Unit } from './unit.js'
+import { link, ok, word, type Call, type Lab } from '../rest/call.js'
+import { configError, entries, row, type Answer } from '../rest/replies.js'
+import type { Unit } from '../device/unit.js'
 
 /** `/mgmt/tm/cm...`: roles, the device group, its sync. */
 export function cm(call: Call): Answer | undefined {

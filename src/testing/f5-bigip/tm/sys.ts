@@ -1,9 +1,9 @@
 import { failOver } from './cm.js'
-import { Config } from './config.js'
-import { link, ok, word, type Call } from './call.js'
-import { toSegment } from './names.js'
-import { configError, entries, row, type Answer } from './replies.js'
-import type { Flow } from './unit.js'
+import { Config } from '../device/config.js'
+import { link, ok, word, type Call } from '../rest/call.js'
+import { toSegment } from '../rest/names.js'
+import { configError, entries, row, type Answer } from '../rest/replies.js'
+import type { Flow } from '../device/unit.js'
 
 /** `/mgmt/tm/sys...` */
 export function sys(call: Call): Answer | undefined {

@@ -1,5 +1,8 @@
 /** Bodies in the device's own shapes: errors, HTML of the layers before it, nested statistics. */
 
+import type { HttpAnswer } from '../../http/server.js'
+import type { FakeFailure } from '../options.js'
+
 /** What a route answers. */
 export interface Answer {
   readonly status: number
@@ -8,6 +11,30 @@ export interface Answer {
   readonly text?: string
   readonly type?: string
   readonly headers?: Readonly<Record<string, string>>
+}
+
+/** As the device sends it. */
+export function toAnswer({ status, json, text, type, headers }: Answer): HttpAnswer {
+  const sent = text ?? (json === undefined ? '' : JSON.stringify(json))
+  return {
+    status,
+    headers: {
+      'content-type': type ?? 'application/json; charset=UTF-8',
+      'content-length': String(Buffer.byteLength(sent)),
+      server: 'Jetty(9.2.22.v20170606)',
+      'cache-control': 'no-store, no-cache, must-revalidate',
+      ...headers,
+    },
+    text: sent,
+  }
+}
+
+/** What a failure that was asked for is answered with. */
+export function toError({ status = 503, body }: FakeFailure): HttpAnswer {
+  if (typeof body === 'string') return toAnswer({ status, text: body, type: 'text/html' })
+  if (body !== undefined) return toAnswer({ status, json: body })
+  const title = status === 503 ? 'Configuration Utility restarting...' : `${status} Error`
+  return toAnswer(html(status, title))
 }
 
 /** Thrown inside a route to answer an error. */

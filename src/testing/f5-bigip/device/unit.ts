@@ -1,6 +1,6 @@
 import { Config, type FakeMember, type FakePool } from './config.js'
 import { Timeline } from './timeline.js'
-import { Tokens } from './tokens.js'
+import { Tokens } from '../rest/tokens.js'
 
 /** One server-side flow to a member. */
 export interface Flow {
