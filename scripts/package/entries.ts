@@ -32,7 +32,7 @@ export const entries: readonly Entry[] = [
   entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js', 'zod'], 305),
   entry('testing', 'src/testing/index.ts', [], 75),
   entry('testing/haproxy-runtime', 'src/testing/haproxy-runtime/index.ts', [], 110),
-  entry('testing/haproxy-dataplane', 'src/testing/haproxy-dataplane/index.ts', [], 80),
+  entry('testing/haproxy-dataplane', 'src/testing/haproxy-dataplane/index.ts', [], 88),
   entry('testing/f5-bigip', 'src/testing/f5-bigip/index.ts', [], 95),
   entry('testing/citrix-adc', 'src/testing/citrix-adc/index.ts', [], 85),
   entry('testing/envoy', 'src/testing/envoy/index.ts', ['zod'], 82),

@@ -1,3 +1,5 @@
+import type { HttpAnswer } from '../http/server.js'
+
 /** What the API answers: a status, a JSON body (none where undefined), more headers. */
 export interface Answer {
   readonly status: number
@@ -30,4 +32,23 @@ export class Refusal extends Error {
 /** Ends the request with an error. */
 export function refuse(status: number, message: string, code = status): never {
   throw new Refusal(failure(status, message, code))
+}
+
+/** As the API sends it; `version` is the configuration's. */
+export function toAnswer(
+  { status, body, headers, configVersion }: Answer,
+  version: number,
+): HttpAnswer {
+  const common = {
+    'Configuration-Version': String(configVersion ?? version),
+    Vary: 'Origin',
+    ...headers,
+  }
+  if (body === undefined) return { status, headers: common }
+  const isText = typeof body === 'string'
+  return {
+    status,
+    headers: { ...common, 'Content-Type': isText ? 'text/plain' : 'application/json' },
+    text: isText ? body : `${JSON.stringify(body)}\n`,
+  }
 }

@@ -1,4 +1,6 @@
-import type { AdminState, MemberRef } from '../../provider/contract.js'
+import type { MemberRef } from '../../provider/contract.js'
+import type { HttpFake, HttpFakeFailure } from '../http/request.js'
+import type { FakeTls } from '../http/tls.js'
 import type { FrontOptions } from './socket-haproxy.js'
 
 /** A server of the HAProxy in memory. */
@@ -19,31 +21,10 @@ export interface FakeServer {
   readonly track?: string
 }
 
-/** What fails: requests whose `METHOD /path?query` matches, all without `match`. */
-export interface FakeFailure {
-  readonly match?: RegExp
-  /**
-   * `status`: an error answer; `refuse`, `reset`: the connection is reset, nothing is done; `lost`:
-   * it is done, and the connection closed without an answer; `silent`: nothing is done, nothing is
-   * answered; `garbage`: HTML with status 200, as from a proxy in front.
-   */
-  readonly how: 'status' | 'refuse' | 'reset' | 'lost' | 'silent' | 'garbage'
-  /** For `status`. @default 500 */
-  readonly status?: number
-  /** For `status`: the words. */
+/** What goes wrong. A `status` says 500 unless told otherwise. */
+export interface FakeFailure extends HttpFakeFailure {
+  /** Of `status`: the words of the API's error. */
   readonly message?: string
-  /** How many of the matching requests go well before. @default 0 */
-  readonly skip?: number
-  /** How often. @default until `heal()` */
-  readonly times?: number
-}
-
-/** One request as it came. */
-export interface FakeRequest {
-  readonly method: string
-  /** With its query. */
-  readonly path: string
-  readonly body?: string
 }
 
 /** How {@link startFake} starts. */
@@ -61,7 +42,7 @@ export interface FakeOptions {
   /** @default 127.0.0.1 */
   readonly host?: string
   /** HTTPS, with a certificate of its own (`true`) or with this one. @default false */
-  readonly tls?: boolean | { readonly cert: string; readonly key: string }
+  readonly tls?: FakeTls
   /** @default admin */
   readonly username?: string
   /** @default secret */
@@ -79,32 +60,26 @@ export interface FakeOptions {
 }
 
 /** A running fake. */
-export interface DataplaneFake extends AsyncDisposable {
-  /** Such as `http://127.0.0.1:41234`. */
-  readonly url: string
-  /** The certificate to trust, PEM; where `tls` is `true`. */
-  readonly ca: string | undefined
-  readonly fingerprint256: string | undefined
-  /** Every request so far. */
-  readonly requests: readonly FakeRequest[]
+export interface DataplaneFake extends HttpFake<FakeFailure> {
+  readonly username: string
+  /** What the API expects now. */
+  readonly password: string
+  /** The certificate to trust, PEM; empty over plain HTTP. */
+  readonly ca: string
+  /** Its SHA-256 fingerprint; empty over plain HTTP. */
+  readonly fingerprint256: string
   /** The configuration file's text. */
   readonly config: string
   /** Puts a request in flight on a server; the returned function ends it. Not in front of a real HAProxy: use real connections there. */
   occupy(ref: MemberRef): Promise<() => Promise<void>>
   /** Puts a request into a server's queue; the returned function takes it out. */
   queue(ref: MemberRef): Promise<() => Promise<void>>
-  /** Changes a server as another person would, on HAProxy's own socket. */
-  setBehind(ref: MemberRef, to: AdminState | 'gone'): Promise<void>
   /** Sends a line to HAProxy's socket: for states that have no name here. */
   run(line: string): Promise<string>
   /** Sets bits of a server's admin mask, such as 0x20 for an unresolved name. */
   setMask(ref: MemberRef, mask: number): void
   /** Counts a retry in turn-around: HAProxy's `wretr`. */
   retry(ref: MemberRef): void
-  /** Lets requests fail, until {@link DataplaneFake.heal} or for `times`. */
-  fail(what: FakeFailure): void
-  /** Ends every failure that {@link DataplaneFake.fail} began. */
-  heal(): void
   /** HAProxy reads its configuration again: states, counts and servers added at run time are lost. */
   reload(): Promise<void>
   /** The next reload is refused with this complaint. */
@@ -119,6 +94,4 @@ export interface DataplaneFake extends AsyncDisposable {
   setPassword(password: string): void
   /** The API starts again on its port, for some milliseconds nobody listens. */
   restart(downFor?: number): Promise<void>
-  /** Stops listening and cuts every connection. */
-  close(): Promise<void>
 }

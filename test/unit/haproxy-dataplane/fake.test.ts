@@ -9,9 +9,9 @@ const WEB1 = { pool: 'web', member: 'web1' }
 test('over TLS with a certificate of its own: by authority, by fingerprint, and not otherwise', async () => {
   await using fake = await startFake({ tls: true })
   expect(fake.url).toMatch(/^https:/)
-  await using byAuthority = connect(fake, { tls: { ca: fake.ca! } })
+  await using byAuthority = connect(fake, { tls: { ca: fake.ca } })
   expect((await present(byAuthority, WEB1)).own).toBe('ready')
-  await using byFingerprint = connect(fake, { tls: { fingerprint256: fake.fingerprint256! } })
+  await using byFingerprint = connect(fake, { tls: { fingerprint256: fake.fingerprint256 } })
   expect((await present(byFingerprint, WEB1)).own).toBe('ready')
   await using trusting = connect(fake)
   const error: unknown = await trusting.observe([WEB1], context()).catch((e: unknown) => e)

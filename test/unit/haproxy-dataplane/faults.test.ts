@@ -114,11 +114,11 @@ describe.concurrent('HTML from a proxy in front, with status 200', () => {
   test('is no reading and no proof of a change', async () => {
     await using r = await rig()
     const seen = await present(r.lb, WEB1)
-    r.fake.fail({ how: 'garbage' })
+    const recovers = r.fake.fail({ how: 'garbage' })
     const error = await failing(r.lb.observe([WEB1], context()))
     expect(error).toMatchObject({ code: 'MALFORMED_REPLY' })
     expect(error.message).toContain('a proxy in front')
-    r.fake.heal()
+    await recovers()
     r.fake.fail({ match: /^PUT/, how: 'garbage', times: 1 })
     const result = await change(r.lb, {
       kind: 'hold',
@@ -134,7 +134,7 @@ describe.concurrent('HTML from a proxy in front, with status 200', () => {
 describe.concurrent('an answer that was lost', () => {
   test('of a hold is found by reading back', async () => {
     await using r = await rig()
-    r.fake.fail({ match: /^PUT/, how: 'lost', times: 1 })
+    r.fake.fail({ match: /^PUT/, how: 'reset', execute: true, times: 1 })
     expect(await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })).toMatchObject({
       status: 'applied',
     })
@@ -158,7 +158,7 @@ describe.concurrent('an answer that was lost', () => {
 
   test('of a removal is found by reading back, and never sent twice', async () => {
     await using r = await rig()
-    r.fake.fail({ match: /^DELETE/, how: 'lost', times: 1 })
+    r.fake.fail({ match: /^DELETE/, how: 'reset', execute: true, times: 1 })
     expect((await change(r.lb, { kind: 'remove', ref: WEB1 })).status).toBe('applied')
     expect((await look(r.lb, WEB1)).present).toBe(false)
     expect(r.fake.requests.filter(({ method }) => method === 'DELETE')).toHaveLength(1)
@@ -166,7 +166,7 @@ describe.concurrent('an answer that was lost', () => {
 
   test('of an addition is found by reading back', async () => {
     await using r = await rig()
-    r.fake.fail({ match: /^POST/, how: 'lost', times: 1 })
+    r.fake.fail({ match: /^POST/, how: 'reset', execute: true, times: 1 })
     const ref = { pool: 'web', member: 'web9' }
     const result = await change(r.lb, { kind: 'add', ref, address: '10.0.0.9', port: 80 })
     expect(result.status).toBe('applied')
@@ -175,7 +175,7 @@ describe.concurrent('an answer that was lost', () => {
 
   test('of a configuration write costs one fresh read: its version is used up', async () => {
     await using r = await rig({}, { durable: true })
-    r.fake.fail({ match: /^PUT .*configuration/, how: 'lost', times: 1 })
+    r.fake.fail({ match: /^PUT .*configuration/, how: 'reset', execute: true, times: 1 })
     expect((await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })).status).toBe('applied')
     expect(r.fake.config).toMatch(/web1 .*weight 0/)
   })
@@ -357,9 +357,9 @@ describe.concurrent('backup servers that hold sessions', () => {
     ).toBe('applied')
     const sent = r.fake.requests.filter(({ method }) => method === 'PUT').slice(1)
     expect(sent.map(({ body }) => body)).toEqual([
-      '{"weight":0}',
-      '{"admin_state":"ready"}',
-      '{"admin_state":"drain"}',
+      { weight: 0 },
+      { admin_state: 'ready' },
+      { admin_state: 'drain' },
     ])
     const native = seen.native!
     const back = { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready', native } as const

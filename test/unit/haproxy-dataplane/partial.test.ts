@@ -89,7 +89,7 @@ describe.concurrent('a durable hold', () => {
 
   test('whose answer was lost and that is then refused leaves no mark', async () => {
     await using r = await rig({}, DURABLE)
-    r.fake.fail({ match: CONFIG, how: 'lost', times: 1 })
+    r.fake.fail({ match: CONFIG, how: 'reset', execute: true, times: 1 })
     r.fake.fail(refuse(RUNTIME))
     expect(await change(r.lb, hold('drain'))).toMatchObject({ status: 'rejected' })
     expect(lineOf(r.fake.config)).toMatch(/weight 1$/)

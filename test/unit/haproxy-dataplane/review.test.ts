@@ -81,7 +81,7 @@ describe.concurrent('a refusal that says less than it seems to', () => {
 
 test('a removal from the configuration whose answer was lost is not made a second time at run time', async () => {
   await using r = await rig({ reloadDelay: 10 }, { membership: 'configuration' })
-  r.fake.fail({ match: /^DELETE .*configuration/, how: 'lost', times: 1 })
+  r.fake.fail({ match: /^DELETE .*configuration/, how: 'reset', execute: true, times: 1 })
   const result = await change(r.lb, { kind: 'remove', ref: WEB1 })
   const sent = r.fake.requests.filter(({ method }) => method === 'DELETE').map(({ path }) => path)
   expect(sent).toHaveLength(1)
@@ -109,8 +109,8 @@ test('a weight that was set aside comes back where the answer to the opening was
   const end = new AbortController()
   const losing = (async () => {
     while (!end.signal.aborted) {
-      if (r.fake.requests.slice(sent).some(({ body }) => body === '{"weight":0}')) {
-        r.fake.fail({ match: /^PUT/, how: 'lost', times: 1 })
+      if (r.fake.requests.slice(sent).some(({ body }) => JSON.stringify(body) === '{"weight":0}')) {
+        r.fake.fail({ match: /^PUT/, how: 'reset', execute: true, times: 1 })
         return
       }
       await new Promise((resolve) => setImmediate(resolve))
@@ -134,10 +134,10 @@ describe.concurrent(
       if (state === 'ready') await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
       await r.fake.setBehind(WEB1, state)
       const config = r.fake.config
-      r.fake.fail({ match: /^PUT .*configuration/, how: 'status', status: 504 })
+      const recovers = r.fake.fail({ match: /^PUT .*configuration/, how: 'status', status: 504 })
       expect((await change(r.lb, one)).status).toBe('unknown')
       expect(r.fake.config).toBe(config)
-      r.fake.heal()
+      await recovers()
       expect((await change(r.lb, one)).status).toBe('applied')
       expect(r.fake.config).not.toBe(config)
     })
@@ -165,7 +165,7 @@ test('a durable maintenance is left at weight 0, in a write of its own, before t
   const lines = r.fake.requests
     .slice(from)
     .filter(({ method, path }) => method === 'PUT' && path.includes('/configuration/'))
-    .map(({ body }) => JSON.parse(body ?? '{}') as { weight: number; maintenance: string })
+    .map(({ body }) => body as { weight: number; maintenance: string })
   expect(lines.map(({ weight, maintenance }) => [weight, maintenance])).toEqual([
     [0, 'disabled'],
     [7, 'disabled'],
