@@ -22,7 +22,7 @@ describe.each([
       pool: 'web',
       members: [ref('web1'), ref('web2'), ref('web3')],
       occupy: (member) => fake.occupy(member),
-      setBehind: async (member, to) => fake.setBehind(member, to),
+      setBehind: (member, to) => fake.setBehind(member, to),
       reload: () => fake.reload(),
       disconnect: () => fake.close(),
       requests: () => fake.requests.length,

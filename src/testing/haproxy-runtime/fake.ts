@@ -5,85 +5,51 @@ import type { AdminState, MemberRef } from '../../provider/contract.js'
 import { httpFrontend } from '../data-plane/http-frontend.js'
 import type { Frontend } from '../data-plane/lane.js'
 import { tcpFrontend } from '../data-plane/tcp-frontend.js'
-import { CliConnection } from './cli-connection.js'
-import type { LineHooks } from './cli-connection.js'
+import { Failures } from '../failures.js'
+import type { ProtocolFake } from '../protocol-fake.js'
+import { CliConnection } from './cli/cli-connection.js'
+import type { LineHooks } from './cli/cli-connection.js'
 import { Listener, socketFolder } from './listener.js'
 import type { SocketAddress } from './listener.js'
-import { MasterConnection } from './master-connection.js'
+import { MasterConnection } from './cli/master-connection.js'
 import { readConfig } from './options.js'
-import type { Config, FrontendConfig, HaproxyFakeOptions } from './options.js'
-import { ProcessGroup } from './process-group.js'
-import { openLane } from './worker-lane.js'
-
-/** One line that the fake got on a socket. */
-export interface FakeLine {
-  /** The whole line, without its end. */
-  readonly line: string
-  readonly socket: 'stats' | 'master'
-  /** The process that got it. */
-  readonly pid: number
-}
-
-/** What is to go wrong, and with what. */
-export interface FakeFault {
-  /** Only with lines like this; with `answer`, only with commands like this. Default: with any. */
-  readonly match?: RegExp
-  /**
-   * - `refuse`: closed at once, nothing done, nothing answered
-   * - `silent`: nothing done, nothing answered, never closed
-   * - `reset`: everything done, then closed without an answer: the outcome is unknown to the client
-   * - `garbage`: nothing done, an answer that is none
-   * - `answer`: one command of a line on the stats socket is not done, and answered by `text`
-   */
-  readonly how: 'refuse' | 'silent' | 'reset' | 'garbage' | 'answer'
-  /** Of `answer`: HAProxy's words. Default `Permission denied`. */
-  readonly text?: string
-  /** How many lines, or commands. Default 1. */
-  readonly times?: number
-}
+import type { Config, FakeFailure, FakeOptions, FakeRequest, FrontendConfig } from './options.js'
+import { ProcessGroup } from './process/process-group.js'
+import { openLane } from './process/worker-lane.js'
 
 /** A HAProxy that is not there, for a test: made by {@link startFake}. */
-export interface HaproxyFake extends AsyncDisposable {
+export interface HaproxyFake extends ProtocolFake<FakeFailure, FakeRequest> {
   /** The stats socket: what `haproxyRuntime({ socket })` wants. */
   readonly socket: SocketAddress
   /** The master's socket, where `master` was asked for. */
   readonly master: SocketAddress | undefined
   /** The port of each frontend, by name. */
   readonly ports: Readonly<Record<string, number>>
-  /** Every line that it got, oldest first. */
-  readonly requests: readonly FakeLine[]
   /** Connections that it accepted on its sockets so far. */
   readonly connections: number
   /** Process id of the current worker. */
   readonly pid: number
-  /** Puts a request in flight on a server, with nobody behind it; the returned function ends it. */
-  occupy(ref: MemberRef): Promise<() => Promise<void>>
   /** Somebody else changes a server; `gone` takes it out of the configuration too. */
-  setBehind(ref: MemberRef, to: AdminState | 'gone'): void
+  setBehind(ref: MemberRef, to: AdminState | 'gone'): Promise<void>
   /** What the next checks of a server say, and at once what it is. The server needs `check`. */
   setHealth(ref: MemberRef, health: 'up' | 'down'): void
   /** Work that a server truly holds, over all workers, old ones too. */
   load(ref: MemberRef): number
   /** A server's own state in the current worker, as its administrative mask. */
   adminMask(ref: MemberRef): number | undefined
-  /** Lets something go wrong. */
-  fail(what: FakeFault): void
-  /** The process stops (as by SIGSTOP): it accepts, and answers nothing until {@link HaproxyFake.thaw}. */
-  freeze(): void
-  /** It goes on, and does what it was asked for meanwhile, also for clients that gave up. */
-  thaw(): void
+  /**
+   * The process stops (as by SIGSTOP): it accepts, and answers nothing. The returned function lets it go on: it does
+   * what it was asked for meanwhile, also for clients that gave up.
+   */
+  freeze(): () => void
   /** A new worker; the old one lives on while it holds anything. States are forgotten unless `keepsState`. */
   reload(): Promise<void>
-  /** Both sockets refuse connections until {@link HaproxyFake.connect}; what is open is closed. */
-  disconnect(): Promise<void>
-  /** Ends what {@link HaproxyFake.disconnect} began. */
-  connect(): Promise<void>
-  /** Ends everything: sockets, traffic, files. */
-  close(): Promise<void>
+  /** Every process ends, and new ones begin: what was in flight is cut, counts begin at zero, states are forgotten. */
+  restart(): Promise<void>
 }
 
 /** Starts it; see the package's documentation. */
-export async function openFake(options: HaproxyFakeOptions = {}): Promise<HaproxyFake> {
+export async function openFake(options: FakeOptions = {}): Promise<HaproxyFake> {
   const config = readConfig(options)
   const onTcp = options.port !== undefined || (process.platform === 'win32' && !options.path)
   const folder = onTcp && options.path === undefined ? undefined : await socketFolder()
@@ -111,11 +77,11 @@ class Fake implements HaproxyFake {
   readonly #stats: Listener
   readonly #master: Listener | undefined
   readonly #frontends = new Map<string, Frontend>()
-  readonly #lines: FakeLine[] = []
-  readonly #faults: { readonly fault: FakeFault; left: number }[] = []
+  readonly #lines: FakeRequest[] = []
+  readonly #failures = new Failures<FakeFailure>()
   readonly #wired = new WeakSet<object>()
   #connections = 0
-  #frozen: { readonly thawed: Promise<void>; readonly thaw: () => void } | undefined
+  #frozen: { readonly thawed: Promise<unknown>; readonly thaw: () => void } | undefined
 
   constructor(
     config: Config,
@@ -144,7 +110,7 @@ class Fake implements HaproxyFake {
     return Object.fromEntries([...this.#frontends].map(([name, { port }]) => [name, port]))
   }
 
-  get requests(): readonly FakeLine[] {
+  get requests(): readonly FakeRequest[] {
     return this.#lines
   }
 
@@ -173,7 +139,8 @@ class Fake implements HaproxyFake {
     })
   }
 
-  setBehind(ref: MemberRef, to: AdminState | 'gone'): void {
+  // eslint-disable-next-line @typescript-eslint/require-await -- a member that is not there is a rejection
+  async setBehind(ref: MemberRef, to: AdminState | 'gone'): Promise<void> {
     this.#group.setBehind(ref, to)
     this.#wire()
   }
@@ -194,20 +161,20 @@ class Fake implements HaproxyFake {
     return this.#group.current.find(ref)?.admin
   }
 
-  fail(fault: FakeFault): void {
-    this.#faults.push({ fault, left: fault.times ?? 1 })
+  fail(what: FakeFailure): () => Promise<void> {
+    return this.#failures.begin(what, this.#listeners())
   }
 
-  freeze(): void {
-    if (this.#frozen) return
-    let thaw = (): void => undefined
-    const thawed = new Promise<void>((resolve) => (thaw = resolve))
-    this.#frozen = { thawed, thaw: () => thaw() }
-  }
-
-  thaw(): void {
-    this.#frozen?.thaw()
-    this.#frozen = undefined
+  freeze(): () => void {
+    if (!this.#frozen) {
+      const { promise, resolve } = Promise.withResolvers<undefined>()
+      this.#frozen = { thawed: promise, thaw: () => resolve(undefined) }
+    }
+    const frozen = this.#frozen
+    return () => {
+      if (this.#frozen === frozen) this.#frozen = undefined
+      frozen.thaw()
+    }
   }
 
   reload(): Promise<void> {
@@ -216,20 +183,18 @@ class Fake implements HaproxyFake {
     return Promise.resolve()
   }
 
-  async disconnect(): Promise<void> {
-    await this.#stats.refuse()
-    await this.#master?.refuse()
-  }
-
-  async connect(): Promise<void> {
-    await this.#stats.resume()
-    await this.#master?.resume()
+  async restart(): Promise<void> {
+    const listenAgain = this.fail({ how: 'refuse' })
+    this.#group.restart()
+    this.#wire()
+    await listenAgain()
   }
 
   async close(): Promise<void> {
-    this.thaw()
-    await this.#stats.close()
-    await this.#master?.close()
+    this.#frozen?.thaw()
+    this.#frozen = undefined
+    this.#failures.close()
+    for (const listener of this.#listeners()) await listener.close()
     this.#group.end()
     for (const frontend of this.#frontends.values()) await frontend.close()
     if (this.#folder !== undefined) await rm(this.#folder, { recursive: true, force: true })
@@ -270,24 +235,14 @@ class Fake implements HaproxyFake {
       },
       onLine: (line) => {
         this.#lines.push({ line, socket, pid })
-        const fault = this.#takeFault(line, false)
-        return fault?.how === 'answer' ? undefined : fault?.how
+        return this.#failures.take(line, ({ how }) => how !== 'status')
       },
-      onCommand: (command) => {
-        const fault = this.#takeFault(command, true)
-        return fault === undefined ? undefined : `${fault.text ?? 'Permission denied'}\n`
-      },
+      onCommand: (command) => this.#failures.take(command, ({ how }) => how === 'status'),
     }
   }
 
-  /** The fault of a line, or of one command in it. */
-  #takeFault(text: string, ofCommand: boolean): FakeFault | undefined {
-    const found = this.#faults.find(
-      ({ fault: { how, match } }) =>
-        (how === 'answer') === ofCommand && (match?.test(text) ?? true),
-    )
-    if (found && --found.left <= 0) this.#faults.splice(this.#faults.indexOf(found), 1)
-    return found?.fault
+  #listeners(): readonly Listener[] {
+    return this.#master === undefined ? [this.#stats] : [this.#stats, this.#master]
   }
 
   /** Lets servers know of their pooled connections, and workers of the master: also those that came later. */

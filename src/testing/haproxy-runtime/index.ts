@@ -22,17 +22,25 @@
  */
 import { openFake } from './fake.js'
 import type { HaproxyFake } from './fake.js'
-import type { HaproxyFakeOptions } from './options.js'
+import type { FakeOptions } from './options.js'
 
-export type { FakeFault, FakeLine, HaproxyFake } from './fake.js'
+export type { HaproxyFake } from './fake.js'
 export type { SocketAddress } from './listener.js'
-export type { FakeFrontend, FakeServer, HaproxyFakeOptions, Level, Series } from './options.js'
+export type {
+  FakeFailure,
+  FakeFrontend,
+  FakeOptions,
+  FakeRequest,
+  FakeServer,
+  Level,
+  Series,
+} from './options.js'
 
 /**
  * Starts a fake HAProxy. Dispose of it (`await using`) or close it at the end.
  *
  * @throws `INVALID_OPTIONS` for what HAProxy would not load, and for unknown options
  */
-export function startFake(options: HaproxyFakeOptions = {}): Promise<HaproxyFake> {
+export function startFake(options: FakeOptions = {}): Promise<HaproxyFake> {
   return openFake(options)
 }

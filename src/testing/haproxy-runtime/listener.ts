@@ -1,4 +1,5 @@
-import { chmod, mkdtemp, rename, rm } from 'node:fs/promises'
+import { renameSync } from 'node:fs'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -19,6 +20,7 @@ export class Listener {
   readonly #sockets = new Map<Socket, Connection | undefined>()
   #server: Server | undefined
   #address: SocketAddress
+  #stopped = Promise.resolve()
 
   /** @param limit - connections beyond it are accepted and not read until one ends */
   constructor(address: SocketAddress, limit: number, open: (socket: Socket) => Connection) {
@@ -31,7 +33,10 @@ export class Listener {
     return this.#address
   }
 
+  /** Listens, after {@link Listener.stop} at the same place again. */
   async listen(): Promise<void> {
+    await this.#stopped
+    if (typeof this.#address === 'string') await rm(this.#address, { force: true })
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
       this.#sockets.set(socket, undefined)
       socket.on('error', () => undefined)
@@ -52,30 +57,23 @@ export class Listener {
     this.#server = server
   }
 
-  /** Nobody listens any more: connecting is refused, and what is open is closed. */
-  async refuse(): Promise<void> {
+  /** From this call on nobody listens: connecting is refused, and what is open is closed. */
+  stop(): Promise<void> {
     const server = this.#server
-    if (!server) return
+    if (!server) return this.#stopped
     this.#server = undefined
     const path = typeof this.#address === 'string' ? this.#address : undefined
     // The path stays behind with nobody on it, as after a crash; closing would remove it.
-    if (path !== undefined) await rename(path, `${path}.left`)
+    if (path !== undefined) renameSync(path, `${path}.left`)
+    this.#stopped = new Promise((resolve) => server.close(() => resolve()))
+    if (path !== undefined) renameSync(`${path}.left`, path)
     this.#closeAll()
-    await new Promise<void>((resolve) => server.close(() => resolve()))
-    if (path !== undefined) await rename(`${path}.left`, path)
+    return this.#stopped
   }
 
-  async resume(): Promise<void> {
-    if (this.#server) return
-    if (typeof this.#address === 'string') await rm(this.#address, { force: true })
-    await this.listen()
-  }
-
+  /** For good. */
   async close(): Promise<void> {
-    this.#closeAll()
-    const server = this.#server
-    this.#server = undefined
-    if (server) await new Promise<void>((resolve) => server.close(() => resolve()))
+    await this.stop()
     if (typeof this.#address === 'string') await rm(this.#address, { force: true })
   }
 

@@ -1,4 +1,5 @@
 import { DrainableError } from '../../provider/error.js'
+import type { ProtocolFailure, ProtocolRequest } from '../protocol-fake.js'
 
 /** The versions that the fake knows: each stands for its series. */
 export type Series = '2.6' | '3.0' | '3.2'
@@ -48,7 +49,7 @@ export interface FakeFrontend {
 }
 
 /** What {@link startFake} starts. */
-export interface HaproxyFakeOptions {
+export interface FakeOptions {
   /** Servers by backend. Default `{ web: ['web1', 'web2'] }`. */
   readonly pools?: Readonly<Record<string, readonly (string | FakeServer)[]>>
   /** Ways in for real traffic, by name. Default: none; `HaproxyFake.occupy` needs none. */
@@ -71,6 +72,24 @@ export interface HaproxyFakeOptions {
   readonly keepsState?: boolean
   /** As by `hard-stop-after`, in milliseconds: an old worker cuts what is left and ends. Default: never. */
   readonly hardStopAfter?: number
+}
+
+/** One line that the fake got on a socket. */
+export interface FakeRequest extends ProtocolRequest {
+  /** The whole line, without its end. */
+  readonly line: string
+  readonly socket: 'stats' | 'master'
+  /** The process that got it. */
+  readonly pid: number
+}
+
+/**
+ * What goes wrong. A `status` is for one command: it is matched against each command of a line, alone, and answered by
+ * `body`; everything else is for whole lines.
+ */
+export interface FakeFailure extends ProtocolFailure {
+  /** Of `status`: HAProxy's words. @default 'Permission denied' */
+  readonly body?: string
 }
 
 /** A server with every default in its place. */
@@ -127,7 +146,7 @@ const KNOWN = new Set([
 ])
 
 /** Checks the options as HAProxy checks a configuration: what it would not load is an error here. */
-export function readConfig(options: HaproxyFakeOptions): Config {
+export function readConfig(options: FakeOptions): Config {
   for (const key of Object.keys(options)) {
     if (!KNOWN.has(key)) throw wrong(`unknown option '${key}', check the spelling`)
   }

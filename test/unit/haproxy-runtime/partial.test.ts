@@ -24,7 +24,7 @@ describe('a removal that is refused', () => {
       await using it = await rig({ version })
       await change(it.lb, hold)
       const end = await it.fake.occupy(WEB1)
-      it.fake.fail({ match: /^wait/, how: 'answer', text: 'Wait delay expired.', times: 100 })
+      it.fake.fail({ match: /^wait/, how: 'status', body: 'Wait delay expired.' })
       const result = await hurriedly(it.lb, remove)
       expect(result).toMatchObject({
         status: 'rejected',
@@ -50,8 +50,8 @@ describe('a removal that is refused', () => {
 
   test('of a server found in maintenance leaves it there', async () => {
     await using it = await rig()
-    it.fake.setBehind(WEB1, 'maint')
-    it.fake.fail({ match: /^del server/, how: 'answer' })
+    await it.fake.setBehind(WEB1, 'maint')
+    it.fake.fail({ match: /^del server/, how: 'status', times: 1 })
     expect(await change(it.lb, remove)).toMatchObject({ status: 'rejected' })
     expect(it.fake.adminMask(WEB1)).toBe(MAINT)
     expect(it.fake.requests.some(({ line }) => line.includes('set server'))).toBe(false)
@@ -61,7 +61,7 @@ describe('a removal that is refused', () => {
     await using it = await rig()
     await change(it.lb, hold)
     const meddle = (): void => {
-      if (it.fake.adminMask(WEB1) === MAINT) it.fake.setBehind(WEB1, 'ready')
+      if (it.fake.adminMask(WEB1) === MAINT) void it.fake.setBehind(WEB1, 'ready')
     }
     const [result] = await it.lb.apply([remove], hurried(meddle))
     expect(result).toMatchObject({ status: 'rejected', error: { code: 'CONFLICT' } })
@@ -71,8 +71,8 @@ describe('a removal that is refused', () => {
   test('and whose server can not be put back is unknown', async () => {
     await using it = await rig()
     await change(it.lb, hold)
-    it.fake.fail({ match: /^del server/, how: 'answer' })
-    it.fake.fail({ match: /state drain/, how: 'answer' })
+    it.fake.fail({ match: /^del server/, how: 'status', times: 1 })
+    it.fake.fail({ match: /state drain/, how: 'status', times: 1 })
     const result = await change(it.lb, remove)
     expect(result).toMatchObject({ status: 'unknown', error: { code: 'FORBIDDEN' } })
     expect(result).toHaveProperty('error.message', expect.stringContaining('could not be put back'))
@@ -82,7 +82,7 @@ describe('a removal that is refused', () => {
     const web = ['web1', { name: 'spare', backup: true }]
     await using it = await rig({ pools: { web } })
     await change(it.lb, hold)
-    it.fake.fail({ match: /^del server/, how: 'answer' })
+    it.fake.fail({ match: /^del server/, how: 'status', times: 1 })
     const from = it.fake.requests.length
     expect(await change(it.lb, remove)).toMatchObject({ status: 'rejected' })
     const last = it.fake.requests.slice(from).findLast(({ line }) => /set server/.test(line))
@@ -97,7 +97,7 @@ describe('an addition whose opening is refused', () => {
 
   test('leaves no server behind', async () => {
     await using it = await rig()
-    it.fake.fail({ match: /state ready/, how: 'answer' })
+    it.fake.fail({ match: /state ready/, how: 'status', times: 1 })
     expect(await change(it.lb, add)).toMatchObject({
       status: 'rejected',
       error: { code: 'FORBIDDEN' },
@@ -107,8 +107,8 @@ describe('an addition whose opening is refused', () => {
 
   test('is unknown where the server stays', async () => {
     await using it = await rig()
-    it.fake.fail({ match: /state ready/, how: 'answer' })
-    it.fake.fail({ match: /^del server/, how: 'answer' })
+    it.fake.fail({ match: /state ready/, how: 'status', times: 1 })
+    it.fake.fail({ match: /^del server/, how: 'status', times: 1 })
     expect(await change(it.lb, add)).toMatchObject({
       status: 'unknown',
       error: { code: 'FORBIDDEN' },
@@ -123,16 +123,21 @@ describe('a way out of maintenance of which one command is refused', () => {
 
   test('is done where the state shows all the same', async () => {
     await using it = await rig({ pools: { web } })
-    it.fake.setBehind(WEB1, 'maint')
-    it.fake.fail({ match: /weight 0%/, how: 'answer', text: 'Relative weight must be positive.' })
+    await it.fake.setBehind(WEB1, 'maint')
+    it.fake.fail({
+      match: /weight 0%/,
+      how: 'status',
+      body: 'Relative weight must be positive.',
+      times: 1,
+    })
     expect(await change(it.lb, restore)).toMatchObject({ status: 'applied' })
     expect(it.fake.adminMask(WEB1)).toBe(READY)
   })
 
   test('is refused where nothing was changed', async () => {
     await using it = await rig({ pools: { web } })
-    it.fake.setBehind(WEB1, 'maint')
-    it.fake.fail({ match: /state ready/, how: 'answer' })
+    await it.fake.setBehind(WEB1, 'maint')
+    it.fake.fail({ match: /state ready/, how: 'status', times: 1 })
     expect(await change(it.lb, restore)).toMatchObject({
       status: 'rejected',
       error: { code: 'FORBIDDEN' },
@@ -142,8 +147,8 @@ describe('a way out of maintenance of which one command is refused', () => {
 
   test('is unknown where the server is open without its weight', async () => {
     await using it = await rig({ pools: { web } })
-    it.fake.setBehind(WEB1, 'maint')
-    it.fake.fail({ match: /weight 100%/, how: 'answer' })
+    await it.fake.setBehind(WEB1, 'maint')
+    it.fake.fail({ match: /weight 100%/, how: 'status', times: 1 })
     expect(await change(it.lb, restore)).toMatchObject({
       status: 'unknown',
       error: { code: 'FORBIDDEN' },

@@ -1,5 +1,5 @@
 import type { Change } from 'drainable/provider'
-import type { FakeFault, HaproxyFake, HaproxyFakeOptions } from 'drainable/testing/haproxy-runtime'
+import type { FakeFailure, HaproxyFake, FakeOptions } from 'drainable/testing/haproxy-runtime'
 import type { HaproxyRuntimeOptions } from 'drainable/haproxy-runtime'
 import { describe, expect, test } from 'vitest'
 import { hurried, rig, WEB1, WEB2 } from './rig.js'
@@ -10,10 +10,10 @@ const remove = { kind: 'remove', ref: WEB1 } as const
 const nine = { pool: 'web', member: 'web9' }
 const add = { kind: 'add', ref: nine, address: '10.0.0.9', port: 80 } as const
 
-const answer = (match: RegExp, text: string, times = 1): FakeFault => ({
+const answer = (match: RegExp, text: string, times = 1): FakeFailure => ({
   match,
-  how: 'answer',
-  text,
+  how: 'status',
+  body: text,
   times,
 })
 
@@ -21,9 +21,9 @@ interface Row {
   readonly of: string
   readonly change: Change
   readonly is: readonly [status: 'rejected' | 'unknown', code: string, retryable: boolean]
-  readonly fault?: FakeFault
+  readonly fault?: FakeFailure
   readonly before?: (fake: HaproxyFake) => unknown
-  readonly fake?: HaproxyFakeOptions
+  readonly fake?: FakeOptions
   readonly options?: Partial<HaproxyRuntimeOptions>
 }
 
@@ -72,13 +72,13 @@ const ROWS: readonly Row[] = [
   {
     of: 'a hold whose answer is lost',
     change: hold,
-    fault: { match: /set server/, how: 'reset' },
+    fault: { match: /set server/, how: 'reset', execute: true, times: 1 },
     is: ['unknown', 'CONNECTION_LOST', true],
   },
   {
     of: 'a hold that is never answered',
     change: hold,
-    fault: { match: /set server/, how: 'silent' },
+    fault: { match: /set server/, how: 'silent', times: 1 },
     options: { replyTimeout: 50 },
     is: ['unknown', 'CALL_TIMEOUT', true],
   },

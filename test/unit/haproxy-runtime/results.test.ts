@@ -6,7 +6,7 @@ const holds = [WEB1, WEB2].map((ref) => ({ kind: 'hold', ref, to: 'drain' }) as 
 
 test('a batch that is given up in the middle has handed up what was done', async () => {
   await using it = await rig()
-  it.fake.fail({ match: /set server web\/web2/, how: 'silent' })
+  it.fake.fail({ match: /set server web\/web2/, how: 'silent', times: 1 })
   const controller = new AbortController()
   const handed: [number, ChangeResult][] = []
   const call = it.lb.apply(
@@ -23,7 +23,7 @@ test('a batch that is given up in the middle has handed up what was done', async
 
 test('a batch whose second answer is lost has handed up both results', async () => {
   await using it = await rig()
-  it.fake.fail({ match: /set server web\/web2/, how: 'reset' })
+  it.fake.fail({ match: /set server web\/web2/, how: 'reset', execute: true, times: 1 })
   const handed: ChangeResult[] = []
   const results = await it.lb.apply(
     holds,

@@ -1,10 +1,6 @@
 import { haproxyRuntime, type HaproxyRuntimeOptions } from 'drainable/haproxy-runtime'
 import type { CallContext, Change, ChangeResult, DrainableProvider } from 'drainable/provider'
-import {
-  startFake,
-  type HaproxyFake,
-  type HaproxyFakeOptions,
-} from 'drainable/testing/haproxy-runtime'
+import { startFake, type HaproxyFake, type FakeOptions } from 'drainable/testing/haproxy-runtime'
 
 /** What one test works with: a fake and a provider on it. */
 export interface Rig extends AsyncDisposable {
@@ -17,7 +13,7 @@ export const WEB2 = { pool: 'web', member: 'web2' }
 
 /** A fake with a provider on it. */
 export async function rig(
-  fakeOptions: HaproxyFakeOptions = {},
+  fakeOptions: FakeOptions = {},
   options: Partial<HaproxyRuntimeOptions> = {},
 ): Promise<Rig> {
   const fake = await startFake(fakeOptions)

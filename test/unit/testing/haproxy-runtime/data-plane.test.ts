@@ -5,7 +5,7 @@ import { connect, createServer as createTcpServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { startFake } from 'drainable/testing/haproxy-runtime'
-import type { HaproxyFake, HaproxyFakeOptions } from 'drainable/testing/haproxy-runtime'
+import type { HaproxyFake, FakeOptions } from 'drainable/testing/haproxy-runtime'
 import { ask } from './ask.js'
 
 interface Backend extends AsyncDisposable {
@@ -47,7 +47,7 @@ async function startBackend(name: string): Promise<Backend> {
   }
 }
 
-async function setup(options: Partial<HaproxyFakeOptions> = {}) {
+async function setup(options: Partial<FakeOptions> = {}) {
   const stack = new AsyncDisposableStack()
   const one = stack.use(await startBackend('web1'))
   const two = stack.use(await startBackend('web2'))

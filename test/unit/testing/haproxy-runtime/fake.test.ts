@@ -28,7 +28,7 @@ async function heard(socket: Socket): Promise<string> {
 describe('what is to go wrong with a line', () => {
   test('refuse: nothing done, closed without an answer; once', async () => {
     await using fake = await startFake()
-    fake.fail({ how: 'refuse', match: /state drain/ })
+    fake.fail({ how: 'refuse', match: /state drain/, times: 1 })
     expect(await say(fake, 'show version')).toContain('3.2')
     expect(await say(fake, 'set server web/web1 state drain').catch(() => '')).toBe('')
     expect(fake.adminMask(web1)).toBe(0)
@@ -36,9 +36,9 @@ describe('what is to go wrong with a line', () => {
     expect(fake.adminMask(web1)).toBe(8)
   })
 
-  test('reset: done, and closed without an answer', async () => {
+  test('reset that executes: done, and closed without an answer', async () => {
     await using fake = await startFake()
-    fake.fail({ how: 'reset' })
+    fake.fail({ how: 'reset', execute: true })
     expect(await say(fake, 'set server web/web1 state maint').catch(() => '')).toBe('')
     expect(fake.adminMask(web1)).toBe(1)
   })
@@ -64,10 +64,10 @@ describe('what is to go wrong with a line', () => {
 describe('as a process', () => {
   test('frozen, it does later what its client gave up', async () => {
     await using fake = await startFake()
-    fake.freeze()
+    const thaw = fake.freeze()
     expect(await ask(fake.socket, 'set server web/web1 state drain\n', { for: 50 })).toBe('')
     expect(fake.adminMask(web1)).toBe(0)
-    fake.thaw()
+    thaw()
     await expect.poll(() => fake.adminMask(web1), { interval: 5 }).toBe(8)
   })
 
@@ -88,16 +88,16 @@ describe('as a process', () => {
     expect(await say(fake, 'wait 5s')).toBe('Interrupted.\n\n')
   })
 
-  test('refuses connections while it is disconnected, as after a crash', async () => {
+  test('refuses connections, as after a crash', async () => {
     await using fake = await startFake({ master: true })
     const kept = open(fake.socket)
     await once(kept, 'connect')
     const closed = once(kept.resume(), 'close')
-    await fake.disconnect()
+    const listenAgain = fake.fail({ how: 'refuse' })
     await closed
     await expect(say(fake, 'show version')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
     await expect(ask(fake.master!, 'show proc\n')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
-    await fake.connect()
+    await listenAgain()
     expect(await say(fake, 'show version')).toContain('3.2')
   })
 
@@ -106,7 +106,7 @@ describe('as a process', () => {
     expect(fake.socket).toMatchObject({ host: '127.0.0.1' })
     expect(await say(fake, 'show cli level')).toBe('admin\n\n')
     expect(await ask(fake.master!, 'show proc;quit\n')).toContain('# workers')
-    await fake.disconnect()
+    fake.fail({ how: 'refuse' })
     await expect(say(fake, 'show version')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   })
 
@@ -226,16 +226,16 @@ describe('what one hand can do', () => {
 describe('behind its back', () => {
   test('a server is changed, taken away and given back', async () => {
     await using fake = await startFake()
-    fake.setBehind(web1, 'maint')
+    await fake.setBehind(web1, 'maint')
     expect(fake.adminMask(web1)).toBe(1)
-    fake.setBehind(web1, 'gone')
+    await fake.setBehind(web1, 'gone')
     expect(await say(fake, 'set server web/web1 state ready')).toBe('No such server.\n\n')
     await fake.reload()
     expect(fake.adminMask(web1)).toBeUndefined()
-    fake.setBehind(web1, 'ready')
+    await fake.setBehind(web1, 'ready')
     expect(await say(fake, 'set server web/web1 state ready')).toBe('\n')
-    expect(() => fake.setBehind({ pool: 'nope', member: 'x' }, 'ready')).toThrow('nope')
-    expect(() => fake.setBehind({ pool: 'web', member: 'x' }, 'ready')).toThrow('web/x')
+    await expect(fake.setBehind({ pool: 'nope', member: 'x' }, 'ready')).rejects.toThrow('nope')
+    await expect(fake.setBehind({ pool: 'web', member: 'x' }, 'ready')).rejects.toThrow('web/x')
   })
 
   test('health is what it is told to be', async () => {

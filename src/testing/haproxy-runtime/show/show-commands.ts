@@ -1,6 +1,6 @@
 import { VERSIONS, showInfo } from './show-info.js'
-import { find, say } from './reply.js'
-import type { Context, Reply } from './reply.js'
+import { find, say } from '../cli/reply.js'
+import type { Context, Reply } from '../cli/reply.js'
 import { showServersConn, showServersState } from './show-servers.js'
 import { showSess } from './show-sess.js'
 import { showStat } from './show-stat.js'

@@ -1,4 +1,4 @@
-import type { Lane, Place } from '../data-plane/lane.js'
+import type { Lane, Place } from '../../data-plane/lane.js'
 import type { Backend } from './backend.js'
 import type { ProcessGroup } from './process-group.js'
 import type { Server, Session } from './server.js'

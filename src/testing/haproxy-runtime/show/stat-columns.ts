@@ -1,4 +1,4 @@
-import type { Series } from './options.js'
+import type { Series } from '../options.js'
 
 /** The first columns, one and all in every version. */
 const COMMON = `

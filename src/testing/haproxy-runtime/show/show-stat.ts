@@ -1,9 +1,9 @@
-import type { Backend } from './backend.js'
-import type { FrontendConfig, Level, Series } from './options.js'
-import type { Server } from './server.js'
+import type { Backend } from '../process/backend.js'
+import type { FrontendConfig, Level, Series } from '../options.js'
+import type { Server } from '../process/server.js'
 import { BACKEND_ZEROS, COLUMNS, FRONTEND_ZEROS, SERVER_ZEROS } from './stat-columns.js'
 import { formatJson, formatTyped } from './stat-forms.js'
-import type { Worker } from './worker.js'
+import type { Worker } from '../process/worker.js'
 
 type Row = Readonly<Record<string, string | number | undefined>>
 

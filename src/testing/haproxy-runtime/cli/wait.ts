@@ -1,6 +1,6 @@
 import type { CliState } from './reply.js'
-import { whyKept } from './removable.js'
-import type { Worker } from './worker.js'
+import { whyKept } from '../process/removable.js'
+import type { Worker } from '../process/worker.js'
 
 /** What `wait` answers; a level for what is a message. */
 interface WaitReply {

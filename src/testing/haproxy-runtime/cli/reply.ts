@@ -1,7 +1,7 @@
-import type { Backend } from './backend.js'
-import type { Level } from './options.js'
-import type { Server } from './server.js'
-import type { Worker } from './worker.js'
+import type { Backend } from '../process/backend.js'
+import type { Level } from '../options.js'
+import type { Server } from '../process/server.js'
+import type { Worker } from '../process/worker.js'
 
 /** What one connection to the command line has set for itself. */
 export interface CliState {

@@ -1,4 +1,4 @@
-import type { Series } from './options.js'
+import type { Series } from '../options.js'
 import type { Server, Session, Waiting } from './server.js'
 
 /** A client that wants a server. */

@@ -1,4 +1,4 @@
-import type { Level } from './options.js'
+import type { Level } from '../options.js'
 import { addServer, delServer } from './dynamic-commands.js'
 import { DENIED, say, silent } from './reply.js'
 import type { CliState, Context, Reply } from './reply.js'
@@ -14,9 +14,9 @@ import {
   stat,
   state,
   version,
-} from './show-commands.js'
+} from '../show/show-commands.js'
 import { waitCommand } from './wait.js'
-import type { Worker } from './worker.js'
+import type { Worker } from '../process/worker.js'
 
 const RANK: Readonly<Record<Level, number>> = { user: 0, operator: 1, admin: 2 }
 

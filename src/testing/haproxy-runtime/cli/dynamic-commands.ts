@@ -1,5 +1,5 @@
-import type { CheckConfig, ServerConfig } from './options.js'
-import { whyKept } from './removable.js'
+import type { CheckConfig, ServerConfig } from '../options.js'
+import { whyKept } from '../process/removable.js'
 import { find, NEED_PATH, say, sayBare } from './reply.js'
 import type { Context, Reply } from './reply.js'
 

@@ -1,5 +1,5 @@
-import type { AdminState, Health, MemberRef } from '../../provider/contract.js'
-import type { Config, ServerConfig } from './options.js'
+import type { AdminState, Health, MemberRef } from '../../../provider/contract.js'
+import type { Config, ServerConfig } from '../options.js'
 import type { Server, Session } from './server.js'
 import { Worker } from './worker.js'
 
@@ -8,8 +8,8 @@ const FIRST_PID = 20_001
 /** The master process, its current worker and those that it replaced. */
 export class ProcessGroup {
   readonly config: Config
-  readonly masterPid = FIRST_PID
-  readonly startedAt = Date.now()
+  masterPid = FIRST_PID
+  startedAt = Date.now()
   reloads = 0
   #pid = FIRST_PID
   #current: Worker
@@ -52,6 +52,16 @@ export class ProcessGroup {
     const timer = setTimeout(() => before.end(), hardStopAfter)
     timer.unref()
     before.onEnd(() => clearTimeout(timer))
+  }
+
+  /** Master and workers end with what they hold; others begin with the configuration. */
+  restart(): void {
+    this.end()
+    this.#old.length = 0
+    this.reloads = 0
+    this.masterPid = ++this.#pid
+    this.startedAt = Date.now()
+    this.#current = this.#start(new Map())
   }
 
   /** Another person's doing: the current worker changes at once; `gone` also leaves the configuration. */

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
-import type { ProcessGroup } from './process-group.js'
-import type { Series } from './options.js'
-import type { Worker } from './worker.js'
+import type { ProcessGroup } from '../process/process-group.js'
+import type { Series } from '../options.js'
+import type { Worker } from '../process/worker.js'
 
 /** The version each series says it is, as the distributions that the fixtures were recorded on do. */
 export const VERSIONS: Readonly<Record<Series, { readonly text: string; readonly date: string }>> =

@@ -1,11 +1,11 @@
 import type { Duplex } from 'node:stream'
 import { runCommand } from './cli.js'
 import type { CliState } from './reply.js'
-import { splitCommands } from './cli-connection.js'
+import { errorText, GARBAGE, splitCommands } from './cli-connection.js'
 import type { LineHooks } from './cli-connection.js'
-import type { ProcessGroup } from './process-group.js'
-import { showProc, VERSIONS } from './show-info.js'
-import type { Worker } from './worker.js'
+import type { ProcessGroup } from '../process/process-group.js'
+import { showProc, VERSIONS } from '../show/show-info.js'
+import type { Worker } from '../process/worker.js'
 
 /** The process a command goes to; nothing names the master itself. */
 type Target = 'master' | Worker
@@ -55,22 +55,16 @@ export class MasterConnection {
   async #runLine(line: string): Promise<void> {
     if (this.#ended.signal.aborted) return
     await this.#hooks.thawed()
-    const fault = this.#hooks.onLine(line.trim())
-    if (fault === 'silent') return
-    if (fault === 'refuse') {
-      this.close()
-      return
+    const failure = this.#hooks.onLine(line.trim())
+    if (failure === undefined || failure.execute === true) {
+      for (const command of splitCommands(line)) {
+        const going = await this.#runOne(command.trim(), failure !== undefined)
+        if (!going && failure === undefined) return
+      }
     }
-    if (fault === 'garbage') {
-      this.#write('\u0000\u0001 not a reply at all \u00ff\n\n')
-      return
-    }
-    for (const command of splitCommands(line)) {
-      const going = await this.#runOne(command.trim(), fault === 'reset')
-      if (!going) return
-    }
-    if (fault === 'reset') this.close()
-    else if (this.#prompt) this.#write('master> ')
+    if (failure?.how === 'garbage') this.#write(GARBAGE)
+    else if (failure?.how === 'refuse' || failure?.how === 'reset') this.close()
+    else if (failure === undefined && this.#prompt) this.#write('master> ')
   }
 
   /** False when nothing more is to be run. */
@@ -89,6 +83,12 @@ export class MasterConnection {
       return true
     }
     const text = prefix === undefined ? command : rest
+    const instead = this.#hooks.onCommand(text)
+    if (instead !== undefined) {
+      if (instead.execute === true) await this.#runOne(text, true)
+      if (!mute) this.#write(`${errorText(instead)}\n`)
+      return true
+    }
     if (text === 'quit') {
       this.#stream.end()
       return false

@@ -1,4 +1,4 @@
-import type { Worker } from './worker.js'
+import type { Worker } from '../process/worker.js'
 
 const TAIL =
   'ts=00 epoch=0 age=0s calls=1 rate=0 cpu=0 lat=0 rq[f=848000h,i=0,an=00h,ax=] ' +

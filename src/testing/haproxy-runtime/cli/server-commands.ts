@@ -1,7 +1,7 @@
-import type { AdminState } from '../../provider/contract.js'
+import type { AdminState } from '../../../provider/contract.js'
 import { find, say, sayBare, silent } from './reply.js'
 import type { Context, Reply } from './reply.js'
-import type { Server } from './server.js'
+import type { Server } from '../process/server.js'
 
 const USAGE =
   'usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | agent-send | ' +

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
-import type { AdminState, MemberRef } from '../../provider/contract.js'
+import type { AdminState, MemberRef } from '../../../provider/contract.js'
 import { Backend } from './backend.js'
-import type { Config, ServerConfig } from './options.js'
+import type { Config, ServerConfig } from '../options.js'
 import { ADMIN, Server } from './server.js'
 import type { Session } from './server.js'
 

@@ -1,9 +1,9 @@
 import type { Duplex } from 'node:stream'
 import { runCommand } from './cli.js'
 import type { CliState, Reply } from './reply.js'
-import type { Series } from './options.js'
-import { formatPromptTime } from './show-info.js'
-import type { Worker } from './worker.js'
+import type { FakeFailure, Series } from '../options.js'
+import { formatPromptTime } from '../show/show-info.js'
+import type { Worker } from '../process/worker.js'
 
 /** By default 16 KB, of which 3.2 grants a line all and not one byte more. */
 const BUFFER = 16_384
@@ -13,12 +13,20 @@ const TOO_BIG =
   'The command line is too big for the buffer size. Please change tune.bufsize in the ' +
   'configuration to use a bigger command.\n'
 
+/** What HAProxy never says. */
+export const GARBAGE = '\u0000\u0001 not a reply at all \u00ff\n\n'
+
+/** What a command is answered that was made to fail. */
+export function errorText({ body = 'Permission denied' }: FakeFailure): string {
+  return `${body}\n`
+}
+
 /** What a connection does with a line, beyond running it. */
 export interface LineHooks {
   /** Called before a line runs; what is to go wrong with it. */
-  readonly onLine: (line: string) => 'refuse' | 'silent' | 'reset' | 'garbage' | undefined
-  /** Called before a command of it runs; what to answer in place of running it. */
-  readonly onCommand: (command: string) => string | undefined
+  readonly onLine: (line: string) => FakeFailure | undefined
+  /** Called before a command of it runs; what is to go wrong with that alone. */
+  readonly onCommand: (command: string) => FakeFailure | undefined
   /** Resolves when the process is not frozen. */
   readonly thawed: () => Promise<void>
   /** As by `stats timeout`. */
@@ -107,17 +115,9 @@ export class CliConnection {
 
   async #runLine(raw: string): Promise<'go' | 'stop' | 'hang'> {
     const line = raw.replace(/\r$/, '')
-    const fault = this.#hooks.onLine(line.trim())
+    const failure = this.#hooks.onLine(line.trim())
     this.#rest()
-    if (fault === 'silent') return 'hang'
-    if (fault === 'refuse') {
-      this.close()
-      return 'hang'
-    }
-    if (fault === 'garbage') {
-      this.#write('\u0000\u0001 not a reply at all \u00ff\n\n')
-      return 'stop'
-    }
+    if (failure && failure.execute !== true) return this.#goWrong(failure)
     if (this.#version === '3.2' && Buffer.byteLength(raw) + 1 > BUFFER) {
       this.#write(TOO_BIG)
       return 'stop'
@@ -125,22 +125,31 @@ export class CliConnection {
     const before = this.#mode
     const commands = splitCommands(line)
     for (const [i, command] of commands.entries()) {
-      const text = this.#hooks.onCommand(command.trim())
-      const reply =
-        text === undefined
-          ? (this.#modeCommand(command) ?? (await runCommand(this.#worker, this.#state, command)))
-          : { text }
-      if (fault === 'reset') continue
+      const instead = this.#hooks.onCommand(command.trim())
+      const run = instead === undefined || instead.execute === true
+      const ran = run ? await this.#run(command) : undefined
+      const reply = instead === undefined ? (ran ?? { text: '' }) : { text: errorText(instead) }
+      if (failure) continue
       const prompted = before !== 'once' || this.#mode !== 'once'
       this.#write(this.#framed(reply, i === commands.length - 1, prompted))
       if (reply.close) return 'stop'
     }
-    if (fault === 'reset') {
-      this.close()
-      return 'hang'
-    }
+    if (failure) return this.#goWrong(failure)
     if (raw.endsWith('\r') && this.#version === '3.2') this.#write('\n')
     return 'go'
+  }
+
+  async #run(command: string): Promise<Reply> {
+    return this.#modeCommand(command) ?? (await runCommand(this.#worker, this.#state, command))
+  }
+
+  #goWrong({ how }: FakeFailure): 'stop' | 'hang' {
+    if (how === 'garbage') {
+      this.#write(GARBAGE)
+      return 'stop'
+    }
+    if (how !== 'silent') this.close()
+    return 'hang'
   }
 
   /** The commands that change how the connection itself goes on. */

@@ -1,4 +1,4 @@
-import type { ServerConfig } from './options.js'
+import type { ServerConfig } from '../options.js'
 
 /** Bits of the administrative state, as HAProxy writes them in `show servers state`. */
 export const ADMIN = {

@@ -1,7 +1,7 @@
-import type { Backend } from './backend.js'
-import { ADMIN } from './server.js'
-import type { Server } from './server.js'
-import type { Worker } from './worker.js'
+import type { Backend } from '../process/backend.js'
+import { ADMIN } from '../process/server.js'
+import type { Server } from '../process/server.js'
+import type { Worker } from '../process/worker.js'
 
 const STATE_COLUMNS =
   'be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight ' +
