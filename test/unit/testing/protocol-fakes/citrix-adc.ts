@@ -1,0 +1,24 @@
+import { startFake, type CitrixFake } from 'drainable/testing/citrix-adc'
+import { send, type Subject } from './client.js'
+
+const ref = { pool: 'web', member: 'web1:80' }
+const disable = {
+  servicegroup: { servicegroupname: 'web', servername: 'web1', port: 80, graceful: 'YES' },
+}
+
+function asked(fake: CitrixFake, line: string, body?: unknown) {
+  const credentials = { 'x-nitro-user': fake.username, 'x-nitro-pass': fake.password }
+  return send(fake, line, body, credentials)
+}
+
+export const subject: Subject = {
+  start: () => startFake({ pools: { web: ['web1:80', 'web2:80'] } }),
+  ref,
+  change: (fake: CitrixFake) =>
+    asked(fake, 'POST /nitro/v1/config/servicegroup?action=disable', disable),
+  read: (fake: CitrixFake) =>
+    asked(fake, 'GET /nitro/v1/config/servicegroup_servicegroupmember_binding/web'),
+  line: /^POST .*action=disable$/,
+  isDone: (fake: CitrixFake) => !fake.look(ref).enabled,
+  words: /503/,
+}

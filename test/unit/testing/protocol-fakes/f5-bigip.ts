@@ -1,0 +1,16 @@
+import { startFake, type BigipFake } from 'drainable/testing/f5-bigip'
+import { basic, send, type Subject } from './client.js'
+
+const ref = { pool: 'web', member: '10.0.0.1:80' }
+const MEMBER = '/mgmt/tm/ltm/pool/~Common~web/members/~Common~10.0.0.1:80'
+
+export const subject: Subject = {
+  start: () => startFake({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] } }),
+  ref,
+  change: (fake: BigipFake) =>
+    send(fake, `PATCH ${MEMBER}`, { session: 'user-disabled' }, basic(fake)),
+  read: (fake: BigipFake) => send(fake, `GET ${MEMBER}`, undefined, basic(fake)),
+  line: /^PATCH /,
+  isDone: (fake: BigipFake) => fake.state(ref) === 'drain',
+  words: /Configuration Utility restarting/,
+}
