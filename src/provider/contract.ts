@@ -34,7 +34,7 @@ export interface CallContext {
    * Takes the result of one change of {@link DrainableProvider.apply} as soon as that change has
    * ended, while others of the call are still under way. `index` is the place of the change in the
    * call. A deadline or an abort in the middle of the call then leaves unknown only what was not
-   * handed up.
+   * handed up. What was not sent by then may be handed up as `rejected` in the moment of the abort.
    *
    * Called at most once for each index, only with the final result of that change, and never after
    * the call has ended. A provider that calls it does so for every change; one that never does works

@@ -52,6 +52,10 @@ async function open(
       fake.fail({ how: 'refuse' })
       return Promise.resolve()
     },
+    loseAnswer: () => {
+      fake.fail({ match: /action=disable|object=/, how: 'lost', times: 1 })
+      return Promise.resolve()
+    },
     requests: () => fake.requests.length,
     async [Symbol.asyncDispose]() {
       await provider.close()

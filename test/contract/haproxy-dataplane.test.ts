@@ -25,6 +25,7 @@ async function open(
     setBehind: (ref, to) => fake.setBehind(ref, to),
     reload: () => fake.reload(),
     disconnect: () => fake.close(),
+    loseAnswer: async () => fake.fail({ match: /^PUT /, how: 'lost', times: 1 }),
     requests: () => fake.requests.length,
     [Symbol.asyncDispose]: async () => {
       await provider.close()

@@ -20,6 +20,8 @@ import type { ContractHarness } from './harness.js'
 
 /** How long a change may take to be seen, and a call to end, at time scale 1. */
 const BOUND = 5_000
+/** What is said where the product can't be reached. */
+export const NETWORK: readonly ErrorCode[] = ['UNREACHABLE', 'CONNECTION_LOST', 'CALL_TIMEOUT']
 /** Far from any real clock's figures, so that a provider that asks another clock is found out. */
 const EPOCH = 4_000_000_000
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { isIPv4 } from 'node:net'
 import type { Change, ChangeResult, MemberRef } from '../../provider/contract.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { assertRejected, byName, outcome, readingOf, succeeded, work } from './bench.js'
+import { assertRejected, byName, NETWORK, outcome, readingOf, succeeded, work } from './bench.js'
 import type { Bench } from './bench.js'
 
 const LEVELS = ['drain', 'maint'] as const
@@ -220,8 +220,11 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     for (const [index, result] of handed) {
       const ref = members[index]
       assert.ok(ref, `a result of a change ${index} that was not asked for`)
-      assert.ok(succeeded(result), `${formatRef(ref)} is held`)
-      await bench.untilOwn(ref, bench.level)
+      if (succeeded(result)) await bench.untilOwn(ref, bench.level)
+      else {
+        assertRejected(result, NETWORK, `${formatRef(ref)}, which was not sent,`)
+        assert.equal((await bench.present(ref)).own, 'ready', 'nothing came of what was refused')
+      }
     }
   },
 

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDrainableError } from '../../provider/error.js'
-import type { ErrorCode } from '../../provider/error.js'
-import { outcome, readingOf } from './bench.js'
+import { NETWORK, outcome, readingOf } from './bench.js'
 import type { Bench } from './bench.js'
-
-const NETWORK: readonly ErrorCode[] = ['UNREACHABLE', 'CONNECTION_LOST', 'CALL_TIMEOUT']
 
 /** What a provider owes when the product can't be reached, the caller gives up, or it is all over. */
 export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
@@ -19,7 +16,7 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     }
   },
 
-  'says that an outcome is unknown when the product can not be reached': async (bench) => {
+  'calls no change done when the product can not be reached': async (bench) => {
     const { identity } = await bench.present(bench.a)
     await bench.harness.disconnect()
     const change = { kind: 'hold', ref: bench.a, to: bench.level, identity } as const
@@ -30,8 +27,21 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     }
     const [result] = end.value
     assert.ok(result)
-    if (result.status !== 'unknown') return assert.fail(`unknown, not ${result.status}`)
+    // Refused where it is known that nothing was sent, unknown otherwise.
+    if (!('error' in result)) return assert.fail(`refused or unknown, not ${result.status}`)
     assertNetwork(result.error, 'apply')
+  },
+
+  'calls no change refused that was carried out': async (bench) => {
+    const { a, level, harness } = bench
+    if (!harness.loseAnswer) return
+    const { identity } = await bench.present(a)
+    await harness.loseAnswer()
+    const end = await outcome(bench.apply([{ kind: 'hold', ref: a, to: level, identity }]))
+    await bench.untilOwn(a, level)
+    if ('error' in end) { assertNetwork(end.error, 'apply'); return; }
+    const status = end.value[0]?.status ?? 'nothing'
+    assert.ok(['applied', 'unknown'].includes(status), `applied or unknown, not ${status}`)
   },
 
   'does nothing for a signal that fired before': async (bench) => {

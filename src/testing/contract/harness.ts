@@ -21,6 +21,8 @@ export interface ContractHarness extends AsyncDisposable {
   reload?(): Promise<void>
   /** From now on the product cannot be reached: refused, cut off or silent, as you like. */
   disconnect(): Promise<void>
+  /** The next change of a state is carried out, and its answer gets lost. For products that a test can do that to. */
+  loseAnswer?(): Promise<void>
   /** How many requests the product got so far. Batching is a feature, so it is tested. */
   readonly requests: () => number
   /** How much slower than a local socket the product is; every bound is multiplied by it. Default 1. */

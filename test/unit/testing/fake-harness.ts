@@ -27,6 +27,7 @@ export async function openFake(
     setBehind: async (ref, to) => fake.setBehind(ref, to),
     reload: async () => fake.reload(),
     disconnect: async () => fake.disconnect(),
+    loseAnswer: async () => fake.failNext('throw-after', { verb: 'apply' }),
     requests: () => fake.requests.length,
     [Symbol.asyncDispose]: () => fake.close(),
   }

@@ -289,7 +289,7 @@ const BREAKS: Readonly<
             })),
           ),
       }),
-    /outcome is unknown/,
+    /refused that was carried out/,
   ],
   'does not look at the signal': [
     (fake) =>

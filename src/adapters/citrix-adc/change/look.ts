@@ -1,6 +1,6 @@
-import type { AdminState, CallContext, MemberRef } from '../../../provider/contract.js'
+import type { Sight } from '../../../kit/change.js'
+import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { Index, wantedOf } from '../read/match.js'
-import type { Subject } from '../codec/nitro.js'
 import type { Entry, Traits } from '../codec/rows.js'
 import { keyOf, type Memory } from '../read/memory.js'
 import { ownState } from '../read/reading.js'
@@ -8,10 +8,9 @@ import { Reader } from '../read/read.js'
 import type { InCharge } from '../session/pair.js'
 
 /** A member as it was right before a change of it. */
-export interface Standpoint {
+export interface Standpoint extends Sight {
   readonly entry: Entry
   readonly traits: Traits
-  readonly own: AdminState | 'unknown'
   /** In flight and queued; undefined where it could not be read. */
   readonly load: number | undefined
 }
@@ -24,7 +23,6 @@ export class Look {
   readonly #pools = new Map<string, Index>()
   readonly #members = new Map<string, readonly string[]>()
   readonly #stamps = new Map<string, number>()
-  readonly #written = new Set<string>()
   readonly #disabled = new Map<string, ReadonlySet<string>>()
 
   constructor({ session, standing }: InCharge, memory: Memory, ctx: CallContext) {
@@ -52,17 +50,6 @@ export class Look {
     return this.#read(ref.pool, true)
   }
 
-  /** Remembers that something is sent for it. */
-  writing(subject: Subject): void {
-    this.#written.add(keyOf(subject))
-  }
-
-  /** Whether something was sent for the object behind this ref, through whatever pool. */
-  wroteTo(ref: MemberRef): boolean {
-    const subject = this.#pools.get(ref.pool)?.pick(ref.member)?.entry.subject
-    return subject !== undefined && this.#written.has(keyOf(subject))
-  }
-
   of(ref: MemberRef): Standpoint | undefined {
     const found = this.#pools.get(ref.pool)?.pick(ref.member)
     if (found === undefined) return undefined
@@ -73,7 +60,7 @@ export class Look {
     const serverDisabled = this.#disabled.get(ref.pool)?.has(entry.server) === true
     const { own } = ownState(entry, deed, serverDisabled || traits.disabled)
     const load = counts === undefined ? undefined : counts.active + counts.queued
-    return { entry, traits, own, load }
+    return { ...sightOf(entry), entry, traits, own, load }
   }
 
   async #read(name: string, counts: boolean): Promise<void> {
@@ -92,4 +79,10 @@ export class Look {
     })
     this.#disabled.set(name, await this.#reader.disabledServers(out))
   }
+}
+
+/** A service can be in the pools of several virtual servers: what is written through one holds in all. */
+function sightOf({ identity, svrstate, subject }: Entry): Omit<Sight, 'own'> {
+  const doubt = 'that word says nothing about it'
+  return { identity, says: svrstate, doubt, passing: true, object: keyOf(subject) }
 }

@@ -1,12 +1,14 @@
 import type { CallContext, Change } from '../../../provider/contract.js'
 import { pause } from '../../../provider/clock.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import type { DrainableError} from '../../../provider/error.js';
+import { isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { type Command, pathOf } from '../codec/nitro.js'
 import { classify, isWarning } from '../codec/errors.js'
 import { isInCharge } from '../session/standing.js'
 import type { InCharge, Pair } from '../session/pair.js'
-import { type Refusal, reject, withRef } from './refusals.js'
+import type { Outcome } from '../../../kit/change.js'
+import { about, leftBehind, refusal } from '../../../kit/errors.js'
 import { isNetworkError } from '../session/session.js'
 
 /** How often a busy appliance is asked to change something, and the first wait in between, in milliseconds. */
@@ -16,7 +18,7 @@ const FIRST_WAIT = 250
 /** How one write ended. */
 export type Written =
   | 'done'
-  | Refusal
+  | (Outcome & { readonly status: 'rejected'; readonly error: DrainableError })
   | {
       readonly status: 'unknown'
       readonly error: DrainableError
@@ -53,6 +55,7 @@ export class Sender {
   ): Promise<Written> {
     const { session, standings } = charge
     const what = `${change.kind} ${formatRef(change.ref)}`
+    const subject = { provider: 'citrix-adc', ref: change.ref }
     for (let attempt = 1; ; attempt++) {
       try {
         // A secondary takes the change, says Done, and tells nobody.
@@ -82,7 +85,7 @@ export class Sender {
           return { status: 'unknown', error: session.error(what, reply) }
         case 'wrong-node': {
           this.#pair.forget()
-          const error = withRef(session.error(what, reply), change)
+          const error = about(session.error(what, reply), subject)
           if (!isWarning(reply)) return { status: 'rejected', error }
           return this.#takeBack(error, undo, charge, ctx)
         }
@@ -90,13 +93,13 @@ export class Sender {
           // A proxy says 503 also after it has passed the change on.
           if (!reply.readable) return { status: 'unknown', error: session.error(what, reply) }
           if (attempt < TRIES) break
-          return { status: 'rejected', error: withRef(session.error(what, reply), change) }
+          return { status: 'rejected', error: about(session.error(what, reply), subject) }
         case 'relogin':
         case 'credentials':
         case 'rights':
         case 'absent':
         case 'refused':
-          return { status: 'rejected', error: withRef(session.error(what, reply), change) }
+          return { status: 'rejected', error: about(session.error(what, reply), subject) }
         default:
           kind satisfies never
       }
@@ -112,10 +115,8 @@ export class Sender {
     ctx: CallContext,
   ): Promise<Written> {
     const left = (why: string): Written => {
-      const { code, message, ref, retryable } = error
-      const words = `${message}; this node took it, and it could not be put back there: ${why}`
-      const data = { provider: 'citrix-adc', retryable, cause: error, ...(ref && { ref }) }
-      return { status: 'unknown', astray: true, error: new DrainableError(code, words, data) }
+      const words = `this node took it, and it could not be put back there: ${why}`
+      return { status: 'unknown', astray: true, error: leftBehind(error, words) }
     }
     if (undo === undefined) return left('a disable may cut')
     try {
@@ -149,9 +150,10 @@ export class Sender {
     }
   }
 
-  #wrongNode(change: Change, url: string): Refusal {
+  #wrongNode({ ref }: Change, url: string): Written {
     this.#pair.forget()
-    const why = `${formatRef(change.ref)}: ${url} became the secondary of its pair, nothing was sent`
-    return reject('CONFLICT', why, change)
+    const why = `${formatRef(ref)}: ${url} became the secondary of its pair, nothing was sent`
+    const error = refusal('CONFLICT', why, { provider: 'citrix-adc', ref })
+    return { status: 'rejected', error }
   }
 }
