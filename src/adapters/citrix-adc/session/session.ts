@@ -1,12 +1,11 @@
-import { abortable } from '../../../provider/abort.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { pause } from '../../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall } from '../../../kit/http.js'
-import { readSecret, redact } from '../../../kit/secret.js'
+import { Credentials, SharedLogin } from '../../../kit/login.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { type Command, type NitroReply, parseReply, pathOf, toText } from '../codec/nitro.js'
-import { classify, toError } from '../codec/errors.js'
+import { classify, toError, type ReplyClass } from '../codec/errors.js'
 import type { Settings } from '../options.js'
 
 /** How often a busy appliance is asked the same thing, and the first wait in between, in milliseconds. */
@@ -14,13 +13,6 @@ const TRIES = 4
 const FIRST_WAIT = 250
 /** What a logout may take, in milliseconds. */
 const LOGOUT_LIMIT = 2_000
-
-/** A login under way, shared by everybody who waits for it. */
-interface Login {
-  readonly done: Promise<string>
-  waiting: number
-  readonly stop: AbortController
-}
 
 /**
  * One address of an appliance, and the one session we have there.
@@ -36,9 +28,8 @@ export class NitroSession {
   readonly #http: HttpClient
   readonly #gate = new Turnstile(2)
   readonly #closing = new AbortController()
-  #token: string | undefined
-  #login: Login | undefined
-  #secrets: readonly string[] = []
+  readonly #credentials: Credentials
+  readonly #login = new SharedLogin<string>((ctx) => this.#logIn(ctx))
 
   constructor(url: string, options: Settings) {
     this.#options = options
@@ -52,6 +43,12 @@ export class NitroSession {
       allowPlaintext: options.allowPlaintext,
     })
     this.url = this.#http.origin
+    this.#credentials = new Credentials({
+      provider: 'citrix-adc',
+      subject: this.url,
+      username: options.username,
+      password: options.password,
+    })
   }
 
   /**
@@ -85,14 +82,14 @@ export class NitroSession {
 
   async send(call: Omit<HttpCall, 'signal' | 'headers'>, ctx: CallContext): Promise<NitroReply> {
     const signal = AbortSignal.any([ctx.signal, this.#closing.signal])
+    const within = { clock: ctx.clock, signal }
     return this.#gate.run(signal, async () => {
-      const token = await this.#enter(signal)
-      const reply = await this.#call(call, token, signal)
+      if (this.#options.auth === 'headers') return this.#callWithPassword(call, within)
+      const token = await this.#login.get(within)
+      const reply = await this.#call(call, withToken(token), signal)
       if (classify(reply) !== 'relogin') return reply
-      if (this.#options.auth === 'headers')
-        throw toError(this.url, this.#clean(reply), 'credentials')
-      if (this.#token === token) this.#token = undefined
-      return this.#call(call, await this.#enter(signal), signal)
+      this.#login.forget(token)
+      return this.#call(call, withToken(await this.#login.get(within)), signal)
     })
   }
 
@@ -106,92 +103,77 @@ export class NitroSession {
         retryable: false,
       }),
     )
-    await this.#login?.done.catch(() => undefined)
-    const token = this.#token
-    this.#token = undefined
+    const token = await this.#login.end()
     if (token !== undefined) {
       const signal = AbortSignal.timeout(LOGOUT_LIMIT)
       const path = pathOf('config', 'logout')
       // Whatever comes of it: the session ends by itself after sessionTimeout.
-      await this.#call({ method: 'POST', path, body: { logout: {} } }, token, signal).catch(
-        () => undefined,
-      )
+      await this.#call(
+        { method: 'POST', path, body: { logout: {} } },
+        withToken(token),
+        signal,
+      ).catch(() => undefined)
     }
     await this.#http.close()
   }
 
+  /** A request with the credentials in its headers: no session, and no login to repeat. */
+  async #callWithPassword(
+    call: Omit<HttpCall, 'signal' | 'headers'>,
+    ctx: Pick<CallContext, 'clock' | 'signal'>,
+  ): Promise<NitroReply> {
+    const reply = await this.#credentials.use(
+      ctx,
+      (password) => {
+        const headers = { 'x-nitro-user': this.#options.username, 'x-nitro-pass': password }
+        return this.#call(call, headers, ctx.signal)
+      },
+      (answer) => refusalOf(answer, 'credentials', 'relogin'),
+    )
+    if (classify(reply) === 'relogin') throw toError(this.url, this.#clean(reply), 'credentials')
+    return reply
+  }
+
   async #call(
     call: Omit<HttpCall, 'signal' | 'headers'>,
-    token: string,
+    headers: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<NitroReply> {
-    const headers =
-      this.#options.auth === 'headers'
-        ? { 'x-nitro-user': this.#options.username, 'x-nitro-pass': token }
-        : { cookie: `NITRO_AUTH_TOKEN=${token}` }
     const reply = await this.#http.call({ ...call, headers, signal })
     const warning = [reply.headers['x-nitro-warning'] ?? []].flat()[0]
     return parseReply(reply.status, reply.text, warning)
   }
 
-  /** The token, or with header authentication the password. */
-  async #enter(signal: AbortSignal): Promise<string> {
-    if (this.#options.auth === 'headers') return this.#password()
-    if (this.#token !== undefined) return this.#token
-    this.#login ??= this.#startLogin()
-    const login = this.#login
-    login.waiting += 1
-    try {
-      return await abortable(login.done, signal)
-    } finally {
-      login.waiting -= 1
-      // Nobody waits for it any more: no socket is left behind.
-      if (login.waiting === 0) login.stop.abort(signal.reason)
-    }
-  }
-
-  #startLogin(): Login {
-    const stop = new AbortController()
-    const done = this.#logIn(stop.signal).finally(() => {
-      this.#login = undefined
-    })
-    done.catch(() => undefined)
-    return { done, waiting: 0, stop }
-  }
-
-  async #logIn(signal: AbortSignal): Promise<string> {
+  async #logIn(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<string> {
+    const { signal } = ctx
     const seconds = Math.round(this.#options.sessionTimeout / 1_000)
-    let first = await this.#password()
-    let reply = await this.#postLogin(first, seconds, signal)
-    if (reply.errorcode === 1219) reply = await this.#postLogin(first, undefined, signal)
-    if (classify(reply.reply) === 'credentials' && typeof this.#options.password === 'function') {
-      // It may have been rotated since: one more time, and only with another one.
-      const again = await this.#password()
-      if (again !== first) {
-        first = again
-        reply = await this.#postLogin(first, seconds, signal)
-      }
-    }
-    if (reply.token === undefined) {
-      const kind = classify(reply.reply)
+    const answer = await this.#credentials.use(
+      ctx,
+      async (password) => {
+        const first = await this.#postLogin(password, seconds, signal)
+        return first.errorcode === 1219 ? this.#postLogin(password, undefined, signal) : first
+      },
       // Whatever the appliance calls it: with these credentials nobody gets in.
+      ({ reply }) => refusalOf(reply, 'credentials', 'relogin', 'rights'),
+      true,
+    )
+    const { token, reply } = answer
+    if (token === undefined) {
+      const kind = classify(reply)
       const refused =
         kind === 'relogin' || kind === 'rights'
           ? 'credentials'
           : kind === 'ok'
             ? 'unreadable'
             : kind
-      throw toError(
-        `${this.url}: login as '${this.#options.username}'`,
-        this.#clean(reply.reply),
-        refused,
-      )
+      const what = `${this.url}: login as '${this.#options.username}'`
+      throw toError(what, this.#clean(reply), refused)
     }
-    this.#secrets = [first, reply.token, decoded(reply.token)]
-    await this.#switchPartition(reply.token, signal)
-    // Only now: whoever finds a token uses it, and would be in the default partition before.
-    this.#token = reply.token
-    return reply.token
+    this.#credentials.hide(token)
+    this.#credentials.hide(decoded(token))
+    // Whoever finds a token uses it, and would be in the default partition before.
+    await this.#switchPartition(token, signal)
+    return token
   }
 
   async #postLogin(
@@ -217,7 +199,7 @@ export class NitroSession {
     const path = pathOf('config', 'nspartition', undefined, 'action=Switch')
     const body = { nspartition: { partitionname: partition } }
     try {
-      const reply = await this.#call({ method: 'POST', path, body }, token, signal)
+      const reply = await this.#call({ method: 'POST', path, body }, withToken(token), signal)
       if (classify(reply) !== 'ok') {
         throw toError(`${this.url}: partition '${partition}'`, this.#clean(reply))
       }
@@ -225,22 +207,25 @@ export class NitroSession {
       // A session outside its partition would read and change other people's objects.
       await this.#call(
         { method: 'POST', path: pathOf('config', 'logout'), body: { logout: {} } },
-        token,
+        withToken(token),
         AbortSignal.timeout(LOGOUT_LIMIT),
       ).catch(() => undefined)
       throw error
     }
   }
 
-  async #password(): Promise<string> {
-    const password = await readSecret(this.#options.password, 'password')
-    this.#secrets = [...new Set([...this.#secrets, password])].slice(-4)
-    return password
-  }
-
   #clean(reply: NitroReply): NitroReply {
-    return { ...reply, message: redact(reply.message, this.#secrets) }
+    return { ...reply, message: this.#credentials.clean(reply.message) }
   }
+}
+
+function withToken(token: string): Readonly<Record<string, string>> {
+  return { cookie: `NITRO_AUTH_TOKEN=${token}` }
+}
+
+/** The words of an answer of one of these classes. */
+function refusalOf(reply: NitroReply, ...classes: readonly ReplyClass[]): string | undefined {
+  return classes.includes(classify(reply)) ? reply.message : undefined
 }
 
 /** The value as it stands in Set-Cookie: it goes back the same way. */

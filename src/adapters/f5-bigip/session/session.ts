@@ -2,7 +2,7 @@ import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
-import { readSecret, redact } from '../../../kit/secret.js'
+import { Credentials, SharedLogin } from '../../../kit/login.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { parseLogin } from '../codec/device.js'
 import { classify, type Meaning } from '../codec/errors.js'
@@ -13,11 +13,11 @@ export const PROVIDER = 'f5-bigip'
 
 /** Waits before a read is repeated while the control plane is busy, in milliseconds; longer troubles are the caller's to wait for. */
 const BACKOFF = [250]
-/** Waits after a refused login: repeated ones lock the account. */
-const LOGIN_BACKOFF = [30_000, 300_000]
 /** How long the password is sent with each request once the device had no token left. */
 const BASIC_FOR = 300_000
 const LOGOUT_TIMEOUT = 2_000
+/** What a device says of credentials that it did not find, or did not look for. */
+const NOT_THERE = /no user authentication header/i
 /** Open connections are no configuration. */
 const CONNECTIONS = '/mgmt/tm/sys/connection'
 
@@ -40,9 +40,11 @@ export function uncertain(error: DrainableError, kind: Meaning['kind']): Drainab
   })
 }
 
+/** What a login gave. */
 interface Token {
-  readonly name: string
-  /** `performance.now()` after which a new one is asked for. */
+  /** Undefined: the user has no token left, the password is sent with each request for a while. */
+  readonly name: string | undefined
+  /** On the clock: after which a new one is asked for. */
   readonly renewAt: number
 }
 
@@ -60,12 +62,8 @@ export class Session {
   /** One request at a time: see {@link Pace}. */
   readonly #turn = new Turnstile()
   readonly #pace = new Pace()
-  readonly #secrets = new Set<string>()
-  #token: Token | undefined
-  #basicUntil = 0
-  #refused:
-    { readonly password: string; readonly until: number; readonly times: number } | undefined
-  #lastRefusal = ''
+  readonly #credentials: Credentials
+  readonly #login = new SharedLogin<Token>((ctx) => this.#logIn(ctx))
   #closed = false
 
   constructor(url: string, settings: Settings) {
@@ -78,6 +76,12 @@ export class Session {
       dispatcher: settings.dispatcher,
       connections: 1,
       callTimeout: settings.callTimeout,
+    })
+    this.#credentials = new Credentials({
+      provider: PROVIDER,
+      subject: this.host,
+      username: settings.username,
+      password: settings.password,
     })
   }
 
@@ -140,15 +144,14 @@ export class Session {
 
   /** Words of the device without secrets. */
   clean(text: string): string {
-    return redact(text, [...this.#secrets])
+    return this.#credentials.clean(text)
   }
 
   /** Logs out, as tokens are counted, and closes the socket. */
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
-    const token = this.#token
-    this.#token = undefined
+    const token = await this.#login.end()
     if (token !== undefined) await this.#drop(token, AbortSignal.timeout(LOGOUT_TIMEOUT))
     await this.#http.close()
   }
@@ -167,24 +170,28 @@ export class Session {
     let repeated = false
     let renewed = false
     for (;;) {
-      const headers = await this.#credentials(ctx)
-      const reply = await this.#send(ask, headers, ctx.signal)
-      const meaning = classify(reply.status, reply.text)
+      const token = await this.#token(ctx)
+      const meaning = await this.#sendWith(token.name, ask, ctx)
       if (meaning.kind !== 'unauthenticated') return meaning
       // Good credentials are turned away now and then as if they were not there: they are sent once more
-      if (!repeated && !renewed && /no user authentication header/i.test(meaning.message)) {
+      if (!repeated && !renewed && NOT_THERE.test(meaning.message)) {
         repeated = true
         continue
       }
-      if ('authorization' in headers) {
-        // Basic credentials that are refused count as failed logins
-        this.#noteRefusal(await this.#password(), meaning.message)
-        return meaning
-      }
-      if (renewed) return meaning
+      if (token.name === undefined || renewed) return meaning
       renewed = true
-      this.#token = undefined
+      this.#login.forget(token)
     }
+  }
+
+  async #sendWith(token: string | undefined, ask: Ask, ctx: CallContext): Promise<Meaning> {
+    const send = async (headers: Readonly<Record<string, string>>): Promise<Meaning> => {
+      const reply = await this.#send(ask, headers, ctx.signal)
+      return classify(reply.status, reply.text)
+    }
+    if (token !== undefined) return send({ 'x-f5-auth-token': token })
+    // Basic credentials that are refused count as failed logins
+    return this.#credentials.use(ctx, (password) => send(this.#basic(password)), refusalOf)
   }
 
   async #send(
@@ -217,90 +224,63 @@ export class Session {
     }
   }
 
-  async #credentials(ctx: CallContext): Promise<Record<string, string>> {
-    if (this.#settings.auth === 'basic' || performance.now() < this.#basicUntil) {
-      const password = await this.#password()
-      this.#checkRefusal(password)
-      return { authorization: this.#basic(password) }
-    }
-    const old = this.#token
-    if (old === undefined || performance.now() >= old.renewAt) {
-      this.#token = await this.#login(ctx)
-      if (old !== undefined) await this.#drop(old, ctx.signal)
-      if (this.#token === undefined) return this.#credentials(ctx)
-    }
-    return { 'x-f5-auth-token': this.#token?.name ?? '' }
+  /** The token, renewed before it runs out; the old one is dropped then, as tokens are counted. */
+  async #token(ctx: CallContext): Promise<Token> {
+    if (this.#settings.auth === 'basic') return { name: undefined, renewAt: Infinity }
+    const old = this.#login.held
+    if (old === undefined || ctx.clock.now() < old.renewAt) return this.#login.get(ctx)
+    this.#login.forget(old)
+    const token = await this.#login.get(ctx)
+    await this.#drop(old, ctx.signal)
+    return token
   }
 
-  /** One login; undefined where the user has no token left and Basic is used for a while. */
-  async #login(ctx: CallContext): Promise<Token | undefined> {
-    const password = await this.#password()
-    this.#checkRefusal(password)
-    const at = performance.now()
-    const body = {
-      username: this.#settings.username,
-      password,
-      loginProviderName: this.#settings.loginProvider,
-    }
-    const ask: Ask = { method: 'POST', path: '/mgmt/shared/authn/login', body }
-    let reply = await this.#send(ask, {}, ctx.signal)
-    let meaning = classify(reply.status, reply.text)
-    if (meaning.kind === 'unauthenticated' && /no user authentication|html/i.test(reply.text)) {
-      // 12.0 wanted Basic credentials on the login request too
-      reply = await this.#send(ask, { authorization: this.#basic(password) }, ctx.signal)
-      meaning = classify(reply.status, reply.text)
-    }
+  async #logIn({ clock, signal }: Pick<CallContext, 'clock' | 'signal'>): Promise<Token> {
+    const at = clock.now()
+    const meaning = await this.#credentials.use(
+      { clock, signal },
+      (password) => this.#postLogin(password, signal),
+      refusalOf,
+      true,
+    )
     if (meaning.kind === 'ok') {
-      this.#refused = undefined
       const { token, lifetime } = parseLogin(meaning.json)
-      this.#secrets.add(token)
+      this.#credentials.hide(token)
       return { name: token, renewAt: at + lifetime - Math.min(60_000, lifetime / 5) }
     }
-    if (meaning.kind === 'too-many-tokens') {
-      this.#basicUntil = performance.now() + BASIC_FOR
-      return undefined
-    }
-    if (meaning.kind === 'unauthenticated') this.#noteRefusal(password, meaning.message)
+    if (meaning.kind === 'too-many-tokens')
+      return { name: undefined, renewAt: clock.now() + BASIC_FOR }
     throw this.toError(meaning, 'login')
   }
 
-  async #password(): Promise<string> {
-    const password = await readSecret(this.#settings.password, 'password')
-    this.#secrets.add(password)
-    return password
+  async #postLogin(password: string, signal: AbortSignal): Promise<Meaning> {
+    const { username, loginProvider } = this.#settings
+    const body = { username, password, loginProviderName: loginProvider }
+    const ask: Ask = { method: 'POST', path: '/mgmt/shared/authn/login', body }
+    const reply = await this.#send(ask, {}, signal)
+    const meaning = classify(reply.status, reply.text)
+    const wantsBasic =
+      meaning.kind === 'unauthenticated' && /no user authentication|html/i.test(reply.text)
+    if (!wantsBasic) return meaning
+    // 12.0 wanted Basic credentials on the login request too
+    const second = await this.#send(ask, this.#basic(password), signal)
+    return classify(second.status, second.text)
   }
 
-  #basic(password: string): string {
+  #basic(password: string): Readonly<Record<string, string>> {
     const value = Buffer.from(`${this.#settings.username}:${password}`).toString('base64')
-    this.#secrets.add(value)
-    return `Basic ${value}`
-  }
-
-  /** The same password is not sent again at once: three wrong ones can lock the user. */
-  #checkRefusal(password: string): void {
-    const refused = this.#refused
-    if (refused?.password !== password || performance.now() >= refused.until) return
-    throw new DrainableError(
-      'UNAUTHENTICATED',
-      `login at ${this.host}: "${this.#lastRefusal}", the same password is not sent again for a while so that the account is not locked`,
-      { provider: PROVIDER },
-    )
-  }
-
-  #noteRefusal(password: string, message: string): void {
-    const times = this.#refused?.password === password ? this.#refused.times + 1 : 0
-    const wait = LOGIN_BACKOFF[Math.min(times, LOGIN_BACKOFF.length - 1)] ?? 0
-    this.#lastRefusal = this.clean(message)
-    this.#refused = { password, times, until: performance.now() + wait }
+    this.#credentials.hide(value)
+    return { authorization: `Basic ${value}` }
   }
 
   /** Best effort: an old token runs out by itself. */
-  async #drop(token: Token, signal: AbortSignal): Promise<void> {
+  async #drop({ name }: Token, signal: AbortSignal): Promise<void> {
+    if (name === undefined) return
     try {
       await this.#http.call({
         method: 'DELETE',
-        path: `/mgmt/shared/authz/tokens/${encodeURIComponent(token.name)}`,
-        headers: { 'x-f5-auth-token': token.name },
+        path: `/mgmt/shared/authz/tokens/${encodeURIComponent(name)}`,
+        headers: { 'x-f5-auth-token': name },
         signal,
         timeout: LOGOUT_TIMEOUT,
       })
@@ -308,4 +288,9 @@ export class Session {
       // counted until it runs out
     }
   }
+}
+
+/** The words of an answer that says that user or password is wrong. */
+function refusalOf(meaning: Meaning): string | undefined {
+  return meaning.kind === 'unauthenticated' ? meaning.message : undefined
 }

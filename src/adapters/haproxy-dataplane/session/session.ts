@@ -1,9 +1,9 @@
-import { abortable } from '../../../provider/abort.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError, type ErrorCode } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
 import { retried } from '../../../kit/retry.js'
-import { readSecret, redact } from '../../../kit/secret.js'
+import { Credentials } from '../../../kit/login.js'
+import { redact } from '../../../kit/secret.js'
 import {
   parseErrorWords,
   parseGeneration,
@@ -65,8 +65,7 @@ export class DataplaneApi implements AsyncDisposable {
   readonly #http: HttpClient
   readonly #settings: Settings
   readonly #closed = new AbortController()
-  #password: string | undefined
-  #asking: Promise<string> | undefined
+  readonly #credentials: Credentials
   #served: Served | undefined
 
   constructor(settings: Settings) {
@@ -85,6 +84,12 @@ export class DataplaneApi implements AsyncDisposable {
     const prefix = new URL(settings.url).pathname.replace(/\/$/, '')
     const where = settings.socketPath === undefined ? '' : `unix:${settings.socketPath} `
     this.instance = `${where}${this.#http.origin}${prefix}`
+    this.#credentials = new Credentials({
+      provider: PROVIDER,
+      subject: this.instance,
+      username: settings.username,
+      password: settings.password,
+    })
   }
 
   /** The generation that is served; asked once, and again after the API was replaced by another. */
@@ -199,7 +204,7 @@ export class DataplaneApi implements AsyncDisposable {
           waits: [40, 80],
           again: (error) => isDrainableError(error, ...safe) && error.retryable,
         },
-        () => this.#once(call, signal),
+        () => this.#once(call, { clock: ctx.clock, signal }),
       )
     } catch (error) {
       signal.throwIfAborted()
@@ -207,15 +212,14 @@ export class DataplaneApi implements AsyncDisposable {
     }
   }
 
-  async #once(call: HttpCallLike, signal: AbortSignal): Promise<Reply> {
-    signal.throwIfAborted()
-    const used = await this.#secret(signal)
-    const reply = await this.#call(call, used, signal)
-    if (reply.status !== 401) return reply
-    if (typeof this.#settings.password !== 'function') return reply
-    if (this.#password === used) this.#password = undefined
-    const fresh = await this.#secret(signal)
-    return fresh === used ? reply : this.#call(call, fresh, signal)
+  async #once(call: HttpCallLike, ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<Reply> {
+    ctx.signal.throwIfAborted()
+    return this.#credentials.use(
+      ctx,
+      (password) => this.#call(call, password, ctx.signal),
+      // 2.9 and 3.0 repeat the password they were given: not a word of such a reply is shown
+      ({ status }) => (status === 401 ? 'refused, check username and password' : undefined),
+    )
   }
 
   async #call(call: HttpCallLike, password: string, signal: AbortSignal): Promise<Reply> {
@@ -241,18 +245,6 @@ export class DataplaneApi implements AsyncDisposable {
   /** An API that was replaced by one of the other tree answers so: the next call asks again which it is. */
   #forgetIfReplaced(reply: HttpReply): void {
     if (/path \/v[23]\/\S+ was not found/.test(reply.text)) this.#served = undefined
-  }
-
-  /** The password; asked for once, however many calls need it, and again after an abort. */
-  async #secret(signal: AbortSignal): Promise<string> {
-    if (this.#password !== undefined) return this.#password
-    const asking = (this.#asking ??= readSecret(this.#settings.password, 'password'))
-    try {
-      this.#password = await abortable(asking, signal)
-      return this.#password
-    } finally {
-      if (this.#asking === asking) this.#asking = undefined
-    }
   }
 }
 
