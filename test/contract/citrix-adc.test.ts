@@ -53,7 +53,7 @@ async function open(
       return Promise.resolve()
     },
     loseAnswer: () => {
-      fake.fail({ match: /action=disable|object=/, how: 'lost', times: 1 })
+      fake.fail({ match: /action=disable|object=/, how: 'reset', execute: true, times: 1 })
       return Promise.resolve()
     },
     requests: () => fake.requests.length,

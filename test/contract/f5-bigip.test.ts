@@ -32,6 +32,9 @@ async function open({ fake: given, options, reload }: Case): Promise<ContractHar
     setBehind: (ref, to) => fake.setBehind(ref, to),
     reload: () => reload(fake),
     disconnect: () => fake.close(),
+    loseAnswer: async () => {
+      fake.fail({ match: /^PATCH /, how: 'reset', execute: true, times: 1 })
+    },
     requests: () => fake.requests.length,
     timeScale: 2,
     [Symbol.asyncDispose]: async () => {

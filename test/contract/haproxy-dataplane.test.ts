@@ -25,7 +25,9 @@ async function open(
     setBehind: (ref, to) => fake.setBehind(ref, to),
     reload: () => fake.reload(),
     disconnect: () => fake.close(),
-    loseAnswer: async () => fake.fail({ match: /^PUT /, how: 'lost', times: 1 }),
+    loseAnswer: async () => {
+      fake.fail({ match: /^PUT /, how: 'reset', execute: true, times: 1 })
+    },
     requests: () => fake.requests.length,
     [Symbol.asyncDispose]: async () => {
       await provider.close()
