@@ -1,6 +1,7 @@
 /**
- * The one list of what the package exports. From it come the `exports` of package.json, the build's entries, the
- * budget of each entry and what each may import from outside; tests compare all of them with the built package.
+ * The one list of what the package exports. From it come the `exports` of package.json, the `paths` of tsconfig.json, the
+ * tables of README.md and docs/README.md, the build's entries, the budget of each entry and what each may import from
+ * outside. `npm run entries` writes them, and tests compare all of them with the list and with the built package.
  */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -14,6 +15,22 @@ export interface Entry {
   readonly externals: readonly string[]
   /** Upper bound of all its own code, chunks included, in kilobytes and not minified. */
   readonly kilobytes: number
+  /** Its row in the table of what can be imported. */
+  readonly row?: Row
+}
+
+interface Row {
+  /** What it is, in a few words. */
+  readonly about: string
+  /** The page about it, from the root of the repository. */
+  readonly page: string
+}
+
+interface Adapter {
+  readonly about: string
+  readonly externals: readonly string[]
+  readonly kilobytes: number
+  readonly fake: { readonly externals?: readonly string[]; readonly kilobytes: number }
 }
 
 const core = ['eventemitter3', 'zod']
@@ -21,21 +38,53 @@ const http = [...core, 'undici']
 
 export const entries: readonly Entry[] = [
   entry('', 'src/index.ts', core, 255),
-  entry('provider', 'src/provider/index.ts', [], 5),
-  entry('machine', 'src/machine.ts', [], 85),
-  entry('endpoints', 'src/endpoints/index.ts', [], 70),
-  entry('haproxy-runtime', 'src/adapters/haproxy-runtime/index.ts', core, 300),
-  entry('haproxy-dataplane', 'src/adapters/haproxy-dataplane/index.ts', [...http, 'p-retry'], 325),
-  entry('f5-bigip', 'src/adapters/f5-bigip/index.ts', http, 310),
-  entry('citrix-adc', 'src/adapters/citrix-adc/index.ts', http, 290),
-  entry('envoy', 'src/adapters/envoy/index.ts', http, 340),
+  ...adapter('haproxy-runtime', {
+    about: 'HAProxy Runtime API, 2.6 and newer',
+    externals: core,
+    kilobytes: 300,
+    fake: { kilobytes: 110 },
+  }),
+  ...adapter('haproxy-dataplane', {
+    about: 'HAProxy Data Plane API, v2 and v3',
+    externals: [...http, 'p-retry'],
+    kilobytes: 325,
+    fake: { kilobytes: 88 },
+  }),
+  ...adapter('f5-bigip', {
+    about: 'F5 BIG-IP, iControl REST',
+    externals: http,
+    kilobytes: 310,
+    fake: { kilobytes: 95 },
+  }),
+  ...adapter('citrix-adc', {
+    about: 'Citrix ADC (NetScaler), NITRO',
+    externals: http,
+    kilobytes: 290,
+    fake: { kilobytes: 85 },
+  }),
+  ...adapter('envoy', {
+    about: 'Envoy, by file, REST or a callback; `drainable/envoy/grpc` by xDS',
+    externals: http,
+    kilobytes: 340,
+    fake: { externals: ['zod'], kilobytes: 82 },
+  }),
   entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js', 'zod'], 305),
-  entry('testing', 'src/testing/index.ts', [], 75),
-  entry('testing/haproxy-runtime', 'src/testing/haproxy-runtime/index.ts', [], 110),
-  entry('testing/haproxy-dataplane', 'src/testing/haproxy-dataplane/index.ts', [], 88),
-  entry('testing/f5-bigip', 'src/testing/f5-bigip/index.ts', [], 95),
-  entry('testing/citrix-adc', 'src/testing/citrix-adc/index.ts', [], 85),
-  entry('testing/envoy', 'src/testing/envoy/index.ts', ['zod'], 82),
+  entry('endpoints', 'src/endpoints/index.ts', [], 70, {
+    about: 'Kubernetes endpoint conditions to drains, as a pure function',
+    page: 'docs/endpoint-conditions.md',
+  }),
+  entry('provider', 'src/provider/index.ts', [], 5, {
+    about: 'the contract, for an adapter of your own',
+    page: 'docs/testing.md',
+  }),
+  entry('machine', 'src/machine.ts', [], 85, {
+    about: 'the state machine alone',
+    page: 'src/core/README.md',
+  }),
+  entry('testing', 'src/testing/index.ts', [], 75, {
+    about: 'fakes, a clock, the contract suite',
+    page: 'docs/testing.md',
+  }),
 ]
 
 function entry(
@@ -43,8 +92,18 @@ function entry(
   source: string,
   externals: readonly string[],
   kilobytes: number,
+  row?: Row,
 ): Entry {
-  return { name, source, externals, kilobytes }
+  return { name, source, externals, kilobytes, ...(row && { row }) }
+}
+
+/** All that the package has of one product: the adapter, and its fake under `testing/`. */
+export function adapter(name: string, { about, externals, kilobytes, fake }: Adapter): Entry[] {
+  const page = `docs/adapters/${name}.md`
+  return [
+    entry(name, `src/adapters/${name}/index.ts`, externals, kilobytes, { about, page }),
+    entry(`testing/${name}`, `src/testing/${name}/index.ts`, fake.externals ?? [], fake.kilobytes),
+  ]
 }
 
 /** The repository's root. */
@@ -52,6 +111,11 @@ export const root = fileURLToPath(new URL('../../', import.meta.url))
 
 /** Those whose source is there. Equal to `entries` in a finished tree; a test says so. */
 export const present = entries.filter((item) => existsSync(`${root}${item.source}`))
+
+/** Names of the adapters: those that have a fake. */
+export function adapterNames(of: readonly Entry[] = entries): readonly string[] {
+  return of.flatMap(({ name }) => /^testing\/(.+)$/.exec(name)?.[1] ?? [])
+}
 
 /** `.` or `./name`, as package.json writes it. */
 export function subpath(item: Entry): string {
@@ -66,19 +130,4 @@ export function specifier(item: Entry): string {
 /** The path of the built file in `dist`, without its ending. */
 export function output(item: Entry): string {
   return item.name === '' ? 'index' : item.name
-}
-
-/** The `exports` of package.json. Each kind of module has its own declarations: they differ in what they import. */
-export function exportsField(): Record<string, unknown> {
-  const fields = entries.map((item) => {
-    const base = `./dist/${output(item)}`
-    return [
-      subpath(item),
-      {
-        import: { types: `${base}.d.ts`, default: `${base}.js` },
-        require: { types: `${base}.d.cts`, default: `${base}.cjs` },
-      },
-    ] as const
-  })
-  return { ...Object.fromEntries(fields), './package.json': './package.json' }
 }

@@ -14,6 +14,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { enginesDirectory } from '../../scripts/engines/manifest.ts'
 import { present, root, specifier } from '../../scripts/package/entries.ts'
+import { importsOf } from '../../scripts/package/imports.ts'
 
 export interface Packed {
   readonly tarball: string
@@ -39,6 +40,9 @@ export async function makeConsumer(): Promise<Consumer> {
     join(directory, 'entries.json'),
     JSON.stringify(present.map((item) => specifier(item))),
   )
+  for (const kind of ['mts', 'cts']) {
+    writeFileSync(join(directory, `every-entry.${kind}`), importsOf(present))
+  }
   const own = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as {
     devDependencies: Record<string, string>
     peerDependencies: Record<string, string>

@@ -1,19 +1,8 @@
 import { drain, isDrainableError, ready } from 'drainable'
 import type { DrainableProvider, Policy } from 'drainable'
-import * as citrix from 'drainable/citrix-adc'
-import * as endpoints from 'drainable/endpoints'
-import * as envoy from 'drainable/envoy'
-import * as grpc from 'drainable/envoy/grpc'
-import * as bigip from 'drainable/f5-bigip'
-import * as dataplane from 'drainable/haproxy-dataplane'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
-import * as machine from 'drainable/machine'
 import type { MemberRef } from 'drainable/provider'
 import { fakeClock, fakeProvider } from 'drainable/testing'
-import * as citrixFake from 'drainable/testing/citrix-adc'
-import * as envoyFake from 'drainable/testing/envoy'
-import * as bigipFake from 'drainable/testing/f5-bigip'
-import * as dataplaneFake from 'drainable/testing/haproxy-dataplane'
 import { startFake } from 'drainable/testing/haproxy-runtime'
 
 const policy: Policy = { timeout: '2m' }
@@ -34,17 +23,3 @@ export async function main(): Promise<number> {
     return isDrainableError(error, 'DRAIN_TIMEOUT') ? error.report.members.length : 0
   }
 }
-
-export const factories = [
-  bigip.f5Bigip,
-  citrix.citrixAdc,
-  dataplane.haproxyDataplane,
-  grpc.grpcEndpoints,
-  envoy,
-  endpoints.mapEndpoints,
-  machine.transition,
-  bigipFake.startFake,
-  citrixFake.startFake,
-  dataplaneFake.startFake,
-  envoyFake.startFake,
-]

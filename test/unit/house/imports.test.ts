@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { present, root, specifier } from '../../../scripts/package/entries.ts'
+import { adapterNames, present, root, specifier } from '../../../scripts/package/entries.ts'
 import { fileExists, findCycle, graph, loadedBy } from './source-graph.js'
 
 /** Fakes that are entries of their own; what they share lives beside them. */
-const fakes = present.flatMap((item) => /^testing\/(.+)$/.exec(item.name)?.[1] ?? [])
+const fakes = adapterNames()
 
 /** The layer that a file belongs to; a name after a slash is its own folder in it. */
 function layerOf(file: string): string {

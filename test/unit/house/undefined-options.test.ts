@@ -1,109 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import { drain, ready, select, startDrain } from 'drainable'
-import { citrixAdc } from 'drainable/citrix-adc'
-import { callbackEndpoints, envoy, fileEndpoints, restEndpoints } from 'drainable/envoy'
-import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { f5Bigip } from 'drainable/f5-bigip'
-import { haproxyDataplane } from 'drainable/haproxy-dataplane'
-import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { fakeClock, fakeProvider } from 'drainable/testing'
+import { adapterNames } from '../../../scripts/package/entries.ts'
+import { LOGIN, type GivenOptions } from '../../support/given-options.js'
 
 const web1 = { pool: 'web', member: 'web1' }
-const login = { url: 'https://127.0.0.1:1', username: 'admin', password: 'secret' }
-const sink = callbackEndpoints({
-  load: () => Promise.resolve([]),
-  publish: () => Promise.resolve(),
-})
 
 /** Every option of each is `undefined`, as where a caller passes its own straight through. */
-const factories: [
-  string,
-  Record<string, unknown>,
-  readonly string[],
-  (options: never) => unknown,
-][] = [
-  [
-    'f5Bigip',
-    login,
-    [
-      'tls',
-      'dispatcher',
-      'allowPlaintext',
-      'partition',
-      'auth',
-      'loginProvider',
-      'trafficGroup',
-      'configSync',
-      'save',
-      'freshness',
-      'minInterval',
-      'callTimeout',
-    ],
-    f5Bigip,
-  ],
-  [
-    'citrixAdc',
-    login,
-    [
-      'auth',
-      'sessionTimeout',
-      'partition',
-      'save',
-      'desiredState',
-      'freshness',
-      'callTimeout',
-      'tls',
-      'allowPlaintext',
-      'dispatcher',
-    ],
-    citrixAdc,
-  ],
-  [
-    'haproxyDataplane',
-    login,
-    [
-      'tls',
-      'socketPath',
-      'dispatcher',
-      'allowPlaintext',
-      'durable',
-      'membership',
-      'oldWorkers',
-      'maintCuts',
-      'callTimeout',
-      'reloadTimeout',
-    ],
-    haproxyDataplane,
-  ],
-  [
-    'haproxyRuntime',
-    { socket: '/run/s' },
-    [
-      'master',
-      'oldWorkers',
-      'maintCuts',
-      'keepFollowers',
-      'connectTimeout',
-      'replyTimeout',
-      'maxConnections',
-    ],
-    haproxyRuntime,
-  ],
-  [
-    'envoy',
-    { endpoints: sink, admin: ['http://127.0.0.1:1'] },
-    ['expect', 'onProxyGone', 'onPanic', 'mergeWindow', 'connectTimeout'],
-    envoy,
-  ],
-  [
-    'grpcEndpoints',
-    { port: 0 },
-    ['host', 'tls', 'initial', 'loadInterval', 'resources'],
-    grpcEndpoints,
-  ],
-  ['restEndpoints', { port: 0 }, ['host', 'initial'], restEndpoints],
-  ['fileEndpoints', { cluster: 'web', path: '/tmp/eds.json' }, [], fileEndpoints],
-]
+const factories = (
+  await Promise.all(
+    adapterNames().map(async (name) => {
+      const file = new URL(`../${name}/given-options.ts`, import.meta.url).href
+      return ((await import(file)) as { given: readonly GivenOptions[] }).given
+    }),
+  )
+).flat()
 
 describe('an option that is undefined is absent', () => {
   test.each(factories)('%s', (_, given, optional, make) => {
@@ -122,7 +34,7 @@ describe('an option that is undefined is absent', () => {
 
   test('in nested options too', () => {
     const tls = { ca: undefined, insecure: true as const, servername: undefined }
-    expect(() => f5Bigip({ ...login, tls })).not.toThrow()
+    expect(() => f5Bigip({ ...LOGIN, tls })).not.toThrow()
   })
 
   test('of the verbs', async () => {
