@@ -1,4 +1,7 @@
+import { DrainableError } from '../provider/error.js'
 import type { ProtocolFailure } from './protocol-fake.js'
+
+const HOWS: readonly string[] = ['status', 'refuse', 'silent', 'reset', 'garbage']
 
 /** Where a fake can be reached, as far as it can be told not to listen there. */
 export interface Listening {
@@ -15,8 +18,12 @@ export class Failures<F extends ProtocolFailure> {
   readonly #refused = new Map<Listening, number>()
   #closed = false
 
-  /** @returns ends it */
+  /**
+   * @returns ends it
+   * @throws `INVALID_OPTIONS`
+   */
   begin(what: F, places: readonly Listening[]): () => Promise<void> {
+    checkFailure(what)
     let ended: Promise<void> | undefined
     const end = refusesAll(what) ? this.#refuse(places) : this.#add(what)
     return () => (ended ??= end())
@@ -69,4 +76,14 @@ export class Failures<F extends ProtocolFailure> {
 /** Whether no connection at all is taken: what tells requests apart is read from a connection. */
 function refusesAll({ how, match, times, skip }: ProtocolFailure): boolean {
   return how === 'refuse' && match === undefined && times === undefined && skip === undefined
+}
+
+function checkFailure({ how, match, times, skip }: ProtocolFailure): void {
+  const wrong = (text: string) => new DrainableError('INVALID_OPTIONS', `fail(): ${text}`)
+  if (!HOWS.includes(how)) throw wrong(`how is '${how}', expected one of ${HOWS.join(', ')}`)
+  if (match?.global === true || match?.sticky === true) {
+    throw wrong('match has the flag g or y, which remembers where it was: leave it out')
+  }
+  if (times !== undefined && !(times >= 1)) throw wrong(`times is ${times}, expected 1 or more`)
+  if (skip !== undefined && !(skip >= 0)) throw wrong(`skip is ${skip}, expected 0 or more`)
 }

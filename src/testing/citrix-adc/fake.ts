@@ -1,11 +1,18 @@
 import type { AdminState, MemberRef } from '../../provider/contract.js'
+import { refuseUnknown } from '../check-options.js'
 import { HttpFront } from '../http/front.js'
 import type { HttpFake } from '../http/request.js'
 import type { HttpServer } from '../http/server.js'
 import { toServedTls } from '../http/tls.js'
 import type { Config } from './config.js'
 import { later, Node } from './node.js'
-import { dialectOf, type FakeFailure, type FakeOptions, type FakeRequest } from './options.js'
+import {
+  dialectOf,
+  KNOWN_OPTIONS,
+  type FakeFailure,
+  type FakeOptions,
+  type FakeRequest,
+} from './options.js'
 import { errorReply, NitroError, toAnswer } from './reply.js'
 
 /** What {@link CitrixFake.occupy} and its kin put on a member. */
@@ -76,6 +83,7 @@ export interface CitrixFake extends HttpFake<FakeFailure, FakeRequest> {
 
 /** Starts it; see the package's documentation. */
 export async function openFake(options: FakeOptions): Promise<CitrixFake> {
+  refuseUnknown(options, KNOWN_OPTIONS)
   const fake = new Fake(options)
   await fake.start()
   return fake

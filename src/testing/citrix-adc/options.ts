@@ -92,6 +92,34 @@ export interface FakeOptions extends FakeConfig {
   readonly loneObjects?: boolean
 }
 
+/** Every option by its name. */
+export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, true>> = {
+  pools: true,
+  vservers: true,
+  port: true,
+  host: true,
+  tls: true,
+  username: true,
+  password: true,
+  users: true,
+  version: true,
+  ha: true,
+  cluster: true,
+  partitions: true,
+  tokenIn: true,
+  headerAuth: true,
+  expiry: true,
+  maxSessions: true,
+  maxRequests: true,
+  actionReply: true,
+  secondDisable: true,
+  tick: true,
+  statInterval: true,
+  checkDelay: true,
+  latency: true,
+  loneObjects: true,
+}
+
 /** One request, as it came. */
 export interface FakeRequest extends HttpFakeRequest {
   /** The address of the node that it came to. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AdminState } from '../../provider/contract.js'
+import { refuseUnknown } from '../check-options.js'
 import { HttpFront } from '../http/front.js'
 import type { HttpFake, IncomingRequest } from '../http/request.js'
 import type { HttpServer } from '../http/server.js'
@@ -10,7 +11,7 @@ import { toMember, type FakeMember, type FakeNode, type FakePool } from './devic
 import { handle } from './rest/handler.js'
 import { toLab, toTargets } from './device/lab.js'
 import { fromSegment, partitionOf } from './rest/names.js'
-import type { FakeFailure, FakeOptions, FakeRequest } from './options.js'
+import { KNOWN_OPTIONS, type FakeFailure, type FakeOptions, type FakeRequest } from './options.js'
 import { toAnswer, toError } from './rest/replies.js'
 import type { Unit } from './device/unit.js'
 import { VirtualServer } from './device/virtual-server.js'
@@ -50,6 +51,7 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
 
   /** Starts the units and waits until they listen. */
   static async start(options: FakeOptions): Promise<BigipFake> {
+    refuseUnknown(options, KNOWN_OPTIONS)
     const fake = new BigipFake(options)
     await fake.#front.open()
     return fake

@@ -60,6 +60,31 @@ export interface FakeOptions {
   readonly connectionDelete?: boolean
 }
 
+/** Every option by its name. */
+export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, true>> = {
+  pools: true,
+  poolProps: true,
+  virtuals: true,
+  port: true,
+  host: true,
+  tls: true,
+  username: true,
+  password: true,
+  version: true,
+  role: true,
+  tokenTimeout: true,
+  maxTokens: true,
+  lockAfter: true,
+  loginNeedsBasic: true,
+  clockSkew: true,
+  statsLag: true,
+  checkDelay: true,
+  latency: true,
+  pair: true,
+  fqdnInherits: true,
+  connectionDelete: true,
+}
+
 /** A virtual server in the options of the fake. */
 export interface FakeVirtualOptions {
   readonly pool: string

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { MemberRef } from '../../provider/contract.js'
+import { refuseUnknown } from '../check-options.js'
 import { HttpFront } from '../http/front.js'
 import type { HttpFakeRequest } from '../http/request.js'
 import { toServedTls } from '../http/tls.js'
@@ -9,12 +10,19 @@ import { generationOf } from './generation.js'
 import { HaproxyConfig } from './haproxy-config.js'
 import { Gate } from './gate.js'
 import { MemoryHaproxy } from './memory-haproxy.js'
-import type { DataplaneFake, FakeFailure, FakeOptions, FakeServer } from './options.js'
+import {
+  KNOWN_OPTIONS,
+  type DataplaneFake,
+  type FakeFailure,
+  type FakeOptions,
+  type FakeServer,
+} from './options.js'
 import { ReloadAgent } from './reload-agent.js'
 import { SocketHaproxy, type FrontOptions } from './socket-haproxy.js'
 
 /** Starts it; see the package's documentation. */
 export async function openFake(options: FakeOptions): Promise<DataplaneFake> {
+  refuseUnknown(options, KNOWN_OPTIONS)
   const generation = generationOf(options.version ?? '3.2')
   const real = options.front
   const text =

@@ -59,6 +59,24 @@ export interface FakeOptions {
   readonly uptime?: number
 }
 
+/** Every option by its name. */
+export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, true>> = {
+  pools: true,
+  config: true,
+  front: true,
+  version: true,
+  port: true,
+  host: true,
+  tls: true,
+  username: true,
+  password: true,
+  reloadDelay: true,
+  startup: true,
+  maxTransactions: true,
+  configVersion: true,
+  uptime: true,
+}
+
 /** A running fake. */
 export interface DataplaneFake extends HttpFake<FakeFailure> {
   readonly username: string

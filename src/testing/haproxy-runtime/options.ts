@@ -1,4 +1,4 @@
-import { DrainableError } from '../../provider/error.js'
+import { refuseUnknown, wrongOption } from '../check-options.js'
 import type { ProtocolFailure, ProtocolRequest } from '../protocol-fake.js'
 
 /** The versions that the fake knows: each stands for its series. */
@@ -140,20 +140,27 @@ export interface Config {
 
 const NAME = /^[A-Za-z0-9_.:-]+$/
 const FIRST_PORT = 8_001
-const KNOWN = new Set([
-  ...['pools', 'frontends', 'version', 'path', 'port', 'level', 'master', 'maxconn', 'timeout'],
-  ...['keepsState', 'hardStopAfter'],
-])
+const KNOWN: Readonly<Record<keyof FakeOptions, true>> = {
+  pools: true,
+  frontends: true,
+  version: true,
+  path: true,
+  port: true,
+  level: true,
+  master: true,
+  maxconn: true,
+  timeout: true,
+  keepsState: true,
+  hardStopAfter: true,
+}
 
 /** Checks the options as HAProxy checks a configuration: what it would not load is an error here. */
 export function readConfig(options: FakeOptions): Config {
-  for (const key of Object.keys(options)) {
-    if (!KNOWN.has(key)) throw wrong(`unknown option '${key}', check the spelling`)
-  }
+  refuseUnknown(options, KNOWN)
   const { pools = { web: ['web1', 'web2'] }, version = '3.2', level = 'admin' } = options
   if (!['2.6', '3.0', '3.2'].includes(version))
-    throw wrong(`version is '${version}', not 2.6, 3.0 or 3.2`)
-  if (!['user', 'operator', 'admin'].includes(level)) throw wrong(`level is '${level}'`)
+    throw wrongOption(`version is '${version}', not 2.6, 3.0 or 3.2`)
+  if (!['user', 'operator', 'admin'].includes(level)) throw wrongOption(`level is '${level}'`)
   let port = FIRST_PORT
   const backends = new Map<string, readonly ServerConfig[]>()
   for (const [pool, servers] of Object.entries(pools)) {
@@ -166,15 +173,15 @@ export function readConfig(options: FakeOptions): Config {
   const frontends = Object.entries(options.frontends ?? {}).map(([name, frontend]) => {
     checkName(name, 'frontend')
     const { pool = name, mode = 'http', cookie } = frontend
-    if (!backends.has(pool)) throw wrong(`frontend ${name}: unable to find backend '${pool}'`)
+    if (!backends.has(pool)) throw wrongOption(`frontend ${name}: unable to find backend '${pool}'`)
     return { name, pool, mode, cookie, port: frontend.port ?? 0 }
   })
   const tracked = [...backends.values()].flat().flatMap(({ track }) => track ?? [])
   for (const path of tracked) {
     const [pool = '', name] = path.split('/')
     const found = backends.get(pool)?.find((server) => server.name === name)
-    if (!found) throw wrong(`track: no server '${path}'`)
-    if (!found.check) throw wrong(`track: '${path}' does not have any checks`)
+    if (!found) throw wrongOption(`track: no server '${path}'`)
+    if (!found.check) throw wrongOption(`track: '${path}' does not have any checks`)
   }
   return {
     pools: backends,
@@ -219,15 +226,11 @@ function readTarget(to: string | number): { host: string; port: number } {
   if (typeof to === 'number') return { host: '127.0.0.1', port: to }
   const at = to.lastIndexOf(':')
   const port = Number(to.slice(at + 1))
-  if (at < 1 || !Number.isInteger(port)) throw wrong(`to is '${to}', expected host:port`)
+  if (at < 1 || !Number.isInteger(port)) throw wrongOption(`to is '${to}', expected host:port`)
   return { host: to.slice(0, at).replace(/^\[(.*)\]$/, '$1'), port }
 }
 
 function checkName(name: string, kind: string): void {
   if (NAME.test(name)) return
-  throw wrong(`${kind} '${name}': a name has only letters, digits and - _ . :`)
-}
-
-function wrong(text: string): DrainableError {
-  return new DrainableError('INVALID_OPTIONS', `startFake(): ${text}`)
+  throw wrongOption(`${kind} '${name}': a name has only letters, digits and - _ . :`)
 }

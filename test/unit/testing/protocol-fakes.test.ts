@@ -178,6 +178,24 @@ describe.each(subjects)('the fake of %s', (_name, subject) => {
     await it.fake.occupy(subject.ref)
   })
 
+  test('an option that it does not know is refused by name', async () => {
+    await expect(subject.start({ poolz: {} })).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+      message: expect.stringContaining('poolz') as unknown,
+    })
+  })
+
+  test.each([
+    [{ how: 'lost' }, 'how'],
+    [{ how: 'reset', match: /a/g }, 'match'],
+    [{ how: 'reset', times: 0 }, 'times'],
+    [{ how: 'reset', skip: -1 }, 'skip'],
+  ])('a failure that is none (%o) is refused by name', async (what, name) => {
+    await using it = await open(subject)
+    const refused = { code: 'INVALID_OPTIONS', message: expect.stringContaining(name) as unknown }
+    expect(() => it.fake.fail(what as never)).toThrow(expect.objectContaining(refused) as Error)
+  })
+
   test('close: nothing is left open, also of what refuses or waits', async () => {
     const fakes = [await subject.start(), await subject.start()]
     const [silent, refusing] = fakes as [ProtocolFake, ProtocolFake]

@@ -12,7 +12,7 @@ function asked(fake: CitrixFake, line: string, body?: unknown) {
 }
 
 export const subject: Subject = {
-  start: () => startFake({ pools: { web: ['web1:80', 'web2:80'] } }),
+  start: (more) => startFake({ pools: { web: ['web1:80', 'web2:80'] }, ...more }),
   ref,
   change: (fake: CitrixFake) =>
     asked(fake, 'POST /nitro/v1/config/servicegroup?action=disable', disable),

@@ -13,7 +13,7 @@ export interface Said {
 /** One product, as far as a test of its fake has to know it. One file a fake, named as its entry. */
 export interface Subject {
   /** With the member of {@link Subject.ref} ready. */
-  start(): Promise<ProtocolFake>
+  start(more?: object): Promise<ProtocolFake>
   readonly ref: MemberRef
   /** Sends the product's own command for a drain; where it has none, one that changes nothing. */
   change(fake: never): Promise<Said>

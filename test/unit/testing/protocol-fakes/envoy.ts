@@ -2,7 +2,7 @@ import { startFake, type EnvoyFake } from 'drainable/testing/envoy'
 import { send, type Subject } from './client.js'
 
 export const subject: Subject = {
-  start: () => startFake({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] } }),
+  start: (more) => startFake({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] }, ...more }),
   ref: { pool: 'web', member: '10.0.0.1:80' },
   change: (fake: EnvoyFake) => send(fake, 'POST /healthcheck/fail'),
   read: (fake: EnvoyFake) => send(fake, 'GET /ready'),

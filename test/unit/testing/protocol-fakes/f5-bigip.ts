@@ -5,7 +5,7 @@ const ref = { pool: 'web', member: '10.0.0.1:80' }
 const MEMBER = '/mgmt/tm/ltm/pool/~Common~web/members/~Common~10.0.0.1:80'
 
 export const subject: Subject = {
-  start: () => startFake({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] } }),
+  start: (more) => startFake({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80'] }, ...more }),
   ref,
   change: (fake: BigipFake) =>
     send(fake, `PATCH ${MEMBER}`, { session: 'user-disabled' }, basic(fake)),

@@ -4,7 +4,7 @@ import { basic, send, type Subject } from './client.js'
 const SERVER = '/v3/services/haproxy/runtime/backends/web/servers/web1'
 
 export const subject: Subject = {
-  start: () => startFake({ pools: { web: ['web1', 'web2'] }, tls: true }),
+  start: (more) => startFake({ pools: { web: ['web1', 'web2'] }, tls: true, ...more }),
   ref: { pool: 'web', member: 'web1' },
   change: (fake: DataplaneFake) =>
     send(fake, `PUT ${SERVER}`, { admin_state: 'drain' }, basic(fake)),

@@ -11,7 +11,7 @@ async function said(fake: HaproxyFake, line: string): Promise<Said> {
 }
 
 export const subject: Subject = {
-  start: () => startFake({ pools: { web: ['web1', 'web2'] }, master: true }),
+  start: (more) => startFake({ pools: { web: ['web1', 'web2'] }, master: true, ...more }),
   ref,
   change: (fake: HaproxyFake) => said(fake, 'set server web/web1 state drain'),
   read: (fake: HaproxyFake) => said(fake, 'show version'),
