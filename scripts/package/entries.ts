@@ -77,6 +77,10 @@ export const entries: readonly Entry[] = [
     about: 'the contract, for an adapter of your own',
     page: 'docs/testing.md',
   }),
+  entry('kit', 'src/kit/index.ts', ['p-retry', 'undici', 'zod'], 60, {
+    about: 'what an adapter of your own is built with',
+    page: 'docs/adapters/your-own.md',
+  }),
   entry('machine', 'src/machine.ts', [], 85, {
     about: 'the state machine alone',
     page: 'src/core/README.md',

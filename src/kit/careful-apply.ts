@@ -3,7 +3,7 @@ import type { CallContext, Change, ChangeResult } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { formatRef, refKey } from '../provider/member-ref.js'
 import { isClosed, toDrainableError } from '../provider/thrown.js'
-import type { Begun, CarefulAdapter, Later, Outcome, Sight } from './change.js'
+import type { Begun, CarefulAdapter, Later, ChangeOutcome, Sight } from './change.js'
 import { about, isRefusal, refusal, thrownAbout } from './errors.js'
 import { judge, judgeKind } from './judge.js'
 
@@ -181,7 +181,7 @@ class Call<F extends Sight, L> {
     return [...again, ...rest].sort(([one], [other]) => one - other)
   }
 
-  async #send([i, change]: Place, found: F | undefined): Promise<Outcome | Later<L>> {
+  async #send([i, change]: Place, found: F | undefined): Promise<ChangeOutcome | Later<L>> {
     this.#sent.add(i)
     try {
       const outcome = await this.#way(change, found)
@@ -241,14 +241,17 @@ class Call<F extends Sight, L> {
   }
 
   /** What something thrown says of a change that was being sent. */
-  #thrown(thrown: unknown, { kind, ref }: Change): Outcome & { readonly error: DrainableError } {
+  #thrown(
+    thrown: unknown,
+    { kind, ref }: Change,
+  ): ChangeOutcome & { readonly error: DrainableError } {
     this.#ctx.signal.throwIfAborted()
     const { provider } = this.#adapter
     const error = thrownAbout(thrown, kind, { provider, ref })
     return { status: isRefusal(error) ? 'rejected' : 'unknown', error }
   }
 
-  #end(place: Place, outcome: Outcome): void {
+  #end(place: Place, outcome: ChangeOutcome): void {
     const { ref } = place[1]
     const { provider } = this.#adapter
     const said =

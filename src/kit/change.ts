@@ -22,7 +22,7 @@ export interface Sight {
 }
 
 /** What became of one change: a `ChangeResult` without its ref. */
-export type Outcome = ChangeResult extends infer R
+export type ChangeOutcome = ChangeResult extends infer R
   ? R extends ChangeResult
     ? Omit<R, 'ref'>
     : never
@@ -50,7 +50,7 @@ export type Send<K extends Change['kind'], F, L> = (
   found: F,
   ctx: CallContext,
   // eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- what a client answers with nothing is done
-) => Promise<Outcome | Later<L> | void>
+) => Promise<ChangeOutcome | Later<L> | void>
 
 /** What is asked for of a product that can not do it: the words of the refusal, with the nearest alternative. */
 export type Cannot = string
@@ -91,5 +91,5 @@ export interface CarefulAdapter<F extends Sight, L = never> {
   finish?(
     begun: readonly Begun<F, L>[],
     ctx: CallContext,
-  ): AsyncIterable<readonly [begun: Begun<F, L>, outcome: Outcome | 'again']>
+  ): AsyncIterable<readonly [begun: Begun<F, L>, outcome: ChangeOutcome | 'again']>
 }

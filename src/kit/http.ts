@@ -85,6 +85,7 @@ export class HttpClient implements AsyncDisposable {
     this.#dispatcher = this.#own
   }
 
+  /** Sends one request and reads the whole reply. */
   async call(call: HttpCall): Promise<HttpReply> {
     call.signal.throwIfAborted()
     const limit = AbortSignal.timeout(call.timeout ?? this.#options.callTimeout ?? 10_000)
@@ -132,10 +133,12 @@ export class HttpClient implements AsyncDisposable {
     })
   }
 
+  /** Cuts every socket of our own; the caller's dispatcher stays open. */
   async close(): Promise<void> {
     await this.#own?.destroy()
   }
 
+  /** As {@link HttpClient.close}. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }

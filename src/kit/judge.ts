@@ -2,7 +2,7 @@ import { formatSocket } from '../provider/address.js'
 import type { AdminState, Change } from '../provider/contract.js'
 import type { DrainableError } from '../provider/error.js'
 import { formatRef } from '../provider/member-ref.js'
-import type { CarefulAdapter, ChangeOf, Outcome, Sight } from './change.js'
+import type { CarefulAdapter, ChangeOf, ChangeOutcome, Sight } from './change.js'
 import { refusal, type Subject } from './errors.js'
 
 const RANK = { ready: 0, drain: 1, maint: 2 } as const
@@ -14,7 +14,10 @@ type Rules<F extends Sight> = Pick<
 >
 
 /** The refusal of what the product can not do: told without a look. */
-export function judgeKind<F extends Sight>(change: Change, rules: Rules<F>): Outcome | undefined {
+export function judgeKind<F extends Sight>(
+  change: Change,
+  rules: Rules<F>,
+): ChangeOutcome | undefined {
   const why = cannot(change, rules)
   if (why === undefined) return undefined
   const words = `${formatRef(change.ref)}: ${change.kind} is not done: ${why}`
@@ -42,7 +45,7 @@ export function judge<F extends Sight>(
   change: Change,
   found: F | undefined,
   rules: Rules<F>,
-): Outcome | undefined {
+): ChangeOutcome | undefined {
   const subject = subjectOf(change, rules)
   if (change.kind === 'add') return judgeAdd(change, found, subject)
   const name = formatRef(change.ref)
@@ -72,7 +75,7 @@ function judgeAdd(
   { address, port }: ChangeOf<'add'>,
   found: Sight | undefined,
   subject: Subject,
-): Outcome | undefined {
+): ChangeOutcome | undefined {
   if (found === undefined) return undefined
   const known = found.address !== undefined && found.port !== undefined
   const at = known ? formatSocket(found.address, found.port) : found.identity
@@ -85,7 +88,7 @@ function isThere(change: ChangeOf<'hold' | 'restore'>, own: AdminState): boolean
 }
 
 /** One wording for each conflict: what is so, and that nothing came of the change. */
-function conflict(what: string, subject: Subject, retryable = false): Outcome {
+function conflict(what: string, subject: Subject, retryable = false): ChangeOutcome {
   const words = `${formatRef(subject.ref)} ${what}; nothing was sent`
   return rejected(refusal('CONFLICT', words, subject, retryable))
 }
@@ -112,6 +115,6 @@ function subjectOf<F extends Sight>({ ref }: Change, { provider }: Rules<F>): Su
   return { provider, ref }
 }
 
-function rejected(error: DrainableError): Outcome {
+function rejected(error: DrainableError): ChangeOutcome {
   return { status: 'rejected', error }
 }

@@ -1,5 +1,5 @@
 import { carefulApply } from '../../../kit/careful-apply.js'
-import type { CarefulAdapter, ChangeOf, Outcome } from '../../../kit/change.js'
+import type { CarefulAdapter, ChangeOf, ChangeOutcome } from '../../../kit/change.js'
 import { refusal } from '../../../kit/errors.js'
 import type { CallContext, Change, ChangeResult } from '../../../provider/contract.js'
 import { pause } from '../../../provider/clock.js'
@@ -101,7 +101,7 @@ export class Writer {
     throw refuse('UNSUPPORTED', words, ref)
   }
 
-  async #drain(task: Task): Promise<Outcome> {
+  async #drain(task: Task): Promise<ChangeOutcome> {
     const { subject, phase } = task.found.entry
     const command = disable(subject, true)
     const deed = (): void => this.#memory.did(subject, 'drain', phase === 'in')
@@ -113,7 +113,7 @@ export class Writer {
    * a seal is waited for and never sent; a member that clients with a persistence entry keep busy is
    * disabled without grace.
    */
-  async #maint(task: Task): Promise<Outcome> {
+  async #maint(task: Task): Promise<ChangeOutcome> {
     const { change, found, look, ctx } = task
     const { ref } = change
     const { entry, own, load = 0 } = found
@@ -136,7 +136,7 @@ export class Writer {
     return this.#write(task, disable(entry.subject, false), isClosed, deed)
   }
 
-  async #restore({ to }: ChangeOf<'restore'>, task: Task): Promise<Outcome> {
+  async #restore({ to }: ChangeOf<'restore'>, task: Task): Promise<ChangeOutcome> {
     const { entry } = task.found
     if (to === 'maint') return this.#maint(task)
     if (to === 'drain' && entry.phase === 'out') {
@@ -150,7 +150,7 @@ export class Writer {
   }
 
   /** A disable without grace cuts what is established, where downStateFlush is on. */
-  async #terminate(task: Task): Promise<Outcome> {
+  async #terminate(task: Task): Promise<ChangeOutcome> {
     const { change, found } = task
     const { ref } = change
     const { entry, traits, own, load } = found
@@ -204,7 +204,7 @@ export class Writer {
     command: Command,
     shows: (phase: SvrPhase) => boolean,
     deed: () => void,
-  ): Promise<Outcome> {
+  ): Promise<ChangeOutcome> {
     const { ref } = change
     const before = this.#memory.of(entry.subject)
     const undo = entry.phase === 'in' ? enable(entry.subject) : undefined

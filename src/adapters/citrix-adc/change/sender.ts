@@ -1,13 +1,13 @@
 import type { CallContext, Change } from '../../../provider/contract.js'
 import { pause } from '../../../provider/clock.js'
-import type { DrainableError} from '../../../provider/error.js';
+import type { DrainableError } from '../../../provider/error.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { type Command, pathOf } from '../codec/nitro.js'
 import { classify, isWarning } from '../codec/errors.js'
 import { isInCharge } from '../session/standing.js'
 import type { InCharge, Pair } from '../session/pair.js'
-import type { Outcome } from '../../../kit/change.js'
+import type { ChangeOutcome } from '../../../kit/change.js'
 import { about, leftBehind, refusal } from '../../../kit/errors.js'
 import { isNetworkError } from '../session/session.js'
 
@@ -18,7 +18,7 @@ const FIRST_WAIT = 250
 /** How one write ended. */
 export type Written =
   | 'done'
-  | (Outcome & { readonly status: 'rejected'; readonly error: DrainableError })
+  | (ChangeOutcome & { readonly status: 'rejected'; readonly error: DrainableError })
   | {
       readonly status: 'unknown'
       readonly error: DrainableError

@@ -1,0 +1,31 @@
+/**
+ * What an adapter is built with: the rules of a change, waiting and repeating on the clock of the call, HTTP,
+ * and secrets that stay secret. The adapters of this package are made of it; one of your own can be too:
+ * docs/adapters/your-own.md makes one step by step.
+ *
+ * @packageDocumentation
+ */
+export { carefulApply } from './careful-apply.js'
+export type {
+  Begun,
+  Cannot,
+  CarefulAdapter,
+  ChangeOf,
+  ChangeOutcome,
+  Later,
+  Send,
+  Sight,
+} from './change.js'
+export { about, leftBehind, refusal, thrownAbout } from './errors.js'
+export type { Subject } from './errors.js'
+export { assertPrivate, HttpClient, parseHttpUrl } from './http.js'
+export type { HttpCall, HttpOptions, HttpReply } from './http.js'
+export { doubling, retried } from './retry.js'
+export type { RetryOptions } from './retry.js'
+export { readSecret, redact } from './secret.js'
+export { Turnstile } from './turnstile.js'
+export { until } from './until.js'
+export type { UntilOptions } from './until.js'
+export { canonicalAddress, formatSocket } from '../provider/address.js'
+export { parseOptions } from '../provider/options.js'
+export { toDrainableError } from '../provider/thrown.js'
