@@ -44,7 +44,7 @@ async function open({ fake: given, options, reload }: Case): Promise<ContractHar
   }
 }
 
-const reboot = (fake: BigipFake): Promise<void> => fake.reload()
+const reboot = (fake: BigipFake): Promise<void> => fake.restart({ ms: 60 })
 const failover = (fake: BigipFake): Promise<void> => fake.failover()
 
 const CASES: Readonly<Record<string, Case>> = {

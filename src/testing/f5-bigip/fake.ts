@@ -249,11 +249,6 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
     unit.stage = 'up'
   }
 
-  /** A quick {@link BigipFake.restart} of the active unit. */
-  reload(): Promise<void> {
-    return this.restart({ ms: 60 })
-  }
-
   /** Holds a unit in a stage of its start until the next call. */
   setStage(stage: 'proxy' | 'framework' | 'loading' | 'up', unitName?: string): void {
     const unit = this.#lab.units.find((u) => u.name === unitName) ?? this.#active()

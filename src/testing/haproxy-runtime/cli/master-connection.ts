@@ -72,7 +72,7 @@ export class MasterConnection {
     const [, prefix, rest = ''] = /^(@\S*)\s*(.*)$/.exec(command) ?? []
     const target = prefix === undefined ? this.#target : this.#find(prefix)
     if (target === undefined) {
-      this.#write(`Can't find the target PID matching the prefix '${prefix ?? ''}'\n`)
+      if (!mute) this.#write(`Can't find the target PID matching the prefix '${prefix ?? ''}'\n`)
       // What else was sent is lost: 2.6 closes, later versions wait for more, even after a quit.
       this.#buffer = ''
       if (this.#group.config.version === '2.6') this.#stream.end()
@@ -84,11 +84,13 @@ export class MasterConnection {
     }
     const text = prefix === undefined ? command : rest
     const instead = this.#hooks.onCommand(text)
-    if (instead !== undefined) {
-      if (instead.execute === true) await this.#runOne(text, true)
-      if (!mute) this.#write(`${errorText(instead)}\n`)
-      return true
-    }
+    if (instead === undefined) return this.#runOn(target, text, mute)
+    if (instead.execute === true) await this.#runOn(target, text, true)
+    if (!mute) this.#write(`${errorText(instead)}\n`)
+    return true
+  }
+
+  async #runOn(target: Target, text: string, mute: boolean): Promise<boolean> {
     if (text === 'quit') {
       this.#stream.end()
       return false

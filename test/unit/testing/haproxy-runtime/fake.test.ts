@@ -61,6 +61,24 @@ describe('what is to go wrong with a line', () => {
   })
 })
 
+describe('what is to go wrong with a command through the master', () => {
+  const drain = '@1 set server web/web1 state drain;quit\n'
+
+  test('it alone is answered by HAProxy’s words', async () => {
+    await using fake = await startFake({ master: true })
+    fake.fail({ match: /^set server/, how: 'status' })
+    expect(await ask(fake.master!, drain)).toBe('Permission denied\n\n')
+    expect(fake.adminMask(web1)).toBe(0)
+  })
+
+  test('executed all the same, in the process that the prefix names', async () => {
+    await using fake = await startFake({ master: true })
+    fake.fail({ match: /^set server/, how: 'status', body: 'No.', execute: true })
+    expect(await ask(fake.master!, drain)).toBe('No.\n\n')
+    expect(fake.adminMask(web1)).toBe(8)
+  })
+})
+
 describe('as a process', () => {
   test('frozen, it does later what its client gave up', async () => {
     await using fake = await startFake()
