@@ -330,3 +330,26 @@ test('idle is said once the door is closed, and only once', () => {
   const run = started({ seal: 'gentle' }).hold().idle().looks(3_000)
   expect(run.all('idle')).toHaveLength(1)
 })
+
+describe('a door found closed that somebody opens before the run has its outcome', () => {
+  const found = (seal: 'gentle' | 'never') => started({ own: 'maint', seal }).look().answer().idle()
+
+  test('is said to be sealed no more', () => {
+    const run = found('never')
+    expect(run.state.proof.sealed).toBe(true)
+    run.set({ own: 'drain' }).look()
+    expect(run.said).toContain('idle-lost')
+    expect(run.looks(2_000).phase).toBe('idle')
+    expect(run.state.proof.sealed).toBe(false)
+  })
+
+  test('is closed again where a seal is wished', () => {
+    const run = found('gentle').set({ own: 'drain' }).looks(2_000)
+    expect(run.sentSoFar.at(-1)).toBe('hold maint')
+  })
+
+  test('is left open once the outcome was said', () => {
+    const run = found('never').settle().set({ own: 'drain' }).look()
+    expect(run.said).not.toContain('idle-lost')
+  })
+})

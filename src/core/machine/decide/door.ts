@@ -3,6 +3,7 @@ import type { Draft } from '../draft.js'
 import { maintEffect } from '../policy.js'
 import { marksOf, verdictStands } from '../proof.js'
 import { isRefused } from '../result.js'
+import type { DrainState } from '../state.js'
 import { send } from './send.js'
 
 /** A seal that was refused that often is done without. */
@@ -17,7 +18,7 @@ export function closeDoor(draft: Draft, reading: PresentReading): boolean {
   const { state } = draft
   const { verdict, sealFailures } = state.proof
   if (verdict === null) return false
-  const closed = reading.own === 'maint' || reading.sealed === true
+  const closed = isClosed(reading)
   const seal = { kind: 'hold' as const, to: 'maint' as const, ref: state.ref, ...draft.identity }
   const wanted = !closed && sealFailures < MOST_SEALS && sealWished(draft, reading)
   if (wanted && !isRefused(state, seal)) {
@@ -34,6 +35,15 @@ export function closeDoor(draft: Draft, reading: PresentReading): boolean {
   }
   sayIdle(draft, reading, closed)
   return true
+}
+
+function isClosed(reading: PresentReading): boolean {
+  return reading.own === 'maint' || reading.sealed === true
+}
+
+/** Whether a door that was found closed, by whomever, is open again before the outcome was said. */
+export function isUnsealed({ proof, ending }: DrainState, reading: PresentReading): boolean {
+  return proof.sealed && !ending.settled && !isClosed(reading)
 }
 
 function sealWished({ policy }: Draft, reading: PresentReading): boolean {

@@ -8,7 +8,7 @@ import { maintEffect } from '../policy.js'
 import { inWishedState, marksOf } from '../proof.js'
 import { atLeast, type DrainState } from '../state.js'
 import { checkDeadline } from './deadline.js'
-import { closeDoor } from './door.js'
+import { closeDoor, isUnsealed } from './door.js'
 import { endGone, endUncounted, goneForCertain } from './gone.js'
 import { loseIdle, prove, sayLostWork, staysIdle } from './idle.js'
 import { escalate } from './raise.js'
@@ -60,7 +60,8 @@ function present(draft: Draft, reading: PresentReading): void {
     return
   }
   escalate(draft, reading)
-  if (draft.state.phase === 'idle' && !staysIdle(draft)) loseIdle(draft)
+  if (draft.state.phase === 'idle' && (!staysIdle(draft) || isUnsealed(draft.state, reading)))
+    loseIdle(draft)
   if (draft.state.phase === 'idle') finishIdle(draft)
   else judge(draft, reading)
   checkDeadline(draft)
