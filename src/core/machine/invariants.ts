@@ -69,9 +69,10 @@ const INVARIANTS: readonly (readonly [string, (state: DrainState) => boolean])[]
       goal.kind !== 'watch' || (hold.pending === null && hold.changes.length === 0),
   ],
   [
-    'a restored member owes nothing but what may be late',
+    'a restored member owes nothing but what may be late, and a ledger until its run has ended',
     ({ ending, hold }) =>
-      ending.ended?.outcome !== 'restored' || (hold.changes.length === 0 && hold.pending === null),
+      ending.ended?.outcome !== 'restored' ||
+      (hold.pending === null && (ending.holding || hold.changes.length === 0)),
   ],
   [
     'an ended run has its moment',

@@ -3,7 +3,7 @@ import { formatRef } from '../../provider/member-ref.js'
 import { absorbFailure, absorbReading } from './absorb.js'
 import { decideDrain } from './decide/drain.js'
 import { endOverdue } from './decide/deadline.js'
-import { ASK_AGAIN, decideOpen, openOverdue } from './decide/open.js'
+import { ASK_AGAIN, decideOpen, forgetChanges, openOverdue } from './decide/open.js'
 import { decideWatch } from './decide/watch.js'
 import { sameChange } from './changes.js'
 import { Draft } from './draft.js'
@@ -109,9 +109,16 @@ function inherit(draft: Draft, { late, owned }: Extract<Input, { type: 'inherit'
   draft.hold({ late: [...known, ...news] })
 }
 
-/** The outcome stands. Where it says that nothing was left, work that is seen afterwards is news. */
+/**
+ * The outcome stands. Where it says that nothing was left, work that is seen afterwards is news. What was
+ * opened again is looked after no longer.
+ */
 function settle(draft: Draft): void {
   const outcome = draft.state.ending.ended?.outcome
+  if (outcome === 'restored') {
+    forgetChanges(draft)
+    draft.ending({ holding: false })
+  }
   const quiet = outcome === 'idle' || outcome === 'terminated'
   draft.ending({ settled: true, marks: quiet ? marksOf(draft.state) : null })
 }
@@ -184,6 +191,11 @@ function changeGoal(draft: Draft, goal: OpenGoal): void {
 function yieldTo(draft: Draft, error: Parameters<Draft['fault']>[0]): void {
   const { ending } = draft.state
   if (ending.ended !== null && !ending.holding) return
+  if (ending.ended?.outcome === 'restored') {
+    forgetChanges(draft)
+    draft.ending({ holding: false }) // it was opened; what comes after that is the other call's
+    return
+  }
   draft.lose(error)
   if (!ending.settled) draft.ending({ ended: null })
   draft.proof({ proof: null, verdict: null, sealed: false })

@@ -194,6 +194,7 @@ export class Undo {
     this.#run.alarm.clear()
     const now = members.report(startedAt)
     const report = reportAll(now.members, this.#run.since(undo.startedAt))
+    for (const key of members.keys) members.take(key, { type: 'settle' })
     ending.leave()
     await closeUndone(this.#run)
     this.#closing = undefined

@@ -101,7 +101,7 @@ test('a change under goal watch', () => {
 })
 
 test('a restored member that owes something', () => {
-  const { state } = held().look().open().look().answer().look()
+  const { state } = held().look().open().look().answer().look().settle()
   expect(state.ending.ended?.outcome).toBe('restored')
   const pending = { change: { kind: 'remove' as const, ref: state.ref }, before: 'ready' as const }
   const changes = [

@@ -101,7 +101,7 @@ describe('ready, whoever drained it', () => {
   })
 
   test('sends nothing once it is over', () => {
-    const run = opening().look().answer().look()
+    const run = opening().look().answer().look().settle()
     run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.sent).toBe(null)
   })

@@ -159,3 +159,55 @@ describe('an undo that is not the end', () => {
     expect(run.codes).not.toContain('overruled')
   })
 })
+
+describe('a member taken back while its run waits for others', () => {
+  const taken = () => held().look().open().look().answer().look()
+
+  test('is opened again where another process brings the drain back', () => {
+    const run = taken()
+    expect(run.outcome).toBe('restored')
+    run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.sent).toBe('restore drain to ready')
+    expect(run.outcome).toBe(null)
+    expect(run.answer().look().outcome).toBe('restored')
+  })
+
+  test('is opened again by ready() too', () => {
+    const run = started({ own: 'drain' }).open({ of: 'anybody' }).look().answer().look()
+    expect(run.outcome).toBe('restored')
+    run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.sent).toBe('restore drain to ready')
+  })
+
+  test.each([
+    ['in the same process', 'w1.1', {}],
+    ['on another member', 'w1.2', { identity: 'x' }],
+    ['that nobody can read', 'w1.2', { own: 'unknown' as const }],
+  ])('is left alone in a state %s', (_, incarnation, shown) => {
+    const run = taken()
+      .set({ own: 'drain', ...shown })
+      .scope('w1', { incarnation })
+      .look()
+    expect(run.sent).toBe(null)
+    expect(run.outcome).toBe('restored')
+  })
+
+  test('is left alone where it was found open in that process', () => {
+    const run = taken().scope('w1', { incarnation: 'w1.2' }).look().set({ own: 'drain' }).look()
+    expect(run.sent).toBe(null)
+    expect(run.outcome).toBe('restored')
+  })
+
+  test('is left alone after the end of its run', () => {
+    const run = taken().settle().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.sent).toBe(null)
+    expect(run.state.hold.changes).toEqual([])
+  })
+
+  test('is left to a later call', () => {
+    const run = taken().put({ type: 'yield', error: failure('DRAIN_OVERRULED') })
+    run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.sent).toBe(null)
+    expect(run.outcome).toBe('restored')
+  })
+})

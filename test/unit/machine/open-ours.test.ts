@@ -37,6 +37,7 @@ describe('the undo of a hold', () => {
     expect(run.outcome).toBe('restored')
     expect(run.said).toEqual(['phase'])
     expect(run.phase).toBe('active')
+    run.settle()
     expect(run.state.hold.changes).toEqual([])
     expect(run.state.ending.holding).toBe(false)
   })

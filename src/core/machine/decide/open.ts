@@ -7,7 +7,7 @@ import type { Draft } from '../draft.js'
 import type { OpenGoal } from '../goal.js'
 import { owesUndo, whoseHold } from '../owner.js'
 import { isRefused } from '../result.js'
-import { anotherIncarnation, incarnationsOf, ownOf, type DrainState } from '../state.js'
+import { anotherIncarnation, atLeast, incarnationsOf, ownOf, type DrainState } from '../state.js'
 import { endGone, goneForCertain } from './gone.js'
 import { send } from './send.js'
 
@@ -21,7 +21,11 @@ const MOST_TRIES = 12
  */
 export function decideOpen(draft: Draft, goal: OpenGoal): void {
   const { state } = draft
-  if (state.ending.ended !== null || state.hold.pending !== null) return
+  if (state.hold.pending !== null) return
+  if (state.ending.ended !== null) {
+    if (!broughtBack(draft, goal)) return
+    draft.ending({ ended: null })
+  }
   if (goal.of === 'ours' && !owesUndo(state)) {
     done(draft, goal)
     return
@@ -36,6 +40,24 @@ export function decideOpen(draft: Draft, goal: OpenGoal): void {
   else if (there === 'unsure' || !last.reading.present || last.reading.own === 'unknown')
     giveUp(draft, goal)
   else step(draft, meet(draft, goal, last.reading.own), last.reading, last.reading.own)
+}
+
+/**
+ * Whether another process has brought back what was taken back here, from a state file, while this run
+ * still waits for other members: nobody else looks after it.
+ */
+function broughtBack(draft: Draft, goal: OpenGoal): boolean {
+  const { ending, last, unread, hold, found } = draft.state
+  if (ending.ended?.outcome !== 'restored' || !ending.holding || unread !== null) return false
+  if (last === null || last.askedAt <= Math.max(hold.confirmedAt, ending.ended.at)) return false
+  const { reading } = last
+  if (!reading.present || reading.identity !== found?.identity || reading.own === 'unknown')
+    return false
+  if (!anotherIncarnation(draft.state, goal.reached)) return false
+  const to = destination(draft.state, goal)
+  if (to !== null && !atLeast(to, reading.own)) return true
+  draft.set({ goal: { ...goal, reached: incarnationsOf(draft.state) } })
+  return false
 }
 
 /** Notes the state it was first found in. */
@@ -187,21 +209,25 @@ export function stillLate(state: DrainState, own: AdminState | 'unknown'): boole
   })
 }
 
-/** Nothing of ours is left. */
+/** Nothing of ours is left. The ledger is kept as long as the run looks on, for {@link broughtBack}. */
 function done(draft: Draft, goal: OpenGoal): void {
-  const { state } = draft
-  draft.hold({ changes: [], incarnations: null, refusal: null })
-  if (state.phase !== 'removed') draft.phase('active')
+  if (draft.state.phase !== 'removed') draft.phase('active')
   if (goal.then === 'end') {
-    draft.finish('restored')
+    draft.end('restored')
     return
   }
+  forgetChanges(draft)
   if (goal.then === 'refuse') {
     draft.finish('refused', goal.because)
     return
   }
   draft.hold({ atMinimum: true, notBefore: draft.now + ASK_AGAIN })
   draft.set({ goal: { kind: 'drain' } })
+}
+
+/** What was taken back is no change of ours any more. */
+export function forgetChanges(draft: Draft): void {
+  draft.hold({ changes: [], incarnations: null, refusal: null })
 }
 
 /** A floor that said no is asked again after that long, in milliseconds. */

@@ -166,7 +166,8 @@ const RULES: readonly (readonly [string, (judged: Judged) => boolean])[] = [
     ({ step }) => {
       const { ending, hold } = step.node.machine
       if (ending.ended?.outcome !== 'restored') return true
-      return hold.changes.length === 0 && hold.pending === null && hold.wish === 'none'
+      if (hold.pending !== null || hold.wish !== 'none') return false
+      return ending.holding || hold.changes.length === 0 // while its run waits for other members
     },
   ],
   [
@@ -195,12 +196,12 @@ const RULES: readonly (readonly [string, (judged: Judged) => boolean])[] = [
     (judged) => !endsAs(judged, 'removed') || judged.step.node.truth.identity !== 'first',
   ],
   [
-    'an end stands, but for a new goal and an idle that is lost before the run has settled',
+    'an end stands, but for a new goal and an idle or an undo that is lost before the run has settled',
     ({ before, step }) => {
       const { ended, settled } = before.machine.ending
       if (ended === null || step.input?.type === 'goal') return true
       if (step.node.machine.ending.ended === ended) return true
-      return ended.outcome === 'idle' && !settled
+      return (ended.outcome === 'idle' || ended.outcome === 'restored') && !settled
     },
   ],
 ]
