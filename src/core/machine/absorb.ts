@@ -2,7 +2,7 @@ import type { Reading } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { Draft } from './draft.js'
 import type { ReadingInput } from './input.js'
-import { settleLate } from './late.js'
+import { followPending, settleLate } from './late.js'
 import { owesUndo } from './owner.js'
 import { allInForce, inWishedState } from './proof.js'
 import { forgetSamples, trackScopes } from './scopes.js'
@@ -16,6 +16,7 @@ export function absorbReading(draft: Draft, input: ReadingInput): void {
   takeScopes(draft, input)
   draft.set({ unread: null, last: { reading, askedAt, at: draft.now } })
   meet(draft, reading)
+  followPending(draft, reading)
   settleLate(draft, reading, askedAt, load)
   if (askedAt <= draft.state.hold.confirmedAt || draft.state.hold.pending !== null) return
   followEffect(draft)

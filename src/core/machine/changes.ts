@@ -63,7 +63,11 @@ export function ledgerOf(state: DrainState): readonly OwnChange[] {
 /** A change whose answer was lost just now. */
 export function lateChange({ change, before, shared }: SentChange, at: number): LateChange {
   const entry = { change, lostAt: at, until: null, witnessed: lacksEffect(change, before) }
-  return shared === true ? { ...entry, shared } : entry
+  return {
+    ...entry,
+    ...(entry.witnessed && before !== 'unknown' ? { before } : {}),
+    ...(shared === true ? { shared } : {}),
+  }
 }
 
 /** A change that goes out beside others of which nobody knows whether they are still to come. */

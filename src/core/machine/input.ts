@@ -36,7 +36,11 @@ export type Input = { readonly at: number; readonly wall: number } & (
       readonly type: 'inherit'
       readonly late: readonly LateChange[]
       /** What an undo that this drain ended has not undone. */
-      readonly owned?: { readonly found: FoundMember; readonly changes: readonly OwnChange[] }
+      readonly owned?: {
+        readonly found: FoundMember
+        readonly changes: readonly OwnChange[]
+        readonly incarnations?: ReadonlyMap<string, string> | null
+      }
     }
   /** Another goal from now on: drops proof and seal, keeps what may still be carried out. */
   | { readonly type: 'goal'; readonly goal: OpenGoal }

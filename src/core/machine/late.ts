@@ -1,4 +1,4 @@
-import type { Change, Reading } from '../../provider/contract.js'
+import type { AdminState, Change, Reading } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import { isTwin, lacksEffect, lateChange, noted, ownChange, targetOf } from './changes.js'
 import { confirm, countCut } from './confirm.js'
@@ -32,17 +32,51 @@ export function loseAnswer(draft: Draft, sent: SentChange, error: DrainableError
  */
 export function settleLate(draft: Draft, reading: Reading, askedAt: number, load: number): void {
   for (const entry of draft.state.hold.late) {
-    if (askedAt < entry.lostAt) continue
-    if (isOurs(draft, entry, reading)) happened(draft, entry, load)
+    if (askedAt <= entry.lostAt) continue
+    if (!tells(draft, reading)) watch(draft, entry, reading)
+    else if (isOurs(draft, entry, reading)) happened(draft, entry, load)
     else if (entry.until !== null && askedAt >= entry.until) expired(draft, entry, reading)
     else watch(draft, entry, reading)
   }
 }
 
+/**
+ * Whether a reading shows the member's state at all. One in which the balancer contradicts itself, or
+ * in which the member is absent or another one, rules nothing out: one damaged reply would hide a hold.
+ */
+function tells({ state }: Draft, reading: Reading): boolean {
+  return reading.present && reading.own !== 'unknown' && reading.identity === state.found?.identity
+}
+
 function watch(draft: Draft, entry: LateChange, reading: Reading): void {
   const until = entry.until ?? draft.now + draft.policy.capabilities.lateBound
-  const witnessed = entry.witnessed || (reading.present && lacksEffect(entry.change, reading.own))
-  replace(draft, entry, { ...entry, until, witnessed })
+  replace(draft, entry, { ...entry, until, ...seenWithout(draft, reading, entry.change) })
+}
+
+/** What a reading tells of a change whose effect it does not show. */
+function seenWithout(
+  draft: Draft,
+  reading: Reading,
+  change: Change,
+): { readonly witnessed: true; readonly before: AdminState } | undefined {
+  if (!tells(draft, reading) || !reading.present || reading.own === 'unknown') return undefined
+  return lacksEffect(change, reading.own) ? { witnessed: true, before: reading.own } : undefined
+}
+
+/** The hold under way was decided on an older reading than this one, which shows that it is still to come. */
+export function followPending(draft: Draft, reading: Reading): void {
+  const { pending } = draft.state.hold
+  if (pending?.change.kind !== 'hold') return
+  const seen = seenWithout(draft, reading, pending.change)
+  if (seen !== undefined) draft.hold({ pending: { ...pending, before: seen.before } })
+}
+
+/** An undo that was applied shows, like a reading, which late changes were not in place after it. */
+export function showsWithout(draft: Draft, own: AdminState): void {
+  const late = draft.state.hold.late.map((entry) =>
+    lacksEffect(entry.change, own) ? { ...entry, witnessed: true, before: own } : entry,
+  )
+  draft.hold({ late })
 }
 
 function replace(draft: Draft, entry: LateChange, by: LateChange | undefined): void {
@@ -105,7 +139,8 @@ function happened(draft: Draft, entry: LateChange, load: number): void {
   replace(draft, entry, unsure ? { ...entry, witnessed: false } : undefined)
   countCut(draft, entry.change, load)
   // It was seen without its effect: below drain there is only ready.
-  meetAgain(draft, entry.change, targetOf(entry.change) === 'drain' ? 'ready' : 'unknown')
+  const below = targetOf(entry.change) === 'drain' ? 'ready' : 'unknown'
+  meetAgain(draft, entry.change, entry.before ?? below)
   confirm(draft, entry.change, 'applied')
   const { goal } = draft.state
   // It led away from where it was to go, and that is nobody else's doing.

@@ -41,7 +41,9 @@ export function whoseHold(state: DrainState, own: AdminState): 'ours' | 'unknown
   const { changes, late, incarnations } = state.hold
   if (mayBeOurs(late, own)) return 'ours'
   const applied = changes.findLastIndex(isApplied)
-  if (applied >= 0) {
+  const earlier = changes.some((change) => isApplied(change) && change.to === own)
+  if (earlier && anotherIncarnation(state, incarnations)) return 'ours'
+  if (applied >= 0 && applied !== undoneAt(state)) {
     // A raise over our own that was only intended is ours in either state.
     const raised = [
       ...changes
@@ -49,14 +51,19 @@ export function whoseHold(state: DrainState, own: AdminState): 'ours' | 'unknown
         .flatMap(({ to, state: known }) => (known === 'unchanged' ? [] : [to])),
       ...late.map(({ change }) => targetOf(change)),
     ]
-    if (raised.includes(own)) return 'ours'
-    const earlier = changes.some((change) => isApplied(change) && change.to === own)
-    return earlier && anotherIncarnation(state, incarnations) ? 'ours' : 'theirs'
+    return raised.includes(own) ? 'ours' : 'theirs'
   }
   const intended =
-    changes.some((change) => change.state === 'intended' && change.to === own) ||
+    changes.slice(applied + 1).some((change) => change.state === 'intended' && change.to === own) ||
     late.some(({ change }) => targetOf(change) === own)
   return intended ? 'unknown' : 'theirs'
+}
+
+/** Where the ledger has the end of an undo: what we had set before is taken back. -1: nowhere. */
+export function undoneAt({ hold, found }: DrainState): number {
+  return hold.changes.findLastIndex(
+    (change) => change.kind === 'restore' && isApplied(change) && change.to === found?.own,
+  )
 }
 
 function isApplied(change: OwnChange): boolean {

@@ -4,7 +4,7 @@ import { formatRef } from '../../provider/member-ref.js'
 import { isTwin, lateChange, sameChange, targetOf } from './changes.js'
 import { confirm, countCut, countTerminated } from './confirm.js'
 import type { Draft } from './draft.js'
-import { loseAnswer } from './late.js'
+import { loseAnswer, showsWithout } from './late.js'
 import { backOff } from './pace.js'
 import { atLeast, type DrainState, type LateChange, type SentChange } from './state.js'
 import { meetAgain, stateBefore } from './was.js'
@@ -19,6 +19,7 @@ export function absorbResult(draft: Draft, change: Change, result: ChangeResult)
       countCut(draft, change, result.terminated)
       meetAgain(draft, change, stateBefore(sent))
       confirm(draft, change, 'applied')
+      if (change.kind === 'restore') showsWithout(draft, change.to)
       if (change.kind === 'terminate')
         countTerminated(draft, result.terminated ?? 0, result.atMost ?? false)
       return

@@ -109,6 +109,8 @@ export interface LateChange {
   readonly until: number | null
   /** Whether this run has read the member without its effect: an effect that shows up then is ours. */
   readonly witnessed: boolean
+  /** The state it was last read in without its effect; of one that was witnessed. */
+  readonly before?: AdminState
   /**
    * Whether another hold of this process, under way at the same time, leads to the same state: an effect
    * that shows up is ours, but this one may be the one that is still to come.

@@ -103,7 +103,7 @@ function inherit(draft: Draft, { late, owned }: Extract<Input, { type: 'inherit'
   const known = draft.state.hold.late
   if (owned !== undefined && draft.state.hold.changes.length === 0) {
     draft.set({ found: owned.found })
-    draft.hold({ changes: owned.changes })
+    draft.hold({ changes: owned.changes, incarnations: owned.incarnations ?? null })
   }
   const news = late.filter((entry) => !known.some((mine) => sameChange(mine.change, entry.change)))
   draft.hold({ late: [...known, ...news] })

@@ -1,6 +1,7 @@
 import type { AdminState, Change } from '../../provider/contract.js'
 import { targetOf } from './changes.js'
 import type { Draft } from './draft.js'
+import { undoneAt } from './owner.js'
 import { anotherIncarnation, atLeast, type SentChange } from './state.js'
 
 /**
@@ -11,14 +12,25 @@ export function meetAgain(draft: Draft, change: Change, before: AdminState | 'un
   const { found, hold } = draft.state
   if (change.kind !== 'hold' || found === null) return
   if (before === 'unknown' || found.own === before) return
-  if (hold.changes.some((known) => known.kind === 'hold' && known.state === 'applied')) return
+  // What an undo has taken back was no change of ours any more.
+  const since = hold.changes.slice(undoneAt(draft.state) + 1)
+  if (since.some((known) => known.kind === 'hold' && known.state === 'applied')) return
   // What another process forgot was somebody's wish: it is no state to go back to.
   if (anotherIncarnation(draft.state, hold.incarnations)) return
   const maybeOurs = [
     ...hold.late.map((late) => targetOf(late.change)),
-    ...hold.changes.flatMap((known) => (known.state === 'intended' ? [known.to] : [])),
+    ...since.flatMap((known) => (known.state === 'intended' ? [known.to] : [])),
   ].some((to) => to === before && !atLeast(found.own, to))
   if (!maybeOurs) draft.set({ found: { ...found, own: before } })
+}
+
+/** Somebody opened it before any hold of ours changed it: that is what an undo goes back to. */
+export function meetLower(draft: Draft, own: AdminState): void {
+  const { found, hold } = draft.state
+  if (found === null || found.own === 'unknown' || atLeast(own, found.own)) return
+  const since = hold.changes.slice(undoneAt(draft.state) + 1)
+  if (since.some((known) => known.kind === 'hold' && known.state === 'applied')) return
+  draft.set({ found: { ...found, own } })
 }
 
 /** The state that a hold changed. One that was read as closed already was opened in between. */

@@ -11,6 +11,8 @@ export type Side = 'drain' | 'open'
 export interface Owned {
   readonly found: FoundMember
   readonly changes: readonly OwnChange[]
+  /** Incarnations when that was last seen in place, or taken back. */
+  readonly incarnations: ReadonlyMap<string, string> | null
 }
 
 /** One run of this process, as others see it. Copies of this module meet here: plain data and functions only. */

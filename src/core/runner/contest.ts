@@ -217,9 +217,10 @@ export class Contest {
 
 /** What an undo of a member has not undone yet; null where it is no undo, or owes nothing. */
 function ownedBy(state: DrainState): Owned | null {
-  const { found, hold, goal } = state
-  if (goal.kind !== 'open' || goal.of !== 'ours') return null
-  return found !== null && owesUndo(state) ? { found, changes: hold.changes } : null
+  const { found, hold, goal, ending } = state
+  if (goal.kind !== 'open' || goal.of !== 'ours' || ending.ended !== null) return null
+  if (found === null || !owesUndo(state)) return null
+  return { found, changes: hold.changes, incarnations: goal.reached ?? hold.incarnations }
 }
 
 function overruledError(ref: MemberRef, by: Side, was: Side): DrainableError {

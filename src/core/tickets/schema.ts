@@ -140,6 +140,7 @@ export const frozenSchema = z.strictObject({
         lostAt: moment,
         until: moment.nullable(),
         witnessed: z.boolean(),
+        before: admin.exactOptional(),
         shared: z.boolean().exactOptional(),
       }),
     ),

@@ -187,6 +187,11 @@ function pastMoments(
   }
 }
 
+/** A change that may have been sent before now; a look that is asked for in this moment counts. */
+function lateFrom(change: Change, now: number): LateChange {
+  return { change, lostAt: now - 1, until: null, witnessed: false }
+}
+
 /** The undo of a hold that left too few serving goes on. */
 function yieldingGoal(
   { ref }: TicketMember,
@@ -231,9 +236,7 @@ function base(
   const harmless =
     announced && (hold.intended?.kind === 'remove' || hold.intended?.kind === 'terminate')
   const all =
-    hold.intended === null || harmless
-      ? late
-      : [...late, { change: hold.intended as Change, lostAt: now, until: null, witnessed: false }]
+    hold.intended === null || harmless ? late : [...late, lateFrom(hold.intended, now)]
   const kept: Hold = {
     ...withoutIntended(hold),
     changes: settledChanges(member, all, options.wallOffset),

@@ -1,4 +1,4 @@
-import { openGoal } from 'drainable/machine'
+import { openGoal, type OwnChange } from 'drainable/machine'
 import { describe, expect, test } from 'vitest'
 import { failure, held, started } from './member-run.js'
 
@@ -86,4 +86,55 @@ test('an undo that ends while the member is absent says that its state is not kn
 
 test('a refusal leaves what was found as it was', () => {
   expect(started().look().refuse(failure()).state.found?.own).toBe('ready')
+})
+
+describe('a drain that takes over an undo which was carried out', () => {
+  const found = { identity: '10.0.0.1:80', own: 'ready' as const, serves: true, native: null }
+  const changes: readonly OwnChange[] = [
+    { kind: 'hold' as const, to: 'drain' as const, state: 'applied' as const, at: 900 },
+    { kind: 'restore' as const, to: 'ready' as const, state: 'applied' as const, at: 950 },
+  ]
+  const takesOver = (incarnation: string, hold: 'drain' | 'maint' = 'maint', ledger = changes) =>
+    started({ own: 'drain', hold }).put({
+      type: 'inherit',
+      late: [],
+      owned: { found, changes: ledger, incarnations: new Map([['w1', incarnation]]) },
+    })
+
+  test('goes back to what somebody else set after that', () => {
+    expect(takesOver('w1.1').look().answer().state.found?.own).toBe('drain')
+  })
+
+  test('goes back to what was before both, where another process brought the drain back', () => {
+    expect(takesOver('w1.0').look().answer().state.found?.own).toBe('ready')
+  })
+
+  test('leaves alone what somebody else set, where its own hold changed nothing', () => {
+    const run = takesOver('w1.1', 'drain').look().answer('unchanged').look().open().look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('does not know whose a state is that was only intended after that', () => {
+    const intended = { kind: 'hold' as const, to: 'maint' as const, state: 'intended' as const }
+    const run = takesOver('w1.1', 'maint', [...changes, { ...intended, at: 960 }])
+    run.set({ own: 'maint' }).open().look()
+    expect(run.outcome).toBe('overruled')
+    expect(run.error?.message).toContain('only intended')
+  })
+})
+
+describe('a member that somebody opens before a hold of ours changed it', () => {
+  test('is gone back to as ready, also by a ticket whose last hold has no answer', () => {
+    const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
+    run.set({ own: 'ready' }).look()
+    expect(run.all('overruled')).toHaveLength(1)
+    expect(run.state.found?.own).toBe('ready')
+  })
+
+  test('is gone back to as it was, where ours had changed it before', () => {
+    const run = started({ own: 'drain', hold: 'maint', onOverrule: 'reapply' }).look().answer()
+    run.look().set({ own: 'ready' }).look()
+    expect(run.all('overruled')).toHaveLength(1)
+    expect(run.state.found?.own).toBe('drain')
+  })
 })

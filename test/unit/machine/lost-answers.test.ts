@@ -124,10 +124,10 @@ describe('a change that may be late', () => {
     expect(run.state.hold.late[0]?.until).toBe(null)
   })
 
-  test('has a bound from a look asked for in the instant of the loss', () => {
+  test('has no bound from a look asked for in the instant of the loss', () => {
     const run = started().look().lose()
     run.look({ asked: run.now })
-    expect(run.state.hold.late[0]?.until).toBe(run.now + 1_000)
+    expect(run.state.hold.late[0]?.until).toBe(null)
   })
 
   test('is over with the first look asked for at its bound', () => {

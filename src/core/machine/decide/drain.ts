@@ -6,6 +6,7 @@ import { openGoal, UNDO_LIMIT } from '../goal.js'
 import { whyLower } from '../owner.js'
 import { maintEffect } from '../policy.js'
 import { inWishedState, marksOf } from '../proof.js'
+import { meetLower } from '../was.js'
 import { atLeast, type DrainState } from '../state.js'
 import { checkDeadline } from './deadline.js'
 import { closeDoor, isUnsealed } from './door.js'
@@ -101,6 +102,7 @@ function firstWish(draft: Draft, reading: PresentReading): 'drain' | 'maint' {
 /** The own state is lower than wished: never set, forgotten by a reload, or overruled by somebody. */
 function putBack(draft: Draft, reading: PresentReading, own: AdminState): void {
   const cause = whyLower(draft.state, own)
+  if (cause === 'theirs') meetLower(draft, own)
   if (cause !== 'theirs') lowerSeal(draft, reading)
   if (atLeast(own, draft.state.hold.wish)) {
     loseIdle(draft) // what it closed over is proved anew, then it is sealed again
