@@ -42,8 +42,14 @@ export interface Call {
   readonly identities: Map<string, ReadonlySet<string>>
   /** Members it has sent a first hold for, and that it wishes down since. */
   readonly wishesDown: Set<string>
+  /** Members it has said are draining, and has not let go of since: it has held them for certain. */
+  readonly holds: Set<string>
+  /** Up to which change it has last let a member go, by the member. */
+  readonly letGo: Map<string, number>
   /** Members that are over for it: nothing may be sent for them. */
   readonly over: Set<string>
+  /** When it had its outcome: what is still open then it does not wait for. */
+  endedAt: number
   live: boolean
   /** From which call on it opens what it drained: an undo that an abort has begun. */
   undoes: number

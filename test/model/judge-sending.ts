@@ -4,7 +4,7 @@ import type { Judge } from './judge.js'
 import { describeChange } from './judge.js'
 import type { ModelProvider } from './model-provider.js'
 import type { SentChange } from './sent-change.js'
-import { RANK } from './truth.js'
+import { keyOf, RANK } from './truth.js'
 import type { UserProcess } from './user-process.js'
 
 /** What must hold when a change leaves a user process. */
@@ -31,8 +31,13 @@ export function judgeSending(
 
 function judgeOneAtATime(judge: Judge, sent: SentChange, own: readonly Call[]): void {
   const open = judge.sent.filter(
-    ({ key, answer, candidates }) =>
-      key === sent.key && answer === 'open' && candidates.every((call) => own.includes(call)),
+    ({ key, answer, candidates, sentAt }) =>
+      key === sent.key &&
+      answer === 'open' &&
+      // at its deadline a drain gives up what it has under way
+      candidates.every(
+        (call) => own.includes(call) && (call.endedAt <= sentAt || call.endedAt > judge.now),
+      ),
   )
   if (open.length >= own.length)
     judge.fault('one at a time', `${describeChange(sent.change)} while #${open[0]?.number} is open`)
@@ -104,6 +109,39 @@ function stillWished(judge: Judge, key: string, process: UserProcess): boolean {
   return last === undefined || (last.change.kind !== 'restore' && last.sentAt >= since)
 }
 
+/**
+ * Whether a member is wished down for certain: by a call that has said that it is draining, or by every
+ * call that can have sent a hold of it. Of several that can have, only one need have.
+ */
+function isSure(judge: Judge, live: readonly Call[], key: string): boolean {
+  const wishes = (call: Call): boolean => live.includes(call) && call.wishesDown.has(key)
+  return (
+    live.some((call) => wishes(call) && call.holds.has(key)) ||
+    judge.sent.some(({ key: of, change, candidates, number }) => {
+      const drains = candidates.filter(isDrain)
+      const since = (call: Call): boolean => number > (call.letGo.get(key) ?? 0)
+      return (
+        of === key &&
+        change.kind === 'hold' &&
+        drains.length > 0 &&
+        drains.every((call) => wishes(call) && since(call))
+      )
+    })
+  )
+}
+
+/** Whether the sender could know that a member serves: every look it can have decided on showed it so. */
+function knownToServe(judge: Judge, provider: ModelProvider, key: string): boolean {
+  const looks = judge.looksAt(provider, key)
+  return looks
+    .filter(({ at }, i) => at >= judge.now - KEEPING || i === looks.length - 1)
+    .every(({ snapshot }) =>
+      snapshot.readings.some(
+        (reading) => keyOf(reading.ref) === key && reading.present && reading.serves,
+      ),
+    )
+}
+
 /** How long a ticket may take to be kept, between the floor's word and the sending, in milliseconds. */
 const KEEPING = 7
 
@@ -148,15 +186,14 @@ function judgeFloor(
   const { change, key, process } = sent
   if (change.kind !== 'hold') return
   const drains = own.filter(isDrain)
+  const live = judge.calls.filter((call) => call.live && call.process === process)
+  const maybe = live.flatMap(({ wishesDown }) => [...wishesDown])
   const wished = new Set(
-    judge.calls
-      .filter((call) => call.live && call.process === process)
-      .flatMap((call) => [...call.wishesDown])
-      .filter((wish) => stillWished(judge, wish, process)),
+    maybe.filter((wish) => stillWished(judge, wish, process) && isSure(judge, live, wish)),
   )
   // a drain that goes on from its ticket wishes it down already
   const goesOn = drains.some(({ chain }) => chain?.held.has(key))
-  const first = !wished.has(key) && !goesOn
+  const first = !(maybe.includes(key) && stillWished(judge, key, process)) && !goesOn
   for (const call of drains) {
     call.wishesDown.add(key)
     call.chain?.held.add(key)
@@ -170,6 +207,7 @@ function judgeFloor(
     .filter((other) => other !== member && !wished.has(other.key))
     .filter((other) => judge.truth.serves(other) || other.servedAt >= known)
   if (!judge.truth.serves(member) || left.length >= keep) return
+  if (!knownToServe(judge, provider, key)) return
   // whoever keeps most has asked first, as far as can be told: is there a place for each in turn?
   const keeps = [keep, ...askedTogether(judge, sent)].sort((a, b) => b - a)
   const inTurn = keeps.every((of, i) => left.length + keeps.length - (i + 1) >= of)

@@ -1,4 +1,4 @@
-import type { DrainReport } from 'drainable'
+import type { AdminState, DrainReport, MemberRef } from 'drainable'
 import type { Chain } from './drain-call.js'
 import type { Judge } from './judge.js'
 import { describeChange } from './judge.js'
@@ -47,7 +47,7 @@ export class Undos {
         restored.has(member.key) &&
         sent.sentAt <= startedAt &&
         judge.now >= settledAt &&
-        !setByOthers(sent, member, settledAt) &&
+        !setByOthers(sent, member, settledAt, process) &&
         (chain === undefined
           ? process === sent.process
           : sent.authors.size === 1 && sent.authors.has(chain.id)),
@@ -64,11 +64,14 @@ export class Undos {
 /**
  * Whether somebody else set the very state that a change asks for, after it was sent: whoever looks takes
  * that for its effect, and nobody can tell these apart.
+ *
+ * @param observer - who looks: what its own process does it knows of
  */
 export function setByOthers(
-  { change, sentAt, process }: SentChange,
+  { change, sentAt, process, authors }: SentChange,
   member: Member,
   by: number,
+  observer: UserProcess = process,
 ): boolean {
   if (!('to' in change)) return false
   return member.sets.some(
@@ -76,8 +79,12 @@ export function setByOthers(
       to === change.to &&
       setter.at >= sentAt &&
       setter.at <= by &&
-      (setter.by === 'operator' || (setter.change && setter.change.process !== process)),
+      (setter.by === 'operator' || isElse(setter.change)),
   )
+  function isElse(other: SentChange | undefined): boolean {
+    if (other === undefined || other.process === observer) return false
+    return observer === process || ![...other.authors].some((author) => authors.has(author))
+  }
 }
 
 /** What an undo says when it has settled. */
@@ -132,6 +139,118 @@ function excused(chain: Chain, key: string, judge: Judge): boolean {
   return lost || chain.saved === undefined || chain.saved.includes('"intended"')
 }
 
+/** Changes of the member before this one that its sender knows of: its own process's, and its drains'. */
+function sentBefore(judge: Judge, { key, number, authors }: SentChange): readonly SentChange[] {
+  return judge.sent.filter(
+    (other) =>
+      other.key === key &&
+      other.number < number &&
+      (other.process.alive || [...other.authors].some((author) => authors.has(author))),
+  )
+}
+
+function leadsTo({ change }: SentChange, state: AdminState): boolean {
+  return 'to' in change && change.to === state
+}
+
+/**
+ * Whether nobody can tell if a change brought about what others set at that moment. A change that a step
+ * sends was announced before, and may have been sent by a step that crashed. A hold that was decided
+ * before that moment, and found it done, may have been carried out before its own repeat.
+ */
+function isUnsure(other: SentChange, setAt: number): boolean {
+  if (other.answer !== 'told' || maybeHalfDone(other, setAt)) return true
+  if (other.candidates.some(({ verb }) => verb === 'stepDrain')) return true
+  return other.effect === 'unchanged' && other.knownUntil < setAt
+}
+
+/**
+ * Whether an operator set a member, before this hold, to what the hold's sender had set it to before, or
+ * may have, with no look in between that showed it otherwise.
+ */
+export function looksLikeOurs(judge: Judge, sent: SentChange, member: Member): boolean {
+  const { setter, own, key } = member
+  if (setter.by !== 'operator') return false
+  const otherwise = (since: number): boolean =>
+    judge
+      .looksAt(sent.provider, key)
+      .some(
+        ({ readAt, snapshot }) =>
+          readAt > since &&
+          readAt < setter.at &&
+          snapshot.readings.some(
+            (reading) =>
+              keyOf(reading.ref) === key &&
+              reading.present &&
+              reading.own !== 'unknown' &&
+              reading.own !== own,
+          ),
+      )
+  return sentBefore(judge, sent).some(
+    (other) =>
+      leadsTo(other, own) &&
+      (isUnsure(other, setter.at) || (other.effect === 'applied' && !otherwise(other.executedAt))),
+  )
+}
+
+/** What a ticket holds of a member, as far as it matters here. */
+interface SavedMember {
+  readonly ref: MemberRef
+  readonly wasAdmin: AdminState | null
+  readonly changes: readonly {
+    readonly kind: string
+    readonly to?: AdminState
+    readonly state: string
+  }[]
+}
+
+function savedMember(judge: Judge, id: string, key: string): SavedMember | undefined {
+  const saved = judge.calls.find(({ chain }) => chain?.id === id)?.chain?.saved
+  if (saved === undefined) return undefined
+  const { members } = JSON.parse(saved) as { readonly members: readonly SavedMember[] }
+  return members.find(({ ref }) => keyOf(ref) === key)
+}
+
+/**
+ * Whether the ticket of a drain has a hold to this state, and an undo by it saw the member without, for no
+ * longer than such a hold can be late: its process may have been killed while it sent it.
+ */
+function mayBeLate(
+  judge: Judge,
+  { provider, candidates, change }: SentChange,
+  id: string,
+  { key, own, setter }: Member,
+): boolean {
+  const known = savedMember(judge, id, key)?.changes.some(
+    ({ kind, to, state }) => kind === 'hold' && to === own && state !== 'unchanged',
+  )
+  if (known !== true || change.kind !== 'restore') return false
+  const begun = Math.min(
+    ...candidates.filter(({ chain }) => chain?.id === id).map(({ startedAt }) => startedAt),
+  )
+  const first = judge.looksAt(provider, key).find(({ askedAt }) => askedAt >= begun)
+  if (first === undefined || first.readAt >= setter.at) return false
+  return setter.at <= first.at + judge.truth.product.capabilities.lateBound
+}
+
+/**
+ * Whether the ticket of a drain has a raise to this state, over a hold that was applied, as intended:
+ * an undo takes that for its own in either state.
+ */
+function raiseIntended(judge: Judge, id: string, { key, own }: Member): boolean {
+  const member = savedMember(judge, id, key)
+  if (member === undefined) return false
+  const { changes, wasAdmin } = member
+  const applied = changes.findLastIndex(
+    ({ kind, state }) => (kind === 'hold' || kind === 'restore') && state === 'applied',
+  )
+  const last = changes[applied]
+  if (last === undefined || (last.kind === 'restore' && last.to === wasAdmin)) return false
+  return changes
+    .slice(applied)
+    .some(({ kind, to, state }) => kind === 'hold' && to === own && state === 'intended')
+}
+
 /** Refused, and not looked at again before somebody else set its state: a refused change may be half done. */
 function maybeHalfDone({ effect, answeredAt, provider }: SentChange, setAt: number): boolean {
   if (effect !== undefined || answeredAt > setAt) return false
@@ -144,28 +263,25 @@ export function judgeExecution(judge: Judge, sent: SentChange, member: Member): 
   if (change.kind !== 'restore' || sent.byReady) return
   if (!member.present || change.identity !== member.identity) return
   if (member.own !== change.expect || RANK[change.to] >= RANK[member.own]) return
-  const ours = judge.sent.filter(
-    (other) => other.key === member.key && other.number < sent.number && other.process.alive,
-  )
   const { setter } = member
   const chain = sent.authors.size === 1 ? [...sent.authors][0] : undefined
   if (chain === undefined) return
-  const mine = judge.sent.filter(
-    (other) => other.key === member.key && other.authors.has(chain) && other.number < sent.number,
-  )
   if (setter.by === 'operator') {
     if (member.reloadedAt >= setter.at) return
-    const sameAsOurs = [...mine, ...ours].some(
+    const sameAsOurs = sentBefore(judge, sent).some(
       (other) =>
-        'to' in other.change &&
-        other.change.to === member.own &&
-        (other.effect === 'applied' || other.answer !== 'told' || maybeHalfDone(other, setter.at)),
+        leadsTo(other, member.own) && (other.effect === 'applied' || isUnsure(other, setter.at)),
     )
     // set to what we had set it to ourselves: nobody can tell these apart
-    if (!sameAsOurs)
+    if (
+      !sameAsOurs &&
+      !raiseIntended(judge, chain, member) &&
+      !mayBeLate(judge, sent, chain, member)
+    )
       judge.fault('not ours', `${describeChange(change)}, which an operator set to ${member.own}`)
     return
   }
+  const mine = sentBefore(judge, sent).filter(({ authors }) => authors.has(chain))
   const base = member.bases.get(chain)
   const unsure = mine.some(({ answer }) => answer !== 'told')
   if (base !== undefined && base !== 'unclear' && RANK[change.to] < RANK[base] && !unsure)

@@ -3,7 +3,14 @@ import type { BalancerProcess } from './balancer-process.js'
 import { isDrain, turnOfOpener, type Call, type Chain, type Verb } from './drain-call.js'
 import type { Delivery, ModelProvider } from './model-provider.js'
 import { judgeIdle } from './judge-idle.js'
-import { judgeExecution, judgeUndone, setByOthers, Undos, type Undo } from './judge-undo.js'
+import {
+  judgeExecution,
+  judgeUndone,
+  looksLikeOurs,
+  setByOthers,
+  Undos,
+  type Undo,
+} from './judge-undo.js'
 import { judgeSending } from './judge-sending.js'
 import type { Samples } from './samples.js'
 import type { SentChange } from './sent-change.js'
@@ -71,7 +78,10 @@ export class Judge implements TruthListener {
       processStartedAt,
       identities: new Map(),
       wishesDown: new Set(),
+      holds: new Set(),
+      letGo: new Map(),
       over: new Set(),
+      endedAt: Infinity,
       live: true,
       undoes: Infinity,
     }
@@ -84,8 +94,16 @@ export class Judge implements TruthListener {
   /** The later call wins: what was begun before it wishes these members down no more. */
   #letGo({ process, keys }: Call): void {
     for (const call of this.calls) {
-      if (call.process === process) for (const key of keys) call.wishesDown.delete(key)
+      if (call.process !== process) continue
+      for (const key of keys) this.letGo(call, key)
     }
+  }
+
+  /** A call wishes a member down no more. */
+  letGo(call: Call, key: string): void {
+    call.wishesDown.delete(key)
+    call.holds.delete(key)
+    call.letGo.set(key, this.sent.length)
   }
 
   /** A ticket is forgotten: nothing may be left to undo. */
@@ -98,14 +116,14 @@ export class Judge implements TruthListener {
 
   /** A change was refused: whether who asked for it still wishes it is left open. */
   refused({ process, key }: SentChange): void {
-    for (const call of this.calls) if (call.process === process) call.wishesDown.delete(key)
+    for (const call of this.calls) if (call.process === process) this.letGo(call, key)
   }
 
   /** The user gives a drain up that undoes itself then. */
   aborts(call: Call): void {
     if (call.chain?.wish.policy.onAbort !== 'restore' || call.undoes !== Infinity) return
     call.undoes = this.calls.length + 0.5
-    call.wishesDown.clear()
+    for (const key of call.keys) this.letGo(call, key)
     call.over.clear() // what it changed it may open, also where another call has taken the member
   }
 
@@ -168,6 +186,7 @@ export class Judge implements TruthListener {
       answeredAt: Infinity,
       executedAt: Infinity,
       effect: undefined,
+      alike: false,
     }
     this.truth.tell(`${process.name} sends #${sent.number} ${describeChange(change)}`)
     this.truth.figures.add(`sent: ${change.kind}`)
@@ -188,7 +207,9 @@ export class Judge implements TruthListener {
   }
 
   executes(sent: SentChange, member: Member | undefined): void {
-    if (member !== undefined) judgeExecution(this, sent, member)
+    if (member === undefined) return
+    sent.alike = sent.change.kind === 'hold' && looksLikeOurs(this, sent, member)
+    judgeExecution(this, sent, member)
   }
 
   executed(sent: SentChange, member: Member | undefined, result: ChangeResult): void {
@@ -243,13 +264,13 @@ export class Judge implements TruthListener {
     }
   }
 
-  /** A drain has ended: what it lets go of is over for it. */
+  /** A drain has ended: what it lets go of is over for it, and so is what it never held. */
   isOver(call: Call, { ref, outcome }: MemberReport): void {
     const key = keyOf(ref)
-    if (['overruled', 'refused', 'gone', 'aborted', 'restored'].includes(outcome)) {
-      call.over.add(key)
-      call.wishesDown.delete(key)
-    }
+    call.endedAt = Math.min(call.endedAt, this.now)
+    const letGo = ['overruled', 'refused', 'gone', 'aborted', 'restored'].includes(outcome)
+    if (letGo) call.over.add(key)
+    if (letGo || !call.holds.has(key)) this.letGo(call, key)
   }
 
   #sealed(call: Call, key: string): void {
@@ -268,10 +289,13 @@ export class Judge implements TruthListener {
   /** An undo has settled; `restored` are the members it says are as they were. */
   saysUndone(undo: Undo): void {
     judgeUndone(this, undo)
+    const { chain } = undo
+    if (chain !== undefined)
+      for (const key of undo.restored) this.truth.isUndone(this.truth.member(key), chain.id)
     // those that it has overruled wish nothing down any more, also where nothing was to be opened
     for (const call of this.calls) {
       if (call.process !== undo.process || call.startedAt > undo.startedAt) continue
-      for (const key of undo.restored) call.wishesDown.delete(key)
+      for (const key of undo.restored) this.letGo(call, key)
     }
     this.undos.add(undo)
   }

@@ -27,4 +27,6 @@ export interface SentChange {
   answeredAt: number
   executedAt: number
   effect: ChangeResult['status'] | undefined
+  /** Of a hold: whether what it finds can't be told from what its sender set before, or may have. */
+  alike: boolean
 }

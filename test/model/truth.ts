@@ -38,6 +38,8 @@ export interface Member {
   begun: Map<string, number>
   /** Drains of which a hold has changed it. */
   changedBy: Set<string>
+  /** When a drain was taken back: what it finds after that is what its next undo goes back to. */
+  undoneAt: Map<string, number>
   /** Every state it was set to, and by whom. */
   readonly sets: { readonly to: AdminState; readonly setter: Setter }[]
   health: Health
@@ -292,6 +294,7 @@ export class Truth {
     member.bases = new Map()
     member.begun = new Map()
     member.changedBy = new Set()
+    member.undoneAt = new Map()
     for (const process of this.current()) process.admin.delete(member.key)
   }
 
@@ -332,6 +335,7 @@ export class Truth {
         if (RANK[member.own] >= RANK[change.to]) return { ref, status: 'unchanged' }
         return this.#set(member, change.to, setter)
       case 'restore':
+        this.#noteUndo(sent, member, change.to)
         if (member.own === change.to) return { ref, status: 'unchanged' }
         if (member.own !== change.expect)
           return refused(ref, 'CONFLICT', `expected ${change.expect}, found ${member.own}`)
@@ -351,17 +355,35 @@ export class Truth {
   }
 
   /** What a drain finds at its first hold that changes anything is what its undo goes back to. */
-  #noteBase({ authors, knownUntil }: SentChange, member: Member, changes: boolean): void {
+  #noteBase(sent: SentChange, member: Member, changes: boolean): void {
+    const { authors, knownUntil, sentAt, alike } = sent
     // what another drain holds may be opened by that one before this one changes anything
-    const own = member.own === 'ready' || member.setter.by !== 'library'
+    const own = member.own === 'ready' || (member.setter.by !== 'library' && !alike)
     const clear = authors.size === 1 && own && member.foreignAt < knownUntil
     for (const author of authors) {
       // what a reload forgets after a first hold went out is still somebody's wish, and gone back to
       const steady = member.foreignAt < (member.begun.get(author) ?? Infinity)
-      if (!member.bases.has(author) || (changes && !member.changedBy.has(author)))
+      const again = sentAt >= (member.undoneAt.get(author) ?? Infinity)
+      if (!member.bases.has(author) || (changes && (again || !member.changedBy.has(author))))
         member.bases.set(author, clear && steady ? member.own : 'unclear')
-      if (changes) member.changedBy.add(author)
+      if (!changes) continue
+      member.changedBy.add(author)
+      if (again) member.undoneAt.delete(author)
     }
+  }
+
+  /** A drain is taken back by itself, to what it was before: that is over. */
+  #noteUndo({ authors }: SentChange, member: Member, to: AdminState): void {
+    const [author] = authors.size === 1 ? authors : []
+    if (author === undefined) return
+    const base = member.bases.get(author)
+    if (base === to || base === 'unclear') this.isUndone(member, author)
+  }
+
+  /** What a drain changes from now on it changes anew. */
+  isUndone(member: Member, author: string): void {
+    member.undoneAt.set(author, this.clock.now())
+    member.begun.delete(author)
   }
 
   #set(member: Member, to: AdminState, setter: Setter): ChangeResult {
@@ -416,6 +438,7 @@ export class Truth {
       bases: new Map(),
       begun: new Map(),
       changedBy: new Set(),
+      undoneAt: new Map(),
       sets: [],
       health: this.product.checked ? 'up' : 'unchecked',
       servedAt: at,

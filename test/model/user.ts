@@ -155,10 +155,12 @@ export class User {
       )
       if (event.type === 'idle' && call.verb !== 'watch')
         this.#judge.saysIdle(call, key, event.proof, askedAt)
+      if (event.type === 'phase' && event.to === 'draining') call.holds.add(key)
       // overruled by another call of this process, or opened by its own undo
-      if (event.type === 'phase' && event.to === 'active') call.wishesDown.delete(key)
-      if (event.type === 'removed' || (event.type === 'overruled' && !event.reset))
-        call.wishesDown.delete(key)
+      const opened = event.type === 'phase' && event.to === 'active'
+      const overruled = event.type === 'overruled' && !event.reset
+      if (opened || overruled || event.type === 'removed') this.#judge.letGo(call, key)
+      if (overruled && call.verb !== 'stepDrain') call.over.add(key)
     }
   }
 
