@@ -16,15 +16,9 @@ import { isAtLeast } from '../../kit/version.js'
 import { Fleet, type ProxyView } from './session/session.js'
 import type { Settings } from './options.js'
 import { ClusterLens } from './read/read.js'
+import type { Wanted } from './read/wanted.js'
 import type { EndpointSink, SinkHost } from './sources/sink.js'
 import { EndpointStore } from './sources/store.js'
-
-/** A member as the caller names it, and as the store does. */
-export interface Wanted {
-  readonly ref: MemberRef
-  readonly service: string
-  readonly member: string
-}
 
 /** Reads and changes endpoint sets, and asks every proxy who is busy. */
 export class EnvoyProvider implements DrainableProvider, SinkHost {

@@ -6,7 +6,8 @@ import { checkPlanInput } from './check-plan.js'
 import { matchPool, type PoolMatch } from './match-members.js'
 import type { HeldBack, Plan, PlannedChange, PlanOptions } from './plan.js'
 import { planAdd, refOf } from './plan-add.js'
-import { planMember, type Wish } from './plan-member.js'
+import { planMember } from './plan-member.js'
+import type { Wish } from './wish.js'
 import { ReadyFloor } from './ready-floor.js'
 
 /**

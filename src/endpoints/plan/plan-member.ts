@@ -1,15 +1,7 @@
 import type { AdminState, PresentReading, Reading } from '../../provider/contract.js'
 import type { HeldBack, PlannedChange, PlanOptions } from './plan.js'
 import type { ReadyFloor } from './ready-floor.js'
-
-/** What one member is to become, before the floor is looked at. */
-export interface Wish {
-  readonly reading: PresentReading
-  readonly state: 'serve' | 'drain' | 'gone'
-  readonly reason: string
-  /** Whether it may be taken out once it is idle. */
-  readonly remove: boolean
-}
+import type { Wish } from './wish.js'
 
 /** The change that brings a member to its wish, or why there is none, or nothing to say. */
 export function planMember(

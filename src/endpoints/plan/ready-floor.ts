@@ -1,6 +1,6 @@
 import type { PresentReading } from '../../provider/contract.js'
 import type { PlanOptions } from './plan.js'
-import type { Wish } from './plan-member.js'
+import type { Wish } from './wish.js'
 
 /** Who goes on taking new work in one pool. */
 export class ReadyFloor {

@@ -39,7 +39,10 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     await harness.loseAnswer()
     const end = await outcome(bench.apply([{ kind: 'hold', ref: a, to: level, identity }]))
     await bench.untilOwn(a, level)
-    if ('error' in end) { assertNetwork(end.error, 'apply'); return; }
+    if ('error' in end) {
+      assertNetwork(end.error, 'apply')
+      return
+    }
     const status = end.value[0]?.status ?? 'nothing'
     assert.ok(['applied', 'unknown'].includes(status), `applied or unknown, not ${status}`)
   },

@@ -5,7 +5,7 @@ import { formatSocket } from '../../../provider/address.js'
 import { AssignmentProblem, isEndpointNative, type Assignment } from '../codec/assignment.js'
 import type { ProxyView } from '../session/session.js'
 import type { ClusterLens } from '../read/read.js'
-import type { Wanted } from '../provider.js'
+import type { Wanted } from '../read/wanted.js'
 import { toAdminState, toEdsStatus, type EdsStatus } from '../codec/status.js'
 import type { EndpointStore } from '../sources/store.js'
 

@@ -1,42 +1,31 @@
-import type {
-  Health,
-  LoadScope,
-  PoolReading,
-  PresentReading,
-  Reading,
-} from '../../../provider/contract.js'
+import type { LoadScope, PoolReading, PresentReading, Reading } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
-import type { ClusterConfig, ClusterRows, HostRow } from '../codec/admin.js'
+import type { ClusterConfig, ClusterRows } from '../codec/admin.js'
 import type { ProxyView } from '../session/session.js'
-import { panickedPriorities, type PanicHost } from './panic.js'
-import type { Wanted } from '../provider.js'
+import { Force, type ForceOptions } from './force.js'
+import { downMembers, healthOf, plannedHost, queuedAt, rowsOf, whenNone } from './hosts.js'
+import { panickedPriorities } from './panic.js'
+import type { Wanted } from './wanted.js'
 import type { Proxy, ProxyFacts } from '../session/proxy.js'
-import type { EndpointSink } from '../sources/sink.js'
-import { takesWork, toAdminState, type EdsStatus } from '../codec/status.js'
-import type { EndpointStore } from '../sources/store.js'
+import { takesWork, toAdminState } from '../codec/status.js'
 
-const MERGE_WINDOW = 1_000
 const CONNECT_TIMEOUT = 5_000
-/** Timers of a busy proxy come late. */
-const MARGIN = 100
 
-export interface LensOptions {
-  readonly store: EndpointStore
-  readonly sink: EndpointSink
-  readonly now: () => number
-  readonly mergeWindow: number | undefined
+export interface LensOptions extends ForceOptions {
   readonly connectTimeout: number | undefined
 }
 
 /** What a member's work and state are, put together from the store, the receipts and the proxies. */
 export class ClusterLens {
   readonly #options: LensOptions
+  readonly #force: Force
   /** Cluster name by endpoint set, where exactly one cluster is fed by it. */
   readonly #pools = new Map<string, string>()
 
   constructor(options: LensOptions) {
     this.#options = options
+    this.#force = new Force(options)
   }
 
   /** Which set feeds which cluster; a set may also be called by its own name. */
@@ -217,7 +206,7 @@ export class ClusterLens {
     const clusters = rowsOf(view, service)
     if (clusters.length === 0) return undefined // this proxy does not know the cluster
     const rows = clusters.flatMap(({ hosts }) => hosts.get(member) ?? [])
-    const force = this.#inForce(view, clusters, service, member, endpoint)
+    const force = this.#force.of(view, clusters, service, member, endpoint)
     const why =
       force ?? (rows.length < clusters.length ? 'it does not list the endpoint yet' : undefined)
     return {
@@ -251,7 +240,7 @@ export class ClusterLens {
         note: 'its load report does not list the cluster by endpoint',
       }
     }
-    const why = this.#taken(view, service, member, this.#window(view, service)).why
+    const why = this.#force.missing(view, service, member)
     return {
       scope: view.scope,
       incarnation: load.incarnation,
@@ -263,110 +252,6 @@ export class ClusterLens {
       inForce: why === undefined && endpoint.status !== undefined,
       ...(why === undefined ? {} : { note: why }),
     }
-  }
-
-  /** Why a proxy has not taken the endpoint's state yet; undefined: it has. */
-  #inForce(
-    view: ProxyView,
-    clusters: readonly ClusterRows[],
-    service: string,
-    member: string,
-    endpoint: Endpoint,
-  ): string | undefined {
-    for (const { cluster, hosts } of clusters) {
-      const row = hosts.get(member)
-      if (row === undefined) return 'it does not list the endpoint yet'
-      const shown = shownAs(endpoint.status)
-      const since = view.tracker.shownSince(cluster, member, shown)
-      const window = this.#window(view, service, cluster)
-      const { why, at } = this.#taken(view, service, member, 0, cluster)
-      if (why !== undefined) return why
-      if (since === undefined) return `it shows the endpoint as ${row.eds}`
-      // A row may have looked like this before: nothing is in force sooner than it was published.
-      const { store, now } = this.#options
-      const published = store.publishedAt(service, store.seqOf(service, member))
-      const left = window === 0 ? 0 : Math.max(since, at ?? since, published) + window - now()
-      if (left > 0)
-        return `inside the merge window of cluster ${cluster} for ${Math.ceil(left)} ms more`
-      if (
-        endpoint.status === 'DRAINING' &&
-        this.#panics(view, cluster, hosts, row.priority, service)
-      ) {
-        return `cluster ${cluster} is in panic mode: Envoy sends traffic to drained endpoints too`
-      }
-    }
-    return undefined
-  }
-
-  /** By the receipt of the sink, where it has receipts: when the publication was taken. */
-  #taken(
-    view: ProxyView,
-    service: string,
-    member: string,
-    window: number,
-    cluster?: string,
-  ): { why?: string; at?: number } {
-    const { sink, store, now } = this.#options
-    const seq = store.seqOf(service, member)
-    if (sink.kind === 'file' && cluster !== undefined) {
-      const { versions, at: published } = store.versionsFrom(service, seq)
-      const at = view.tracker.takenAt(cluster, versions, published)
-      // A file without version_info leaves no receipt; then the row speaks alone.
-      if (at !== undefined || versions.has('')) return at === undefined ? {} : { at }
-      return {
-        why: view.tracker.isRefusing(cluster)
-          ? 'it refused the file (update_rejected or update_failure went up), its log says why'
-          : 'it has not read the file yet',
-      }
-    }
-    if (sink.receipts === undefined) return {}
-    const receipt = sink.receipts(service).find(({ node }) => node === view.node)
-    if (receipt === undefined) return { why: 'it has not asked for this endpoint set' }
-    const at = receipt.ackedAt(seq)
-    if (at === undefined) {
-      if (receipt.state === 'nacked') return { why: `it refused the set: "${receipt.error ?? ''}"` }
-      return {
-        why:
-          receipt.state === 'disconnected'
-            ? 'its stream is gone'
-            : 'it has not acknowledged the set',
-      }
-    }
-    const left = at + window - now()
-    return left > 0 ? { why: `inside the merge window for ${Math.ceil(left)} ms more`, at } : { at }
-  }
-
-  /** Milliseconds between the acknowledgement of a change of health and its effect. */
-  #window(view: ProxyView, service: string, cluster?: string): number {
-    const facts = view.proxy?.facts
-    if (facts?.immediate === true) return 0
-    const version = view.load?.version
-    if (facts === undefined && version !== undefined && (version.major > 1 || version.minor >= 40))
-      return 0
-    const configs = [...(facts?.configs?.values() ?? [])].filter(
-      (config) =>
-        config.service === service && (cluster === undefined || config.cluster === cluster),
-    )
-    const windows = configs.map((config) => config.mergeWindow)
-    const window =
-      windows.length > 0 ? Math.max(...windows) : (this.#options.mergeWindow ?? MERGE_WINDOW)
-    return window === 0 ? 0 : window + MARGIN
-  }
-
-  #panics(
-    view: ProxyView,
-    cluster: string,
-    hosts: ReadonlyMap<string, HostRow>,
-    priority: number,
-    service: string,
-  ): boolean {
-    const config = view.proxy?.facts?.configs?.get(cluster)
-    const panicked = panickedPriorities([...hosts.values()].map(rowHost), {
-      threshold: config?.panicThreshold ?? 50,
-      overprovisioning: this.#options.store.set(service)?.overprovisioning ?? 140,
-      failOnPanic: config?.failOnPanic ?? false,
-    })
-    return panicked.has(priority)
   }
 
   /** What is left of a member that vanished: the cluster still counts what no listed host accounts for. */
@@ -417,11 +302,6 @@ export interface PanicVerdict {
   readonly threshold: number
 }
 
-/** The clusters of one look that are fed by a set. */
-export function rowsOf(view: ProxyView, service: string): readonly ClusterRows[] {
-  return (view.reading?.clusters ?? []).filter((rows) => rows.service === service)
-}
-
 function blank(scope: string, sampledAt: number, incarnation = 'unknown'): LoadScope {
   return {
     scope,
@@ -432,77 +312,6 @@ function blank(scope: string, sampledAt: number, incarnation = 'unknown'): LoadS
     queued: 0,
     inForce: false,
   }
-}
-
-/** The admin API shows a few statuses as others. */
-function shownAs(status: EdsStatus | undefined): EdsStatus {
-  if (status === undefined || status === 'UNKNOWN') return 'HEALTHY'
-  return status === 'TIMEOUT' ? 'UNHEALTHY' : status
-}
-
-function plannedHost(endpoint: Endpoint, rows: ClusterRows | undefined): PanicHost {
-  const row = endpoint.member === undefined ? undefined : rows?.hosts.get(endpoint.member)
-  const failing = row !== undefined && (row.failedCheck || row.ejected)
-  return {
-    priority: endpoint.priority,
-    healthy: takesWork(endpoint.status) && !failing,
-    degraded: endpoint.status === 'DEGRADED' || row?.degraded === true,
-    excluded: endpoint.status === 'DRAINING',
-  }
-}
-
-function rowHost(row: HostRow): PanicHost {
-  return {
-    priority: row.priority,
-    healthy: takesWork(row.eds) && !row.failedCheck && !row.ejected,
-    degraded: row.degraded,
-    excluded: row.excluded,
-  }
-}
-
-function healthOf(
-  status: EdsStatus | undefined,
-  rows: readonly (HostRow | undefined)[],
-  configs: readonly ClusterConfig[],
-): Health {
-  if (status === 'UNHEALTHY' || status === 'TIMEOUT') return 'down'
-  if (rows.some((row) => row?.failedCheck === true || row?.ejected === true)) return 'down'
-  if (configs.length === 0) return rows.length === 0 ? 'unknown' : 'unchecked'
-  if (!configs.some((config) => config.activeChecks)) return 'unchecked'
-  return rows.length === 0 || rows.includes(undefined) ? 'unknown' : 'up'
-}
-
-function downMembers(views: readonly ProxyView[], service: string): ReadonlySet<string> {
-  const down = new Set<string>()
-  for (const { hosts } of views.flatMap((view) => rowsOf(view, service))) {
-    for (const row of hosts.values()) if (row.failedCheck || row.ejected) down.add(row.member)
-  }
-  return down
-}
-
-function whenNone(set: Assignment, configs: readonly ClusterConfig[]): PoolReading['whenNone'] {
-  if (configs.length === 0) return 'unknown'
-  const kinds = new Set(
-    configs.map((config) => (config.panicThreshold === 0 || config.failOnPanic ? 'refuse' : 'all')),
-  )
-  const [only] = kinds
-  return kinds.size === 1 && only !== undefined ? only : 'unknown'
-}
-
-/**
- * Before 1.39.3 only the cluster counts requests that wait for a connection: they may all be waiting
- * for this host if it has a connection without a request, which then may be one that is being made.
- */
-function queuedAt(
-  { cluster, hosts }: ClusterRows,
-  member: string,
-  stats: ReadonlyMap<string, string>,
-): number {
-  const row = hosts.get(member)
-  if (row === undefined) return 0
-  if (row.pending !== undefined) return row.pending
-  if (row.connections <= row.active) return 0
-  return Number(stats.get(`cluster.${cluster}.upstream_rq_pending_active`) ?? 0)
 }
 
 function sum<T>(items: readonly T[], of: (item: T) => number): number {

@@ -2,9 +2,10 @@ import { abortable } from '../../../provider/abort.js'
 import type { Clock } from '../../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { parseAdminAddress } from './admin-client.js'
+import { agreed, nothingToAdopt } from './adopt.js'
 import { Proxy, type ProxyReading } from './proxy.js'
 import type { EndpointSink, NodeLoad } from '../sources/sink.js'
-import { textOf, type JsonObject } from '../codec/json.js'
+import type { JsonObject } from '../codec/json.js'
 import { ScopeTracker } from './scopes.js'
 
 /** How many proxies are asked at once. */
@@ -114,7 +115,7 @@ export class Fleet {
       }
     })
     const found = dumps.filter((dump) => dump !== undefined).filter(({ sets }) => sets.length > 0)
-    if (found.length === 0) throw errors[0] ?? nothingToAdopt(proxies)
+    if (found.length === 0) throw errors[0] ?? nothingToAdopt(proxies.map(({ name }) => name))
     return agreed(found.map(({ proxy, sets }) => ({ name: proxy.name, sets })))
   }
 
@@ -387,35 +388,6 @@ async function inBatches<T, R>(items: readonly T[], fn: (item: T) => Promise<R>)
   }
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, worker))
   return results
-}
-
-function nothingToAdopt(proxies: readonly Proxy[]): DrainableError {
-  return new DrainableError(
-    'REJECTED',
-    `${proxies.map((proxy) => proxy.name).join(', ')}: no endpoint set to adopt, nothing is published: a fresh fleet needs initial on the sink`,
-    { provider: 'envoy' },
-  )
-}
-
-/** One list of sets from several proxies: the same everywhere, or refused. */
-function agreed(dumps: readonly { name: string; sets: readonly JsonObject[] }[]): JsonObject[] {
-  const sets = new Map<string, { text: string; from: string; set: JsonObject }>()
-  for (const { name, sets: found } of dumps) {
-    for (const set of found) {
-      const cluster = textOf(set['cluster_name'])
-      const text = JSON.stringify(set)
-      const known = sets.get(cluster)
-      if (known !== undefined && known.text !== text) {
-        throw new DrainableError(
-          'CONFLICT',
-          `${known.from} and ${name} hold different endpoint sets '${cluster}', nothing is adopted: bring them together first, or give initial on the sink`,
-          { provider: 'envoy' },
-        )
-      }
-      sets.set(cluster, { text, from: name, set })
-    }
-  }
-  return [...sets.values()].map(({ set }) => set)
 }
 
 function words(cause: unknown): string {

@@ -3,6 +3,7 @@ import type { FrontendConfig, Level, Series } from '../options.js'
 import type { Server } from '../process/server.js'
 import { BACKEND_ZEROS, COLUMNS, FRONTEND_ZEROS, SERVER_ZEROS } from './stat-columns.js'
 import { formatJson, formatTyped } from './stat-forms.js'
+import type { StatRow } from './stat-row.js'
 import type { Worker } from '../process/worker.js'
 
 type Row = Readonly<Record<string, string | number | undefined>>
@@ -11,14 +12,6 @@ type Row = Readonly<Record<string, string | number | undefined>>
 const FRONTEND = 1
 const BACKEND = 2
 const SERVER = 4
-
-/** One row of `show stat`, its values in the order of the columns. */
-export interface StatRow {
-  readonly object: 'Frontend' | 'Backend' | 'Server'
-  readonly iid: number
-  readonly sid: number
-  readonly values: readonly (string | number)[]
-}
 
 /** `show stat [<proxy> <type> <server id>] [up|no-maint] [typed|json]`: with fewer than all three, everything. */
 export function showStat(worker: Worker, args: readonly string[], level: Level): string {

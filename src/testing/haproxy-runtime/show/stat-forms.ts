@@ -1,4 +1,4 @@
-import type { StatRow } from './show-stat.js'
+import type { StatRow } from './stat-row.js'
 
 /** What a column is, where it is not a counter: origin, nature and scope by their letters, then the type of its value. */
 const KINDS: Readonly<Record<string, string>> = {

@@ -1,0 +1,143 @@
+import type { ClusterRows, HostRow } from '../codec/admin.js'
+import type { Endpoint } from '../codec/assignment.js'
+import type { EdsStatus } from '../codec/status.js'
+import type { ProxyView } from '../session/session.js'
+import type { EndpointSink } from '../sources/sink.js'
+import type { EndpointStore } from '../sources/store.js'
+import { rowHost } from './hosts.js'
+import { panickedPriorities } from './panic.js'
+
+const MERGE_WINDOW = 1_000
+/** Timers of a busy proxy come late. */
+const MARGIN = 100
+
+export interface ForceOptions {
+  readonly store: EndpointStore
+  readonly sink: EndpointSink
+  readonly now: () => number
+  readonly mergeWindow: number | undefined
+}
+
+/** Whether a proxy has taken an endpoint's state, and acts on it. */
+export class Force {
+  readonly #options: ForceOptions
+
+  constructor(options: ForceOptions) {
+    this.#options = options
+  }
+
+  /** Why a proxy has not taken the endpoint's state yet; undefined: it has. */
+  of(
+    view: ProxyView,
+    clusters: readonly ClusterRows[],
+    service: string,
+    member: string,
+    endpoint: Endpoint,
+  ): string | undefined {
+    for (const { cluster, hosts } of clusters) {
+      const row = hosts.get(member)
+      if (row === undefined) return 'it does not list the endpoint yet'
+      const shown = shownAs(endpoint.status)
+      const since = view.tracker.shownSince(cluster, member, shown)
+      const window = this.#window(view, service, cluster)
+      const { why, at } = this.#taken(view, service, member, 0, cluster)
+      if (why !== undefined) return why
+      if (since === undefined) return `it shows the endpoint as ${row.eds}`
+      // A row may have looked like this before: nothing is in force sooner than it was published.
+      const { store, now } = this.#options
+      const published = store.publishedAt(service, store.seqOf(service, member))
+      const left = window === 0 ? 0 : Math.max(since, at ?? since, published) + window - now()
+      if (left > 0)
+        return `inside the merge window of cluster ${cluster} for ${Math.ceil(left)} ms more`
+      if (
+        endpoint.status === 'DRAINING' &&
+        this.#panics(view, cluster, hosts, row.priority, service)
+      ) {
+        return `cluster ${cluster} is in panic mode: Envoy sends traffic to drained endpoints too`
+      }
+    }
+    return undefined
+  }
+
+  /** By the receipt of the sink, where it has receipts: when the publication was taken. */
+  #taken(
+    view: ProxyView,
+    service: string,
+    member: string,
+    window: number,
+    cluster?: string,
+  ): { why?: string; at?: number } {
+    const { sink, store, now } = this.#options
+    const seq = store.seqOf(service, member)
+    if (sink.kind === 'file' && cluster !== undefined) {
+      const { versions, at: published } = store.versionsFrom(service, seq)
+      const at = view.tracker.takenAt(cluster, versions, published)
+      // A file without version_info leaves no receipt; then the row speaks alone.
+      if (at !== undefined || versions.has('')) return at === undefined ? {} : { at }
+      return {
+        why: view.tracker.isRefusing(cluster)
+          ? 'it refused the file (update_rejected or update_failure went up), its log says why'
+          : 'it has not read the file yet',
+      }
+    }
+    if (sink.receipts === undefined) return {}
+    const receipt = sink.receipts(service).find(({ node }) => node === view.node)
+    if (receipt === undefined) return { why: 'it has not asked for this endpoint set' }
+    const at = receipt.ackedAt(seq)
+    if (at === undefined) {
+      if (receipt.state === 'nacked') return { why: `it refused the set: "${receipt.error ?? ''}"` }
+      return {
+        why:
+          receipt.state === 'disconnected'
+            ? 'its stream is gone'
+            : 'it has not acknowledged the set',
+      }
+    }
+    const left = at + window - now()
+    return left > 0 ? { why: `inside the merge window for ${Math.ceil(left)} ms more`, at } : { at }
+  }
+
+  /** Milliseconds between the acknowledgement of a change of health and its effect. */
+  #window(view: ProxyView, service: string, cluster?: string): number {
+    const facts = view.proxy?.facts
+    if (facts?.immediate === true) return 0
+    const version = view.load?.version
+    if (facts === undefined && version !== undefined && (version.major > 1 || version.minor >= 40))
+      return 0
+    const configs = [...(facts?.configs?.values() ?? [])].filter(
+      (config) =>
+        config.service === service && (cluster === undefined || config.cluster === cluster),
+    )
+    const windows = configs.map((config) => config.mergeWindow)
+    const window =
+      windows.length > 0 ? Math.max(...windows) : (this.#options.mergeWindow ?? MERGE_WINDOW)
+    return window === 0 ? 0 : window + MARGIN
+  }
+
+  #panics(
+    view: ProxyView,
+    cluster: string,
+    hosts: ReadonlyMap<string, HostRow>,
+    priority: number,
+    service: string,
+  ): boolean {
+    const config = view.proxy?.facts?.configs?.get(cluster)
+    const panicked = panickedPriorities([...hosts.values()].map(rowHost), {
+      threshold: config?.panicThreshold ?? 50,
+      overprovisioning: this.#options.store.set(service)?.overprovisioning ?? 140,
+      failOnPanic: config?.failOnPanic ?? false,
+    })
+    return panicked.has(priority)
+  }
+
+  /** Why its receipt alone does not say that a proxy acts on it yet: for one whose rows can't be read. */
+  missing(view: ProxyView, service: string, member: string): string | undefined {
+    return this.#taken(view, service, member, this.#window(view, service)).why
+  }
+}
+
+/** The admin API shows a few statuses as others. */
+function shownAs(status: EdsStatus | undefined): EdsStatus {
+  if (status === undefined || status === 'UNKNOWN') return 'HEALTHY'
+  return status === 'TIMEOUT' ? 'UNHEALTHY' : status
+}
