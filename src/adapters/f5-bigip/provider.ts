@@ -11,7 +11,7 @@ import type {
 } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { applyAll, type Applied } from './change/change.js'
-import { parseVersion } from './codec/device.js'
+import { readVersion } from './codec/device.js'
 import type { MemberRow } from './codec/members.js'
 import { isPossible } from './codec/names.js'
 import { Device } from './session/device.js'
@@ -134,7 +134,11 @@ export class F5BigipProvider implements DrainableProvider {
     let failure: unknown
     for (const { session } of this.#devices) {
       try {
-        return parseVersion(await session.get('/mgmt/tm/sys/version', ctx))
+        const found = await session.get('/mgmt/tm/sys/version', ctx)
+        if (found !== undefined) return readVersion(found)
+        throw new DrainableError('NOT_FOUND', `${session.host}: there is no /mgmt/tm/sys/version`, {
+          provider: PROVIDER,
+        })
       } catch (error) {
         if (ctx.signal.aborted) throw error
         failure ??= error

@@ -7,14 +7,16 @@ import {
   parseLogin,
   parseReady,
   parseSyncStatus,
-  parseVersion,
+  readVersion,
 } from '../../../src/adapters/f5-bigip/codec/device.js'
 import { classify } from '../../../src/adapters/f5-bigip/codec/errors.js'
 import {
+  parseItems,
   parseMember,
-  parseMembers,
   toAdmin,
+  toMembers,
   toWords,
+  type MemberRow,
 } from '../../../src/adapters/f5-bigip/codec/members.js'
 import {
   findMembers,
@@ -23,11 +25,22 @@ import {
   splitMember,
   toFullPath,
 } from '../../../src/adapters/f5-bigip/codec/names.js'
+import { JsonValue, parseJson } from '../../../src/kit/json.js'
 import { parseStats, statsKey } from '../../../src/adapters/f5-bigip/codec/stats.js'
 
-function fixture(name: string): unknown {
+const source = { provider: 'f5-bigip', what: 'GET' }
+
+function json(value: unknown): JsonValue {
+  return new JsonValue(value, source)
+}
+
+function fixture(name: string): JsonValue {
   const url = new URL(`../../fixtures/f5-bigip/${name}`, import.meta.url)
-  return JSON.parse(readFileSync(url, 'utf8')) as unknown
+  return parseJson(readFileSync(url, 'utf8'), source)
+}
+
+function parseMembers(list: JsonValue): readonly MemberRow[] {
+  return toMembers(parseItems(list))
 }
 
 describe('members', () => {
@@ -64,9 +77,27 @@ describe('members', () => {
   })
 
   test('what has no address is no member (11.x answers 200 for one that is missing)', () => {
-    expect(parseMember({ name: '192.0.2.1:80', partition: 'Common' })).toBeUndefined()
-    expect(parseMembers({})).toEqual([])
-    expect(parseMembers({ items: [null, 3, {}, { fullPath: '/Common/nothing' }] })).toEqual([])
+    expect(parseMember(json({ name: '192.0.2.1:80', partition: 'Common' }))).toBeUndefined()
+    expect(parseMembers(json({ kind: 'an empty list' }))).toEqual([])
+  })
+
+  const row = { fullPath: '/Common/192.0.2.1:80', address: '192.0.2.1', session: 'user-enabled' }
+
+  test.each<[string, unknown, string]>([
+    ['neither items nor a kind', {}, 'a list with items'],
+    ['items that are a text', { kind: 'list', items: 'none' }, 'items to be a list'],
+    ['null for a row', { items: [row, null] }, 'items[1] to be an object, found null'],
+    ['a row without a name', { items: [{ ...row, fullPath: undefined }] }, 'items[0].name'],
+    ['a row without its port', { items: [{ ...row, fullPath: '/Common/x' }] }, 'with its port'],
+    ['a row without an address', { items: [{ ...row, address: null }] }, 'with its address'],
+    ['any text for an address', { items: [{ ...row, address: 'web1' }] }, "found 'web1'"],
+    ['a name that leaves its folder', { items: [{ ...row, fullPath: '/Common/../x:80' }] }, 'name'],
+    ['a session that is no text', { items: [{ ...row, session: true }] }, 'session to be a text'],
+  ])('a list with %s is malformed', (_, list, words) => {
+    expect(() => parseMembers(json(list))).toThrow(words)
+    expect(() => parseMembers(json(list))).toThrow(
+      expect.objectContaining({ code: 'MALFORMED_REPLY' }),
+    )
   })
 
   test('both words are written, and native ones only where they mean the same', () => {
@@ -183,34 +214,70 @@ describe('statistics', () => {
     const flat = parseStats(fixture('stats-flat.json'), '/Common/shop')
     expect(flat.get(statsKey('/Common/192.0.2.1', 80))?.active).toBe(4)
     expect(parseStats(fixture('stats-text.json'), '/Common/shop').size).toBe(0)
-    for (const nothing of [undefined, null, [], {}, { entries: [] }, { entries: { a: 1 } }]) {
-      expect(parseStats(nothing, '/Common/shop').size).toBe(0)
+    for (const nothing of [undefined, null, {}, { entries: {} }]) {
+      expect(parseStats(json(nothing), '/Common/shop').size).toBe(0)
     }
+    const wrong = [[], { entries: [] }, { entries: { a: 1 } }, { entries: { a: {} } }]
+    for (const value of wrong) {
+      expect(() => parseStats(json(value), '/Common/shop')).toThrow(/^GET: expected /)
+    }
+  })
+
+  test.each<[string, object]>([
+    ['a count below 0', { 'serverside.curConns': { value: -1 } }],
+    ['a count that is a text', { 'connq.depth': { value: '0' } }],
+    ['no node', { nodeName: undefined }],
+    ['no port', { port: undefined }],
+    ['a port that is none', { port: { value: 70_000 } }],
+  ])('a row with %s is malformed', (_, change) => {
+    const entries = { nodeName: { description: '/Common/a' }, port: { value: 80 }, ...change }
+    const stats = json({ entries: { url: { nestedStats: { entries } } } })
+    expect(() => parseStats(stats, '/Common/shop')).toThrow(
+      expect.objectContaining({ code: 'MALFORMED_REPLY' }),
+    )
+  })
+
+  test('two rows for one member that differ are malformed', () => {
+    const entries = (value: number): object => ({
+      nodeName: { description: '/Common/a' },
+      port: { value: 80 },
+      'serverside.curConns': { value },
+    })
+    const both = (a: number, b: number): JsonValue =>
+      json({
+        entries: {
+          a: { nestedStats: { entries: entries(a) } },
+          b: { nestedStats: { entries: entries(b) } },
+        },
+      })
+    expect(parseStats(both(2, 2), '/Common/shop').size).toBe(1)
+    expect(() => parseStats(both(2, 0), '/Common/shop')).toThrow('one row for each member')
   })
 })
 
 describe('a unit', () => {
-  const status = (text: string, ...details: string[]): unknown => ({
-    entries: {
-      'https://localhost/mgmt/tm/cm/failover-status/0': {
-        nestedStats: {
-          entries: {
-            status: { description: text },
-            'https://localhost/mgmt/tm/cm/failoverStatus/0/details': {
-              nestedStats: {
-                entries: Object.fromEntries(
-                  details.map((line, i) => [
-                    `https://localhost/mgmt/tm/cm/failoverStatus/0/details/${i}`,
-                    { nestedStats: { entries: { details: { description: line } } } },
-                  ]),
-                ),
+  const status = (text: string, ...details: string[]): JsonValue =>
+    json({
+      entries: {
+        'https://localhost/mgmt/tm/cm/failover-status/0': {
+          nestedStats: {
+            entries: {
+              status: { description: text },
+              'https://localhost/mgmt/tm/cm/failoverStatus/0/details': {
+                nestedStats: {
+                  entries: Object.fromEntries(
+                    details.map((line, i) => [
+                      `https://localhost/mgmt/tm/cm/failoverStatus/0/details/${i}`,
+                      { nestedStats: { entries: { details: { description: line } } } },
+                    ]),
+                  ),
+                },
               },
             },
           },
         },
       },
-    },
-  })
+    })
 
   test('role and the traffic groups it is active for', () => {
     expect(parseFailoverStatus(status('ACTIVE', 'active for /Common/traffic-group-1'))).toEqual({
@@ -220,11 +287,11 @@ describe('a unit', () => {
     })
     expect(parseFailoverStatus(status('STANDBY', 'standby'))).toMatchObject({ role: 'standby' })
     expect(parseFailoverStatus(status('FORCED OFFLINE'))).toMatchObject({ role: 'offline' })
-    expect(parseFailoverStatus({})).toMatchObject({ role: 'unknown' })
+    expect(parseFailoverStatus(json({}))).toMatchObject({ role: 'unknown' })
   })
 
   test('how long the role has lasted', () => {
-    const text = (words: string): unknown => ({ apiRawValues: { apiAnonymous: words } })
+    const text = (words: string): JsonValue => json({ apiRawValues: { apiAnonymous: words } })
     expect(parseFailoverText(text('Failover active for 2d 03:04:05\n'))).toEqual({
       role: 'active',
       seconds: 2 * 86_400 + 3 * 3_600 + 4 * 60 + 5,
@@ -233,32 +300,33 @@ describe('a unit', () => {
       role: 'standby',
     })
     expect(parseFailoverText(text('something else'))).toBeUndefined()
-    expect(parseFailoverText({})).toBeUndefined()
+    expect(parseFailoverText(json({}))).toBeUndefined()
   })
 
   test('readiness, release, sync', () => {
-    const row = (fields: Record<string, string>): unknown => ({
-      selfLink: 'https://localhost/mgmt/tm/sys/x?ver=16.1.2',
-      entries: {
-        'https://localhost/mgmt/tm/sys/x/0': {
-          nestedStats: {
-            entries: Object.fromEntries(
-              Object.entries(fields).map(([key, description]) => [key, { description }]),
-            ),
+    const row = (fields: Record<string, string>): JsonValue =>
+      json({
+        selfLink: 'https://localhost/mgmt/tm/sys/x?ver=16.1.2',
+        entries: {
+          'https://localhost/mgmt/tm/sys/x/0': {
+            nestedStats: {
+              entries: Object.fromEntries(
+                Object.entries(fields).map(([key, description]) => [key, { description }]),
+              ),
+            },
           },
         },
-      },
-    })
+      })
     const ready = { configReady: 'yes', licenseReady: 'yes', provisionReady: 'yes' }
     expect(parseReady(row(ready))).toBe(true)
     expect(parseReady(row({ ...ready, configReady: 'no' }))).toBe(false)
     expect(parseReady(row({ configReady: 'yes' }))).toBe(false)
-    expect(parseReady({})).toBe(false)
-    expect(parseVersion(row({ Version: '15.1.10' }))).toBe('15.1.10')
-    expect(parseVersion(row({}))).toBe('16.1.2')
-    expect(() => parseVersion({})).toThrow('expected a row with Version')
+    expect(parseReady(json({}))).toBe(false)
+    expect(readVersion(row({ Version: '15.1.10' }))).toBe('15.1.10')
+    expect(readVersion(row({}))).toBe('16.1.2')
+    expect(() => readVersion(json({}))).toThrow('a row with Version')
     expect(parseSyncStatus(row({ status: 'In Sync' }))).toBe('In Sync')
-    expect(parseSyncStatus({})).toBe('unknown')
+    expect(parseSyncStatus(json({}))).toBe('unknown')
   })
 
   test("a token lives as long as the device's two times are apart", () => {
@@ -268,13 +336,13 @@ describe('a unit', () => {
       lastUpdateMicros: 5_000_000,
       expirationMicros: 65_000_000,
     }
-    expect(parseLogin({ token })).toEqual({ token: 'T', lifetime: 60_000 })
-    expect(parseLogin({ token: { token: 'T', timeout: 9 } })).toEqual({
+    expect(parseLogin(json({ token }))).toEqual({ token: 'T', lifetime: 60_000 })
+    expect(parseLogin(json({ token: { token: 'T', timeout: 9 } }))).toEqual({
       token: 'T',
       lifetime: 9_000,
     })
-    expect(parseLogin({ token: { token: 'T' } }).lifetime).toBe(1_200_000)
-    expect(() => parseLogin({})).toThrow('expected token.token')
+    expect(parseLogin(json({ token: { token: 'T' } })).lifetime).toBe(1_200_000)
+    expect(() => parseLogin(json({}))).toThrow('token.token to be a text')
   })
 })
 
@@ -285,6 +353,8 @@ describe('answers', () => {
     [200, '{}', 'ok'],
     [200, '', 'ok'],
     [200, '<html><title>Login</title></html>', 'garbage'],
+    [200, '{"items":[{"fullPa', 'cut'],
+    [404, '{"code":404,"mess', 'later'],
     [200, body(404, '01020036:3: The requested Pool (/Common/x) was not found.'), 'absent'],
     [200, body(500, 'The connection to mcpd has been lost, try again.'), 'later'],
     [302, '', 'refused'],

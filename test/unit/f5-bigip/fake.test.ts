@@ -2,9 +2,11 @@ import { existsSync, readFileSync } from 'node:fs'
 import { startFake, type BigipFake, type FakeOptions } from 'drainable/testing/f5-bigip'
 import { Agent, request } from 'undici'
 import { describe, expect, test } from 'vitest'
-import { parseMembers } from '../../../src/adapters/f5-bigip/codec/members.js'
+import { parseItems, toMembers } from '../../../src/adapters/f5-bigip/codec/members.js'
 import { parseStats } from '../../../src/adapters/f5-bigip/codec/stats.js'
+import { JsonValue } from '../../../src/kit/json.js'
 
+const source = { provider: 'f5-bigip', what: 'GET' }
 const MEMBER = '/mgmt/tm/ltm/pool/~Common~web/members/~Common~10.0.0.1:80'
 
 interface Answer {
@@ -218,7 +220,8 @@ describe('it holds what it was asked to hold', () => {
     const ref = { pool: 'web', member: '10.0.0.1:80' }
     const read = async (): Promise<number | undefined> => {
       const { json } = await raw(fake, 'GET', '/mgmt/tm/ltm/pool/~Common~web/members/stats')
-      return parseStats(json, '/Common/web').get('/Common/10.0.0.1\u000080')?.active
+      return parseStats(new JsonValue(json, source), '/Common/web').get('/Common/10.0.0.1\u000080')
+        ?.active
     }
     const end = await fake.occupy(ref, 2)
     expect(fake.load(ref).curConns).toBe(2)
@@ -284,11 +287,11 @@ describe('it holds what it was asked to hold', () => {
 const SHARED = new URL('../../../../shared/fixtures/f5/', import.meta.url)
 
 describe.skipIf(!existsSync(SHARED))('what others recorded', () => {
-  const recorded = (name: string): unknown =>
-    JSON.parse(readFileSync(new URL(name, SHARED), 'utf8')) as unknown
+  const recorded = (name: string): JsonValue =>
+    new JsonValue(JSON.parse(readFileSync(new URL(name, SHARED), 'utf8')), source)
 
   test('answers of devices are understood', () => {
-    const members = parseMembers(recorded('pool-members-states.authored.json'))
+    const members = toMembers(parseItems(recorded('pool-members-states.authored.json')))
     expect(members).toHaveLength(11)
     expect(members.map(({ own }) => own)).not.toContain('unknown')
     const stats = parseStats(recorded('pool-members-stats.json'), '/Common/test_pool_0')
@@ -315,8 +318,9 @@ describe.skipIf(!existsSync(SHARED))('what others recorded', () => {
       pair: true,
       pools: { web: ['10.0.0.1:80', '10.0.0.2%1:80', '2001:db8::1.80'] },
     })
-    for (const { method, path, body } of (recorded(`wire-client-${client}.json`) as Wire)
-      .requests) {
+    for (const { method, path, body } of (
+      recorded(`wire-client-${client}.json`).value as unknown as Wire
+    ).requests) {
       if (/authn|authz|transaction|util\/bash/.test(path)) continue
       const { status, text } = await raw(fake, method, path, body ?? undefined)
       const unknown = /9\.9\.9\.9|10\.0\.0\.9|nope/.test(path)

@@ -2,7 +2,6 @@ import type { CallContext, Change, ChangeResult } from '../../../provider/contra
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { canonicalAddress } from '../../../provider/address.js'
-import { asObject } from '../codec/json.js'
 import { parseMember } from '../codec/members.js'
 import {
   isPossible,
@@ -104,7 +103,8 @@ async function hasAddress(
   address: string,
   ctx: CallContext,
 ): Promise<boolean> {
-  const row = parseMember(asObject(await device.session.get(path, ctx)) ?? {})
+  const found = await device.session.get(path, ctx)
+  const row = found === undefined ? undefined : parseMember(found)
   return row?.address !== undefined && canonicalAddress(row.address) === canonicalAddress(address)
 }
 

@@ -1,6 +1,5 @@
 import type { AdminState, CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import { asObject } from '../codec/json.js'
 import { parseNode, toWords } from '../codec/members.js'
 import { memberPath } from '../codec/names.js'
 import type { Device } from '../session/device.js'
@@ -69,9 +68,9 @@ async function readStates(
   }
   const states = new Map<string, AdminState | 'unknown'>()
   for (const { path } of parts) {
-    const node = parseNode(asObject(await device.session.get(path, ctx)) ?? {})
+    const node = await device.session.get(path, ctx)
     if (node === undefined) throw notThere(path, device)
-    states.set(path, node.own)
+    states.set(path, parseNode(node).own)
   }
   return states
 }

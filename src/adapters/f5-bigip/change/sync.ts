@@ -86,7 +86,8 @@ async function push(device: Device, group: string, ctx: CallContext): Promise<vo
 }
 
 async function readStatus(device: Device, ctx: CallContext): Promise<string> {
-  return parseSyncStatus(await device.session.get(SYNC_STATUS, ctx))
+  const found = await device.session.get(SYNC_STATUS, ctx)
+  return found === undefined ? 'unknown' : parseSyncStatus(found)
 }
 
 async function run(device: Device, path: string, body: object, ctx: CallContext): Promise<void> {

@@ -1,8 +1,9 @@
 import { pause } from '../../../provider/clock.js'
-import type { AdminState, CallContext } from '../../../provider/contract.js'
+import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import { asObject } from '../codec/json.js'
-import { parseMember, parseNode, toAdmin, type Words } from '../codec/members.js'
+import { quote } from '../../../provider/quote.js'
+import type { JsonValue } from '../../../kit/json.js'
+import { stateOf, toAdmin, type Words } from '../codec/members.js'
 import { memberPath } from '../codec/names.js'
 import type { Device } from '../session/device.js'
 import { PROVIDER } from '../session/session.js'
@@ -80,17 +81,15 @@ async function writeTogether(
       { method: 'POST', path: '/mgmt/tm/transaction', body: {} },
       ctx,
     )
-    const id = opened.kind === 'ok' ? asObject(opened.json)?.['transId'] : undefined
-    if (typeof id !== 'number' && typeof id !== 'string') return { how: 'refused' }
+    if (opened.kind !== 'ok') return { how: 'refused' }
+    const id = session.value(opened, 'POST /mgmt/tm/transaction').at('transId').word()
+    if (id === undefined) return { how: 'refused' }
     for (const { path, words } of writes) {
-      const queued = await session.ask(
-        { method: 'PATCH', path, body: words, transaction: String(id) },
-        ctx,
-      )
+      const queued = await session.ask({ method: 'PATCH', path, body: words, transaction: id }, ctx)
       if (queued.kind !== 'ok') return { how: 'refused' }
     }
     committed = true
-    const path = `/mgmt/tm/transaction/${encodeURIComponent(String(id))}`
+    const path = `/mgmt/tm/transaction/${encodeURIComponent(id)}`
     const done = await session.ask({ method: 'PATCH', path, body: { state: 'VALIDATING' } }, ctx)
     if (done.kind === 'ok') return { how: 'done' }
     if (done.kind === 'garbage')
@@ -141,7 +140,9 @@ export async function writeOne(write: Write, ctx: CallContext): Promise<Written>
     try {
       const meaning = await device.session.ask({ method: 'PATCH', path, body: words }, ctx)
       if (meaning.kind === 'ok') {
-        return shows(meaning.json, words) ? { status: 'applied' } : await check(write, ctx)
+        return shows(device.session.value(meaning, what), words)
+          ? { status: 'applied' }
+          : await check(write, ctx)
       }
       error = device.session.toError(meaning, what)
       if (meaning.kind === 'absent') {
@@ -185,12 +186,12 @@ async function check({ device, path, words }: Write, ctx: CallContext): Promise<
   try {
     const read = await device.session.get(path, ctx)
     if (shows(read, words)) return { status: 'applied' }
-    const { session, state } = asObject(read) ?? {}
+    const { session, state } = read === undefined ? {} : stateOf(read)
     return {
       status: 'rejected',
       error: new DrainableError(
         'REJECTED',
-        `PATCH ${path} at ${device.host} was answered with success, but it reads session "${String(session)}", state "${String(state)}"`,
+        `PATCH ${path} at ${device.host} was answered with success, but it reads session '${quote(session ?? '')}', state '${quote(state ?? '')}'`,
         { provider: PROVIDER },
       ),
     }
@@ -201,8 +202,8 @@ async function check({ device, path, words }: Write, ctx: CallContext): Promise<
 }
 
 /** By rule, not by comparing words: `user-up` never reads back, and `user-enabled` only without a monitor. */
-function shows(json: unknown, words: Words): boolean {
-  const item = asObject(json) ?? {}
-  const own: AdminState | 'unknown' = parseMember(item)?.own ?? parseNode(item)?.own ?? 'unknown'
-  return own === toAdmin(words.session, words.state)
+function shows(item: JsonValue | undefined, words: Words): boolean {
+  if (item === undefined) return false
+  const { session, state } = stateOf(item)
+  return toAdmin(session, state) === toAdmin(words.session, words.state)
 }

@@ -1,5 +1,7 @@
 /** What a unit says of itself: role, readiness, release, sync, and what login hands out. */
-import { asObject, asText, description, malformed, rawText, rows, type JsonObject } from './json.js'
+import type { JsonValue } from '../../../kit/json.js'
+import { parseVersion } from '../../../kit/version.js'
+import { description, rawText, rows } from './entries.js'
 
 /** `unknown`: the device did not say. */
 export type Role = 'active' | 'standby' | 'offline' | 'unknown'
@@ -12,30 +14,35 @@ export interface RoleReading {
 }
 
 /** `GET /mgmt/tm/cm/failover-status`. */
-export function parseFailoverStatus(value: unknown): RoleReading {
+export function parseFailoverStatus(value: JsonValue): RoleReading {
   const [row] = rows(value)
-  const text = (row && description(row.fields, 'status')) ?? ''
+  const text = (row && description(row, 'status')) ?? ''
   const groups: string[] = []
   collectDetails(value, (detail) => {
-    const group = /^active for (\S+)/i.exec(detail)?.[1]
+    const group = /^active for (\S{1,512})(?:\s|$)/i.exec(detail.slice(0, LOOKED_AT))?.[1]
     if (group !== undefined) groups.push(group)
   })
   return { role: toRole(text), groups, text }
 }
 
+/** The words looked for stand at the beginning of a text. */
+const LOOKED_AT = 1_000
+
 function toRole(text: string): Role {
-  const word = text.toLowerCase().replace(/[\s_-]+/g, ' ')
+  const word = text
+    .slice(0, LOOKED_AT)
+    .toLowerCase()
+    .replace(/[\s_-]+/g, ' ')
   if (word === 'active') return 'active'
   if (word === 'standby') return 'standby'
   return word.includes('offline') ? 'offline' : 'unknown'
 }
 
-function collectDetails(value: unknown, take: (detail: string) => void): void {
-  const entries = asObject(asObject(value)?.['entries'])
-  for (const entry of Object.values(entries ?? {})) {
-    const nested = asObject(asObject(entry)?.['nestedStats'])
-    if (nested === undefined) continue
-    const text = description(asObject(nested['entries']) ?? {}, 'details')
+function collectDetails(value: JsonValue, take: (detail: string) => void): void {
+  for (const [, entry] of value.at('entries').fields()) {
+    const nested = entry.at('nestedStats')
+    if (!nested.present) continue
+    const text = description(nested.at('entries'), 'details')
     if (text !== undefined) take(text)
     collectDetails(nested, take)
   }
@@ -43,11 +50,12 @@ function collectDetails(value: unknown, take: (detail: string) => void): void {
 
 /** `GET /mgmt/tm/sys/failover`: text such as `Failover active for 0d 01:20:32`. */
 export function parseFailoverText(
-  value: unknown,
+  value: JsonValue,
 ): { readonly role: Role; readonly seconds: number } | undefined {
-  const text = rawText(value)
+  const text = rawText(value)?.slice(0, LOOKED_AT)
   if (text === undefined) return undefined
-  const match = /Failover\s+(\S+)\s+for\s+(\d+)d\s+(\d+):(\d+):(\d+)/i.exec(text)
+  const match =
+    /Failover\s{1,9}(\S{1,40})\s{1,9}for\s{1,9}(\d{1,6})d\s{1,9}(\d+):(\d+):(\d+)/i.exec(text)
   if (match === null) return undefined
   const [, role = '', days, hours, minutes, seconds] = match
   const clock = Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds)
@@ -55,28 +63,27 @@ export function parseFailoverText(
 }
 
 /** `GET /mgmt/tm/sys/ready`: whether configuration, licence and provisioning are all loaded. */
-export function parseReady(value: unknown): boolean {
+export function parseReady(value: JsonValue): boolean {
   const [row] = rows(value)
   if (row === undefined) return false
   const parts = ['configReady', 'licenseReady', 'provisionReady']
-  return parts.every((part) => description(row.fields, part) === 'yes')
+  return parts.every((part) => description(row, part) === 'yes')
 }
 
 /** `GET /mgmt/tm/sys/version`: such as `15.1.10`. */
-export function parseVersion(value: unknown): string {
+export function readVersion(value: JsonValue): string {
   const [row] = rows(value)
-  const version = row && description(row.fields, 'Version')
-  if (version !== undefined) return version
-  const link = asText(asObject(value)?.['selfLink'])
-  const found = /[?&]ver=([\w.]+)/.exec(link ?? '')?.[1]
-  if (found !== undefined) return found
-  throw malformed('sys/version: expected a row with Version', value)
+  const link = value.at('selfLink').text()?.slice(0, LOOKED_AT)
+  const said = (row && description(row, 'Version')) ?? /[?&]ver=([\w.]+)/.exec(link ?? '')?.[1]
+  const version = parseVersion(said ?? '')
+  if (version === undefined) throw value.wrong('a row with Version, such as 15.1.10')
+  return version.text
 }
 
 /** `GET /mgmt/tm/cm/sync-status`: such as `In Sync`, `Changes Pending`, `Standalone`. */
-export function parseSyncStatus(value: unknown): string {
+export function parseSyncStatus(value: JsonValue): string {
   const [row] = rows(value)
-  return (row && description(row.fields, 'status')) ?? 'unknown'
+  return (row && description(row, 'status')) ?? 'unknown'
 }
 
 export interface LoginToken {
@@ -86,22 +93,18 @@ export interface LoginToken {
 }
 
 /** `POST /mgmt/shared/authn/login`. */
-export function parseLogin(value: unknown): LoginToken {
-  const token = asObject(asObject(value)?.['token'])
-  const name = asText(token?.['token'])
-  if (token === undefined || name === undefined) {
-    throw malformed('authn/login: expected token.token', Object.keys(asObject(value) ?? {}))
-  }
-  return { token: name, lifetime: toLifetime(token) }
+export function parseLogin(value: JsonValue): LoginToken {
+  const token = value.at('token')
+  return { token: token.at('token').neededText(), lifetime: toLifetime(token) }
 }
 
 const DEFAULT_LIFETIME = 1_200_000
 
-function toLifetime(token: JsonObject): number {
-  const { expirationMicros, lastUpdateMicros, timeout } = token
-  if (typeof expirationMicros === 'number' && typeof lastUpdateMicros === 'number') {
-    const ms = (expirationMicros - lastUpdateMicros) / 1_000
-    if (ms > 0) return ms
-  }
-  return typeof timeout === 'number' && timeout > 0 ? timeout * 1_000 : DEFAULT_LIFETIME
+function toLifetime(token: JsonValue): number {
+  const expires = token.at('expirationMicros').number()
+  const updated = token.at('lastUpdateMicros').number()
+  const timeout = token.at('timeout').number()
+  const ms = ((expires ?? 0) - (updated ?? 0)) / 1_000
+  if (expires !== undefined && updated !== undefined && ms > 0) return ms
+  return timeout !== undefined && timeout > 0 ? timeout * 1_000 : DEFAULT_LIFETIME
 }

@@ -7,8 +7,8 @@
  * bad credentials, or rights (`Authorization failed: user=...`), or nothing at all. A 200 may carry
  * an error in its body.
  */
+import { isCut, isObject } from '../../../kit/json.js'
 import { quote } from '../../../provider/quote.js'
-import { asObject, asText } from './json.js'
 
 export type Meaning =
   | { readonly kind: 'ok'; readonly json: unknown }
@@ -26,6 +26,8 @@ export type Meaning =
   | { readonly kind: 'exists'; readonly message: string }
   /** No, and asking again does not help. */
   | { readonly kind: 'refused'; readonly message: string }
+  /** JSON that ends in its middle. */
+  | { readonly kind: 'cut'; readonly message: string }
   /** Neither JSON nor an error. */
   | { readonly kind: 'garbage'; readonly message: string }
 
@@ -34,14 +36,14 @@ const BUSY =
 
 export function classify(status: number, text: string): Meaning {
   const json = parse(text)
-  const body = asObject(json)
+  const body = isObject(json) ? json : undefined
   const inner = typeof body?.['code'] === 'number' ? body['code'] : undefined
   const code = status < 400 && inner !== undefined && inner >= 400 ? inner : status
-  const message = asText(body?.['message']) ?? plain(text)
+  const message =
+    typeof body?.['message'] === 'string' ? body['message'].slice(0, PAGE) : plain(text)
   if (code < 300) {
-    return json === undefined && text.trim() !== ''
-      ? { kind: 'garbage', message: plain(text) }
-      : { kind: 'ok', json }
+    if (json !== undefined || text.trim() === '') return { kind: 'ok', json }
+    return { kind: isCut(text) ? 'cut' : 'garbage', message: plain(text) }
   }
   if (code < 400) return { kind: 'refused', message: `redirects are not followed (${status})` }
   switch (code) {

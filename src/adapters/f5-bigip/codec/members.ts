@@ -6,9 +6,10 @@
  * that is a monitor's verdict (`up`, `down`, `checking`, `unchecked`, `fqdn-*`): `user-up` never comes
  * back. So states are read by rule, and no write is checked by comparing strings.
  */
+import { isIP } from 'node:net'
 import type { AdminState, Health, Json } from '../../../provider/contract.js'
-import { asObject, asText, items, type JsonObject } from './json.js'
-import { splitMember, type Named } from './names.js'
+import { isObject, type JsonValue } from '../../../kit/json.js'
+import { isPossible, splitMember, type Named } from './names.js'
 
 /** The two words that are written: always both, as each alone leaves a state it cannot leave. */
 export interface Words {
@@ -24,8 +25,8 @@ const WRITTEN: Readonly<Record<AdminState, Words>> = {
 
 /** What to write for a state; `native`, where it means the same state, keeps its own odd words. */
 export function toWords(to: AdminState, native?: Json): Words {
-  const before = asObject(native)
-  if (before === undefined || toAdmin(before['session'], before['state']) !== to) return WRITTEN[to]
+  const before = native
+  if (!isObject(before) || toAdmin(before['session'], before['state']) !== to) return WRITTEN[to]
   return {
     session: before['session'] === 'user-disabled' ? 'user-disabled' : 'user-enabled',
     state: before['state'] === 'user-down' ? 'user-down' : 'user-up',
@@ -77,55 +78,96 @@ export interface MemberRow extends Named {
 export const MEMBER_SELECT =
   'name,partition,fullPath,address,session,state,ephemeral,fqdn,ratio,priorityGroup,metadata,appService'
 
-/** Members of a list, or of a pool with its members expanded. */
-export function parseMembers(value: unknown): readonly MemberRow[] {
-  const expanded = asObject(asObject(value)?.['membersReference'])
-  return items(expanded ?? value).flatMap((item) => parseMember(item) ?? [])
+/**
+ * The items of a list. An empty one has a kind and no items: what has neither is no list, and proves
+ * no absence.
+ */
+export function parseItems(list: JsonValue): readonly JsonValue[] {
+  const items = list.at('items')
+  if (!items.present && list.at('kind').text() === undefined) throw list.wrong('a list with items')
+  return items.rows()
 }
 
-/** One member; undefined for what is none (11.x answers 200 without an address for a missing one). */
-export function parseMember(item: JsonObject): MemberRow | undefined {
+/** The members that stand with their pool in a list of pools; without items it has none. */
+export function parseExpanded(pool: JsonValue): readonly MemberRow[] {
+  const reference = pool.at('membersReference').needed('its members')
+  return toMembers(reference.at('items').rows())
+}
+
+/** The members that the items of a list are. */
+export function toMembers(items: readonly JsonValue[]): readonly MemberRow[] {
+  return items.map((item) => {
+    const member = parseMember(item)
+    if (member === undefined) throw item.wrong('a member with its address')
+    return member
+  })
+}
+
+/** One member that was asked for; undefined where it is none (11.x answers 200 without an address for a missing one). */
+export function parseMember(item: JsonValue): MemberRow | undefined {
   const fullPath = pathOf(item)
-  if (fullPath === undefined) return undefined
   const parts = splitMember(fullPath)
-  const address = asText(item['address'])
-  if (parts === undefined || address === undefined) return undefined
-  const fqdn = asText(asObject(item['fqdn'])?.['tmName'])
-  const ephemeral = item['ephemeral'] === 'true' || item['ephemeral'] === true
-  const template = !ephemeral && (fqdn !== undefined || /^any6?$/.test(address))
-  const { session, state } = item
+  if (parts === undefined) throw item.wrong('a member whose name ends with its port')
+  const address = addressOf(item)
+  if (address === undefined) return undefined
+  const fqdn = item.at('fqdn').at('tmName').text()
+  const ephemeral = item.at('ephemeral').word() === 'true'
+  const template = !ephemeral && (fqdn !== undefined || ANY.test(address))
+  const { session, state } = stateOf(item)
   return {
     fullPath,
     node: parts.node,
     port: parts.port,
-    address: template ? undefined : address,
+    address: template || ANY.test(address) ? undefined : address,
     own: toAdmin(session, state),
     health: toHealth(state),
-    ratio: typeof item['ratio'] === 'number' ? item['ratio'] : undefined,
+    ratio: item.at('ratio').count(),
     fqdn,
     ephemeral,
     template,
-    declared: isDeclared(item['metadata']),
-    appService: asText(item['appService']),
-    priorityGroup: typeof item['priorityGroup'] === 'number' ? item['priorityGroup'] : 0,
-    native: { session: asText(session) ?? null, state: asText(state) ?? null },
+    declared: isDeclared(item.at('metadata')),
+    appService: item.at('appService').text(),
+    priorityGroup: item.at('priorityGroup').count() ?? 0,
+    native: { session: session ?? null, state: state ?? null },
   }
 }
 
-function pathOf(item: JsonObject): string | undefined {
-  const full = asText(item['fullPath'])
-  if (full?.startsWith('/') === true) return full
-  const name = asText(item['name']) ?? full
-  if (name === undefined) return undefined
-  return `/${asText(item['partition']) ?? 'Common'}/${name}`
+/** The two words of a member or node. */
+export function stateOf(item: JsonValue): {
+  readonly session: string | undefined
+  readonly state: string | undefined
+} {
+  return { session: item.at('session').text(), state: item.at('state').text() }
 }
 
-function isDeclared(metadata: unknown): boolean {
-  if (!Array.isArray(metadata)) return false
-  return metadata.some((entry: unknown) => {
-    const { name, value } = asObject(entry) ?? {}
-    return name === 'source' && value === 'declaration'
-  })
+/** The address of a template, whose members DNS finds. */
+const ANY = /^any6?$/
+
+/** An address as the device writes it: with its route domain behind it, or `any6` for "by name". */
+function addressOf(item: JsonValue): string | undefined {
+  const field = item.at('address')
+  const address = field.text()
+  if (address === undefined || ANY.test(address)) return address
+  const [ip = '', domain = '0', ...more] = address.split('%')
+  if (isIP(ip) !== 0 && /^\d{1,5}$/.test(domain) && more.length === 0) return address
+  throw field.wrong('an IP address')
+}
+
+/** The full path of an object: what has none that is possible is no object of a list. */
+export function pathOf(item: JsonValue): string {
+  const field = item.at('fullPath')
+  const full = field.text()
+  const name = item.at('name').text()
+  const partition = item.at('partition').text() ?? 'Common'
+  const path = full?.startsWith('/') === true ? full : `/${partition}/${name ?? full ?? ''}`
+  if (isPossible(path)) return path
+  throw (full === undefined ? item.at('name') : field).wrong('a name that an object can have')
+}
+
+function isDeclared(metadata: JsonValue): boolean {
+  return metadata
+    .rows()
+    .some((row) => row.at('name').word() === 'source' && row.at('value').word() === 'declaration')
 }
 
 /** What of a pool matters here. */
@@ -139,18 +181,12 @@ export interface PoolAttributes {
 
 export const POOL_SELECT = 'name,partition,fullPath,serviceDownAction,minActiveMembers,slowRampTime'
 
-export function parsePool(item: JsonObject): PoolAttributes | undefined {
-  const fullPath = pathOf(item)
-  if (fullPath === undefined) return undefined
-  const number = (name: string): number => {
-    const value = item[name]
-    return typeof value === 'number' ? value : 0
-  }
+export function parsePool(item: JsonValue): PoolAttributes {
   return {
-    fullPath,
-    serviceDownAction: asText(item['serviceDownAction']),
-    minActiveMembers: number('minActiveMembers'),
-    slowRampTime: number('slowRampTime'),
+    fullPath: pathOf(item),
+    serviceDownAction: item.at('serviceDownAction').text(),
+    minActiveMembers: item.at('minActiveMembers').count() ?? 0,
+    slowRampTime: item.at('slowRampTime').count() ?? 0,
   }
 }
 
@@ -163,16 +199,15 @@ export interface NodeRow {
   readonly native: Json
 }
 
-export function parseNode(item: JsonObject): NodeRow | undefined {
-  const fullPath = pathOf(item)
-  if (fullPath === undefined || asText(item['state']) === undefined) return undefined
-  const { session, state } = item
+export function parseNode(item: JsonValue): NodeRow {
+  const { session, state } = stateOf(item)
+  if (state === undefined) throw item.wrong('a node with its state')
   return {
-    fullPath,
-    address: asText(item['address']),
+    fullPath: pathOf(item),
+    address: addressOf(item),
     own: toAdmin(session, state),
     health: toHealth(state),
-    native: { session: asText(session) ?? null, state: asText(state) ?? null },
+    native: { session: session ?? null, state },
   }
 }
 
@@ -184,13 +219,15 @@ export interface VirtualRow {
   readonly profiles: readonly string[]
 }
 
-export function parseVirtual(item: JsonObject): VirtualRow | undefined {
-  const fullPath = pathOf(item)
-  if (fullPath === undefined) return undefined
-  const persist = item['persist']
-  const names = (Array.isArray(persist) ? (persist as unknown[]) : [persist]).flatMap((entry) => {
-    return asText(entry) ?? asText(asObject(entry)?.['name']) ?? []
-  })
-  const profiles = items(item['profilesReference']).flatMap((profile) => pathOf(profile) ?? [])
-  return { fullPath, pool: asText(item['pool']), persistence: names, profiles }
+export function parseVirtual(item: JsonValue): VirtualRow {
+  const persist = item.at('persist')
+  // One profile as its name, or a list of objects
+  const several = Array.isArray(persist.value)
+  const names = several ? persist.rows().map((row) => row.at('name').text()) : [persist.text()]
+  return {
+    fullPath: pathOf(item),
+    pool: item.at('pool').text(),
+    persistence: names.filter((name) => name !== undefined),
+    profiles: item.at('profilesReference').at('items').rows().map(pathOf),
+  }
 }

@@ -2,7 +2,8 @@
  * Counters of `members/stats`. Rows are matched by node name and port, never by the key: keys differ
  * by release, and their host is always `localhost`. What is missing is unknown, never 0.
  */
-import { count, description, rows, type JsonObject } from './json.js'
+import type { JsonValue } from '../../../kit/json.js'
+import { count, description, rows } from './entries.js'
 import { toPort } from './names.js'
 
 /** The counters of one member. */
@@ -33,28 +34,37 @@ export function statsKey(node: string, port: number): string {
  * @param pool - full path: rows that name another pool are left out (asked by an unqualified name,
  * 13.1 answered with a row of the pool itself)
  */
-export function parseStats(value: unknown, pool: string): StatsTable {
+export function parseStats(value: JsonValue, pool: string): StatsTable {
   const table = new Map<string, MemberStats>()
-  for (const { fields } of rows(value)) {
-    const node = description(fields, 'nodeName')
-    const port = toPort(description(fields, 'port') ?? '')
-    const poolName = description(fields, 'poolName')
-    if (node === undefined || port === undefined) continue
+  for (const row of rows(value)) {
+    const node = description(row, 'nodeName')
+    const service = description(row, 'port')
+    const poolName = description(row, 'poolName')
+    if (node === undefined && service === undefined) continue // the pool's own
     if (poolName !== undefined && poolName !== pool) continue
-    table.set(statsKey(node, port), toStats(fields))
+    const port = toPort(service ?? '')
+    if (node === undefined || port === undefined) throw row.wrong('a row with nodeName and port')
+    const key = statsKey(node, port)
+    const stats = toStats(row)
+    if (!isSame(table.get(key) ?? stats, stats)) throw row.wrong('one row for each member')
+    table.set(key, stats)
   }
   return table
 }
 
-function toStats(fields: JsonObject): MemberStats {
-  const connections = count(fields, 'serverside.totConns')
-  const requests = count(fields, 'totRequests')
+function isSame(a: MemberStats, b: MemberStats): boolean {
+  return JSON.stringify(a) === JSON.stringify(b)
+}
+
+function toStats(row: JsonValue): MemberStats {
+  const connections = count(row, 'serverside.totConns')
+  const requests = count(row, 'totRequests')
   return {
-    active: count(fields, 'serverside.curConns'),
-    queued: count(fields, 'connq.depth'),
+    active: count(row, 'serverside.curConns'),
+    queued: count(row, 'connq.depth'),
     arrivals:
       connections === undefined || requests === undefined ? undefined : connections + requests,
-    sessions: count(fields, 'curSessions'),
-    byParent: description(fields, 'status.enabledState') === 'disabled-by-parent',
+    sessions: count(row, 'curSessions'),
+    byParent: description(row, 'status.enabledState') === 'disabled-by-parent',
   }
 }

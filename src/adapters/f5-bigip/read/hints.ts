@@ -1,8 +1,7 @@
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { refKey } from '../../../provider/member-ref.js'
-import { asObject, items } from '../codec/json.js'
-import { parseVirtual, type VirtualRow } from '../codec/members.js'
+import { parseItems, parseVirtual, pathOf, type VirtualRow } from '../codec/members.js'
 import type { Device } from '../session/device.js'
 import type { Found } from './target.js'
 import type { PoolView } from './read.js'
@@ -79,12 +78,14 @@ export class Hints {
     if (!stuck || (known !== undefined && performance.now() < known.at + KEEP)) return
     this.#clients = { at: performance.now(), byPool: new Map() }
     try {
-      const virtuals = items(await device.session.get(VIRTUALS, ctx)).flatMap(
-        (item) => parseVirtual(item) ?? [],
-      )
-      const profiles = items(await device.session.get(ONE_CONNECT, ctx))
-      const names = new Set(profiles.map((item) => String(asObject(item)?.['fullPath'])))
-      this.#clients = { at: performance.now(), byPool: explain(virtuals, names) }
+      const virtuals = await device.session.get(VIRTUALS, ctx)
+      const profiles = await device.session.get(ONE_CONNECT, ctx)
+      if (virtuals === undefined || profiles === undefined) return
+      const names = new Set(parseItems(profiles).map(pathOf))
+      this.#clients = {
+        at: performance.now(),
+        byPool: explain(parseItems(virtuals).map(parseVirtual), names),
+      }
     } catch (error) {
       // Only hints: no right to read virtual servers is no reason to fail
       if (ctx.signal.aborted || !isDrainableError(error)) throw error

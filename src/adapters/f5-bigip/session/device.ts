@@ -1,6 +1,7 @@
 import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
+import type { JsonValue } from '../../../kit/json.js'
 import {
   parseFailoverStatus,
   parseFailoverText,
@@ -8,19 +9,21 @@ import {
   type Role,
   type RoleReading,
 } from '../codec/device.js'
-import { asObject, asText, items, malformed, type JsonObject } from '../codec/json.js'
 import {
   MEMBER_SELECT,
-  parseMember,
+  parseExpanded,
+  parseItems,
   parseNode,
   parsePool,
+  pathOf,
   POOL_SELECT,
+  toMembers,
   type MemberRow,
   type NodeRow,
   type PoolAttributes,
 } from '../codec/members.js'
 import { membersPath, nodePath, poolPath } from '../codec/names.js'
-import { parseStats, type StatsTable } from '../codec/stats.js'
+import { parseStats, type MemberStats, type StatsTable } from '../codec/stats.js'
 import type { Settings } from '../options.js'
 import { PROVIDER, type Session } from './session.js'
 
@@ -28,6 +31,8 @@ import { PROVIDER, type Session } from './session.js'
 const ATTRIBUTES_FOR = 30_000
 /** Wait before a list is read again where the device cannot say whether it is ready. */
 const SETTLE_BLIND = 3_000
+/** Of a link to the next page, in characters. */
+const LONGEST_LINK = 8_192
 /** Start of a role is told in steps this wide, so that two processes that look name it alike. */
 const BUCKET = 600_000
 
@@ -77,7 +82,7 @@ export class Device {
     }
     if (meaning.kind !== 'ok')
       throw this.session.toError(meaning, 'GET /mgmt/tm/cm/failover-status')
-    return parseFailoverStatus(meaning.json)
+    return parseFailoverStatus(this.session.value(meaning, 'GET /mgmt/tm/cm/failover-status'))
   }
 
   /** Whether a unit of that role passes traffic; a device that doesn't tell is taken for one of its own. */
@@ -100,7 +105,10 @@ export class Device {
       { method: 'GET', path: '/mgmt/tm/sys/failover', patient: false },
       ctx,
     )
-    const told = meaning.kind === 'ok' ? parseFailoverText(meaning.json) : undefined
+    const told =
+      meaning.kind === 'ok'
+        ? parseFailoverText(this.session.value(meaning, 'GET /mgmt/tm/sys/failover'))
+        : undefined
     const role = told?.role ?? (await this.readRole(ctx)).role
     if (role !== before.role && role !== 'unknown' && before.role !== 'unknown') {
       throw new DrainableError(
@@ -142,23 +150,18 @@ export class Device {
     ctx: CallContext,
   ): Promise<readonly { readonly pool: PoolAttributes; readonly members: readonly MemberRow[] }[]> {
     const found = await this.#list('/mgmt/tm/ltm/pool', '?expandSubcollections=true', ctx)
-    return (found ?? []).flatMap((item) => {
-      const pool = parsePool(item)
-      if (pool === undefined) return []
-      const members = items(asObject(item['membersReference'])).flatMap((m) => parseMember(m) ?? [])
-      return [{ pool, members }]
-    })
+    return (found ?? []).map((item) => ({ pool: parsePool(item), members: parseExpanded(item) }))
   }
 
   /** Members of a pool; undefined where there is no such pool, as far as this one answer goes. */
   async listMembers(pool: string, ctx: CallContext): Promise<readonly MemberRow[] | undefined> {
     const found = await this.#list(membersPath(pool), `?$select=${MEMBER_SELECT}`, ctx)
-    return found?.flatMap((item) => parseMember(item) ?? [])
+    return found === undefined ? undefined : toMembers(found)
   }
 
   async readStats(pool: string, ctx: CallContext): Promise<StatsTable> {
     const json = await this.session.get(`${membersPath(pool)}/stats`, ctx)
-    const table = parseStats(json, pool)
+    const table = json === undefined ? new Map<string, MemberStats>() : parseStats(json, pool)
     this.#noteTotals(pool, table)
     return table
   }
@@ -167,23 +170,17 @@ export class Device {
     const known = this.#attributes.get(pool)
     if (known !== undefined && performance.now() < known.at + ATTRIBUTES_FOR) return known.value
     const json = await this.session.get(`${poolPath(pool)}?$select=${POOL_SELECT}`, ctx)
-    const value = parsePool(asObject(json) ?? {}) ?? {
-      fullPath: pool,
-      serviceDownAction: undefined,
-      minActiveMembers: 0,
-      slowRampTime: 0,
-    }
+    const value =
+      json === undefined
+        ? { fullPath: pool, serviceDownAction: undefined, minActiveMembers: 0, slowRampTime: 0 }
+        : parsePool(json)
     this.#attributes.set(pool, { at: performance.now(), value })
     return value
   }
 
   async readNode(node: string, ctx: CallContext): Promise<NodeRow | undefined> {
     const json = await this.session.get(nodePath(node), ctx)
-    if (json === undefined) return undefined
-    const row = parseNode(asObject(json) ?? {})
-    if (row === undefined)
-      throw malformed(`${nodePath(node)}: expected a node with its state`, json)
-    return row
+    return json === undefined ? undefined : parseNode(json)
   }
 
   /**
@@ -196,7 +193,7 @@ export class Device {
     const ask = { method: 'GET', path: '/mgmt/tm/sys/ready', patient: false } as const
     const meaning = await this.session.ask(ask, ctx)
     if (meaning.kind === 'ok') {
-      if (parseReady(meaning.json)) return
+      if (parseReady(this.session.value(meaning, 'GET /mgmt/tm/sys/ready'))) return
       throw new DrainableError(
         'CONFLICT',
         `${this.host} is not ready: its configuration is still loading`,
@@ -214,23 +211,16 @@ export class Device {
     path: string,
     query: string,
     ctx: CallContext,
-  ): Promise<readonly JsonObject[] | undefined> {
-    const found = new Map<string, JsonObject>() // by path: a list that changes while it is paged repeats items
+  ): Promise<readonly JsonValue[] | undefined> {
+    const found = new Map<string, JsonValue>() // by path: a list that changes while it is paged repeats items
     const seen = new Set<string>()
     let next: string | undefined = query
     while (next !== undefined && !seen.has(next)) {
       seen.add(next)
-      const json = await this.session.get(`${path}${next}`, ctx)
-      if (json === undefined) return undefined
-      const list = asObject(json)
-      // An empty list has a kind and no items; what has neither is none, and proves no absence
-      if (!Array.isArray(list?.['items']) && asText(list?.['kind']) === undefined) {
-        throw malformed(`${path}: expected a list with items`, json)
-      }
-      for (const item of items(json)) {
-        found.set(asText(item['fullPath']) ?? asText(item['name']) ?? `#${found.size}`, item)
-      }
-      const link = asText(list?.['nextLink'])
+      const list = await this.session.get(`${path}${next}`, ctx)
+      if (list === undefined) return undefined
+      for (const item of parseItems(list)) found.set(pathOf(item), item)
+      const link = list.at('nextLink').text()?.slice(0, LONGEST_LINK)
       next = link === undefined ? undefined : withWords(/\?[^#]*/.exec(link)?.[0], query)
     }
     return [...found.values()]

@@ -2,6 +2,7 @@ import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
+import { cutShort, JsonValue, type Source } from '../../../kit/json.js'
 import { Credentials, SharedLogin } from '../../../kit/login.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { parseLogin } from '../codec/device.js'
@@ -97,11 +98,17 @@ export class Session {
   }
 
   /** Reads an object; undefined where the device says that it is not there. */
-  async get(path: string, ctx: CallContext): Promise<unknown> {
+  async get(path: string, ctx: CallContext): Promise<JsonValue | undefined> {
+    const what = `GET ${path.split('?')[0] ?? path}`
     const meaning = await this.ask({ method: 'GET', path }, ctx)
-    if (meaning.kind === 'ok') return meaning.json ?? {}
+    if (meaning.kind === 'ok') return this.value(meaning, what)
     if (meaning.kind === 'absent') return undefined
-    throw this.toError(meaning, `GET ${path.split('?')[0] ?? path}`)
+    throw this.toError(meaning, what)
+  }
+
+  /** An answer as a value to look into. */
+  value({ json }: Extract<Meaning, { kind: 'ok' }>, what: string): JsonValue {
+    return new JsonValue(json, this.#source(what))
   }
 
   /** An answer that is no success, as an error. */
@@ -135,6 +142,12 @@ export class Session {
         return new DrainableError('CONFLICT', words, { ...data, retryable: false })
       case 'refused':
         return new DrainableError('REJECTED', words, data)
+      case 'cut':
+        return new DrainableError(
+          'CONNECTION_LOST',
+          `${what} at ${this.host}: the answer ends in its middle`,
+          data,
+        )
       case 'garbage':
         return new DrainableError('MALFORMED_REPLY', `${words}, expected JSON`, data)
       default:
@@ -187,11 +200,19 @@ export class Session {
   async #sendWith(token: string | undefined, ask: Ask, ctx: CallContext): Promise<Meaning> {
     const send = async (headers: Readonly<Record<string, string>>): Promise<Meaning> => {
       const reply = await this.#send(ask, headers, ctx.signal)
-      return classify(reply.status, reply.text)
+      const meaning = classify(reply.status, reply.text)
+      if (meaning.kind !== 'cut') return meaning
+      // As lost as one whose connection broke: whoever sent a change must not take it for an answer.
+      throw cutShort(this.#source(`${ask.method} ${ask.path.split('?')[0] ?? ''}`), reply.text)
     }
     if (token !== undefined) return send({ 'x-f5-auth-token': token })
     // Basic credentials that are refused count as failed logins
     return this.#credentials.use(ctx, (password) => send(this.#basic(password)), refusalOf)
+  }
+
+  #source(what: string): Source {
+    const clean = (text: string): string => this.clean(text)
+    return { provider: PROVIDER, what: `${what} at ${this.host}`, clean }
   }
 
   async #send(
@@ -244,7 +265,9 @@ export class Session {
       true,
     )
     if (meaning.kind === 'ok') {
-      const { token, lifetime } = parseLogin(meaning.json)
+      const hidden = (): string => '(not shown)' // whatever stands where a token should may be one
+      const source = { ...this.#source('login'), clean: hidden }
+      const { token, lifetime } = parseLogin(new JsonValue(meaning.json, source))
       this.#credentials.hide(token)
       return { name: token, renewAt: at + lifetime - Math.min(60_000, lifetime / 5) }
     }

@@ -1,0 +1,238 @@
+/**
+ * Replies in JSON, narrowed to what is expected of them. One rule for every adapter:
+ *
+ * - a key that is absent means none, and so does null; but null is no list
+ * - a key that is there with a wrong shape is `MALFORMED_REPLY`, which says what was expected and found
+ * - a text that ends in its middle is `CONNECTION_LOST`: the rest may come the next time
+ *
+ * So nothing is ever concluded from what a damaged reply leaves out.
+ */
+import type { Json } from '../provider/contract.js'
+import { DrainableError } from '../provider/error.js'
+import { quote } from '../provider/quote.js'
+
+/** JSON with keys. */
+export type JsonObject = Readonly<Record<string, Json>>
+
+/** Whether a value is JSON with keys. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Where a reply came from, for the words of an error. */
+export interface Source {
+  /** Name of the provider. */
+  readonly provider: string
+  /** What was asked, such as `GET /mgmt/tm/sys/ready at 10.0.0.1`. */
+  readonly what: string
+  /** Takes secrets out of a text before it is shown. */
+  readonly clean?: (text: string) => string
+}
+
+/** A reply that is not what it must be. */
+export function malformed(source: Source, expected: string, found: string): DrainableError {
+  return new DrainableError(
+    'MALFORMED_REPLY',
+    `${source.what}: expected ${expected}, found ${found}`,
+    { provider: source.provider },
+  )
+}
+
+/** A reply that ends before its end. Nothing of it is shown: what it ends in can be half a secret. */
+export function cutShort(source: Source, text: string): DrainableError {
+  return new DrainableError(
+    'CONNECTION_LOST',
+    `${source.what}: the answer ends in its middle, after ${text.length} characters`,
+    { provider: source.provider },
+  )
+}
+
+/**
+ * A reply's text as a value to look into.
+ *
+ * @throws `CONNECTION_LOST` where the text ends in its middle, `MALFORMED_REPLY` where it is no JSON
+ */
+export function parseJson(text: string, source: Source): JsonValue {
+  try {
+    return new JsonValue(JSON.parse(text), source)
+  } catch {
+    if (isCut(text)) throw cutShort(source, text)
+    throw malformed(source, 'JSON', shownText(source, text))
+  }
+}
+
+/** All that can stand in JSON outside of its texts. */
+const OUTSIDE = /[\s{}[\]:,0-9+\-.eEtrufalsn]/
+
+/** Whether a text begins as JSON with keys or as a list, and ends before that ends. */
+export function isCut(text: string): boolean {
+  if (!/^\s*[{[]/.test(text.slice(0, 1_000))) return false
+  let depth = 0
+  let quoted = false
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text[at] ?? ''
+    if (quoted) {
+      if (char === '\\') at += 1
+      else if (char === '"') quoted = false
+    } else if (char === '"') quoted = true
+    else if (!OUTSIDE.test(char)) return false
+    else if (char === '{' || char === '[') depth += 1
+    else if ((char === '}' || char === ']') && --depth === 0) return false
+  }
+  return true
+}
+
+/** One value of a reply, and where in it that stands. Absent and null are the same: `undefined`. */
+export class JsonValue {
+  /** The value as it came, null as nothing. */
+  readonly value: Exclude<Json, null> | undefined
+  readonly #isNull: boolean
+  readonly #source: Source
+  readonly #parent: JsonValue | undefined
+  readonly #key: string
+
+  constructor(value: unknown, source: Source, parent?: JsonValue, key = '') {
+    this.value = (value ?? undefined) as Exclude<Json, null> | undefined
+    this.#isNull = value === null
+    this.#source = source
+    this.#parent = parent
+    this.#key = key
+  }
+
+  /** Whether there is something. */
+  get present(): boolean {
+    return this.value !== undefined
+  }
+
+  /** Where it stands in the reply, such as `items[3].address`. */
+  get path(): string {
+    const before = this.#parent?.path ?? ''
+    return before === '' || this.#key.startsWith('[')
+      ? `${before}${this.#key}`
+      : `${before}.${this.#key}`
+  }
+
+  /** What stands under a key: of nothing, nothing. */
+  at(key: string): JsonValue {
+    const object = this.object()
+    const value = object !== undefined && Object.hasOwn(object, key) ? object[key] : undefined
+    return new JsonValue(value, this.#source, this, key)
+  }
+
+  /** The same, where there must be something. */
+  needed(expected = 'a value'): this {
+    if (this.present) return this
+    throw this.wrong(expected)
+  }
+
+  object(): JsonObject | undefined {
+    if (this.value === undefined) return undefined
+    if (isObject(this.value)) return this.value
+    throw this.wrong('an object')
+  }
+
+  /** What stands under each key. */
+  fields(): readonly (readonly [string, JsonValue])[] {
+    return Object.entries(this.object() ?? {}).map(
+      ([key, value]) => [key, new JsonValue(value, this.#source, this, key)] as const,
+    )
+  }
+
+  /** The items of a list: none where there is no list. */
+  list(): readonly JsonValue[] {
+    if (this.value === undefined && !this.#isNull) return []
+    if (!Array.isArray(this.value)) throw this.wrong('a list')
+    return (this.value as readonly Json[]).map(
+      (item, i) => new JsonValue(item, this.#source, this, `[${i}]`),
+    )
+  }
+
+  /** The objects of a list. */
+  rows(): readonly JsonValue[] {
+    const rows = this.list()
+    for (const row of rows) if (row.object() === undefined) throw row.wrong('an object')
+    return rows
+  }
+
+  text(): string | undefined {
+    if (this.value === undefined || typeof this.value === 'string') return this.value
+    throw this.wrong('a text')
+  }
+
+  /** A text that must be there and say something. */
+  neededText(): string {
+    const text = this.text()
+    if (text !== undefined && text !== '') return text
+    throw this.wrong('a text that is not empty')
+  }
+
+  /** A text, a number or a yes or no, as a text: products write one for the other. */
+  word(): string | undefined {
+    if (typeof this.value === 'object') throw this.wrong('a text or a number')
+    return this.value === undefined ? undefined : String(this.value)
+  }
+
+  number(): number | undefined {
+    if (this.value === undefined || typeof this.value === 'number') return this.value
+    throw this.wrong('a number')
+  }
+
+  /** A whole number from 0 up. */
+  count(): number | undefined {
+    if (this.value === undefined || isCount(this.value)) return this.value
+    throw this.wrong(COUNT)
+  }
+
+  neededCount(): number {
+    const count = this.count()
+    if (count !== undefined) return count
+    throw this.wrong(COUNT)
+  }
+
+  /** A count written as a text of digits, or as a number. */
+  digits(): number | undefined {
+    if (typeof this.value !== 'string') return this.count()
+    const count = /^\d{1,16}$/.test(this.value) ? Number(this.value) : undefined
+    if (isCount(count)) return count
+    throw this.wrong(COUNT)
+  }
+
+  flag(): boolean | undefined {
+    if (this.value === undefined || typeof this.value === 'boolean') return this.value
+    throw this.wrong('true or false')
+  }
+
+  /** The error of a value that is not what it must be. */
+  wrong(expected: string): DrainableError {
+    const { path } = this
+    const subject = path === '' ? expected : `${quote(path)} to be ${expected}`
+    return malformed(this.#source, subject, this.#shown())
+  }
+
+  #shown(): string {
+    const { value } = this
+    if (value === undefined) return this.#isNull ? 'null' : 'nothing'
+    if (typeof value === 'string') return shownText(this.#source, value)
+    if (Array.isArray(value)) return `a list of ${value.length}`
+    if (typeof value !== 'object') return String(value)
+    const keys = Object.keys(value).slice(0, 20).join(', ')
+    return keys === ''
+      ? 'an object without keys'
+      : `an object with ${shownText(this.#source, keys)}`
+  }
+}
+
+const COUNT = 'a whole number from 0 up'
+
+/** Whether a value is a whole number from 0 up that a number can hold exactly. */
+export function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
+
+/** What is shown is cut from this much, so that a long reply costs nothing; a secret is taken out whole before. */
+const LOOKED_AT = 4_000
+
+function shownText({ clean }: Source, text: string): string {
+  const head = text.slice(0, LOOKED_AT)
+  return `'${quote(clean?.(head) ?? head)}'`
+}

@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import {
+  parseFailoverStatus,
+  parseLogin,
+  parseReady,
+} from '../../../src/adapters/f5-bigip/codec/device.js'
+import { parseItems, toMembers } from '../../../src/adapters/f5-bigip/codec/members.js'
+import { parseStats } from '../../../src/adapters/f5-bigip/codec/stats.js'
+import { parseJson, type JsonValue } from '../../../src/kit/json.js'
+import { holds } from '../../support/mutations.js'
+
+const of = (text: string): JsonValue => parseJson(text, { provider: 'f5-bigip', what: 'GET' })
+
+function fixture(name: string): string {
+  return readFileSync(new URL(`../../fixtures/f5-bigip/${name}`, import.meta.url), 'utf8')
+}
+
+const fields = (entries: object): string =>
+  JSON.stringify({ entries: { 'https://localhost/0': { nestedStats: { entries } } } })
+
+describe('a damaged reply', () => {
+  test('loses no member and opens none', () => {
+    holds(
+      fixture('members.json'),
+      (text) => toMembers(parseItems(of(text))),
+      (before, after, text) => {
+        // An empty list has no items here, so one that lost them can't be told from one.
+        if (!text.includes('"items"')) return
+        expect(new Set(after.map((m) => m.fullPath))).toEqual(
+          new Set(before.map((m) => m.fullPath)),
+        )
+        for (const { fullPath, own, address, port } of after) {
+          const was = before.find((member) => member.fullPath === fullPath)
+          expect([was?.own, 'unknown']).toContain(own)
+          expect([was?.address, undefined]).toContain(address)
+          expect(port).toBe(was?.port)
+        }
+      },
+    )
+  })
+
+  test.each(['stats-nested.json', 'stats-flat.json'])('makes no count of %s', (name) => {
+    holds(
+      fixture(name),
+      (text) => parseStats(of(text), '/Common/shop'),
+      (before, after) => {
+        for (const [key, counts] of after) {
+          // A row that lost the name of its pool may be of this one.
+          const was = before.get(key) ?? { active: 4, queued: 2, arrivals: 1_000, sessions: 3 }
+          for (const name of ['active', 'queued', 'arrivals', 'sessions'] as const) {
+            expect([was[name], undefined]).toContain(counts[name])
+          }
+        }
+      },
+    )
+  })
+
+  test('makes no unit ready, active or standby', () => {
+    const no = fields({
+      configReady: { description: 'no' },
+      licenseReady: { description: 'yes' },
+      provisionReady: { description: 'yes' },
+    })
+    holds(
+      no,
+      (text) => parseReady(of(text)),
+      (_, after) => expect(after).toBe(false),
+    )
+    for (const role of ['ACTIVE', 'STANDBY', 'FORCED OFFLINE']) {
+      holds(
+        fields({ status: { description: role } }),
+        (text) => parseFailoverStatus(of(text)).role,
+        (before, after) => expect([before, 'unknown']).toContain(after),
+      )
+    }
+  })
+
+  test('makes no token, and none is shown', () => {
+    const login = JSON.stringify({ token: { token: 'S3CRET', timeout: 1_200 } })
+    holds(
+      login,
+      (text) => parseLogin(of(text)).token,
+      (_, token) => expect(token).toBe('S3CRET'),
+    )
+  })
+})
