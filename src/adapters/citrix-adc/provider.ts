@@ -13,7 +13,7 @@ import type {
 } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
-import { pathOf, rowsOf, toText } from './codec/nitro.js'
+import { pathOf, rowsOf } from './codec/nitro.js'
 import { Memory } from './read/memory.js'
 import type { Settings } from './options.js'
 import { type InCharge, Pair } from './session/pair.js'
@@ -51,7 +51,7 @@ export class CitrixAdcProvider implements DrainableProvider {
     ctx.signal.throwIfAborted()
     const { session } = await this.#pair.inCharge(ctx)
     const reply = await session.get(pathOf('config', 'nsversion'), ctx)
-    const said = toText(rowsOf(reply, 'nsversion')[0]?.['version']) ?? ''
+    const said = rowsOf(reply, 'nsversion')[0]?.at('version').text()?.slice(0, 500) ?? ''
     const build = /NS(\d+(?:\.\d+)*):?\s*(?:Build\s+(\d+(?:\.\d+)*))?/i.exec(said)
     const version = build === null ? 'unknown' : [build[1], build[2]].filter(Boolean).join('-')
     return { product: 'citrix-adc', version, capabilities: this.#capabilities() }

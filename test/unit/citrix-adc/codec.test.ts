@@ -13,11 +13,13 @@ import {
   toCount,
   toCounter,
 } from '../../../src/adapters/citrix-adc/codec/nitro.js'
+import { JsonValue } from '../../../src/kit/json.js'
 import { classify, toError } from '../../../src/adapters/citrix-adc/codec/errors.js'
 import {
   StatIndex,
   toCounts,
   toMember,
+  toMembers,
   toPhase,
   toTraits,
 } from '../../../src/adapters/citrix-adc/codec/rows.js'
@@ -26,6 +28,12 @@ const FIXTURES = new URL('../../fixtures/citrix-adc/', import.meta.url)
 
 function fixture(name: string): string {
   return readFileSync(new URL(name, FIXTURES), 'utf8')
+}
+
+const source = { provider: 'citrix-adc', what: 'GET' }
+
+function json(value: unknown): JsonValue {
+  return new JsonValue(value, source)
 }
 
 function rowsIn(name: string, type: string) {
@@ -89,6 +97,11 @@ describe('paths and bodies', () => {
 })
 
 describe('names', () => {
+  test.each(['.', '..', ''])('%j never becomes a part of a path', (name) => {
+    expect(isName(name)).toBe(false)
+    expect(() => pathOf('config', 'server', name)).toThrow(/can't be the name of a server/)
+  })
+
   test.each(['sg_web', 'sg web', '_x', '10.0.0.1', 'a#b.c:d@e=f-g'])('%s can be one', (name) => {
     expect(isName(name)).toBe(true)
   })
@@ -151,27 +164,56 @@ describe('replies', () => {
 
   test('no rows, one object, a list', () => {
     expect(rowsOf(parseReply(200, '{"errorcode":0}'), 'x')).toEqual([])
-    expect(rowsOf(parseReply(200, '{"errorcode":0,"x":{"a":1}}'), 'x')).toEqual([{ a: 1 }])
-    expect(rowsOf(parseReply(200, '{"errorcode":0,"x":[{"a":1},null,3]}'), 'x')).toEqual([{ a: 1 }])
+    for (const x of ['{"a":1}', '[{"a":1}]']) {
+      const [row] = rowsOf(parseReply(200, `{"errorcode":0,"x":${x}}`), 'x')
+      expect(row?.at('a').count()).toBe(1)
+    }
+  })
+
+  test.each(['"none"', '[{"a":1},null]', '[3]', '7', 'true'])(
+    'rows that are %s are malformed',
+    (x) => {
+      const reply = parseReply(200, `{"errorcode":0,"x":${x}}`)
+      expect(() => rowsOf(reply, 'x')).toThrow(expect.objectContaining({ code: 'MALFORMED_REPLY' }))
+    },
+  )
+
+  test.each(['"none"', 'true', '[]', '{}', '0.5'])(
+    'an errorcode that is %s says nothing',
+    (code) => {
+      const reply = parseReply(200, `{"errorcode":${code},"x":[]}`)
+      expect([classify(reply), reply.readable]).toEqual(['unreadable', false])
+    },
+  )
+
+  test('an answer that ends in its middle is told from one that is no JSON', () => {
+    expect(parseReply(200, '{"errorcode":0,"servicegr').cut).toBe(true)
+    expect(parseReply(200, '<html>').cut).toBe(false)
   })
 
   test.each([
     ['12', 12],
     [12, 12],
     ['12.0', 12],
-    [12.9, 12],
     ['', undefined],
-    ['NaN', undefined],
     [null, undefined],
-    ['99999999999999999999', undefined],
   ])('the count %j is %j', (value, count) => {
-    expect(toCount(value)).toBe(count)
+    expect(toCount(json(value))).toBe(count)
   })
 
+  test.each([12.9, '12.9', 'NaN', 'n/a', -1, '-1', true, [], '99999999999999999999'])(
+    'the count %j is malformed',
+    (value) => {
+      expect(() => toCount(json(value))).toThrow(
+        expect.objectContaining({ code: 'MALFORMED_REPLY' }),
+      )
+    },
+  )
+
   test('a counter beyond what a number holds still shows that it moved', () => {
-    const before = toCounter('18446744073709551614')
+    const before = toCounter(json('18446744073709551614'))
     expect(before).toBe(744_073_709_551_614)
-    expect(toCounter('18446744073709551615')).not.toBe(before)
+    expect(toCounter(json('18446744073709551615'))).not.toBe(before)
   })
 })
 
@@ -207,7 +249,27 @@ describe('states', () => {
       { member: 'app.example.net:*', port: 65_535, address: undefined, health: 'down', weight: 10 },
       { member: '[2001:db8::5]:80', phase: 'out', graceful: false },
     ])
-    expect(new Set(members.map((one) => one?.identity)).size).toBe(4)
+    expect(new Set(members.map((one) => one.identity)).size).toBe(4)
+  })
+
+  const row = { servername: 'web1', ip: '10.0.0.1', port: 80, svrstate: 'UP' }
+
+  test.each<[string, object]>([
+    ['no name', { servername: undefined, ip: undefined }],
+    ['no port', { port: null }],
+    ['any text for an address', { ip: 'web1' }],
+    ['a port that is none', { port: 70_000 }],
+    ['a state that is a list', { svrstate: ['UP'] }],
+  ])('a member with %s is malformed', (_, change) => {
+    expect(() => toMember('sg', json({ ...row, ...change }))).toThrow(
+      expect.objectContaining({ code: 'MALFORMED_REPLY' }),
+    )
+  })
+
+  test('a row that is repeated is one member, two that differ are malformed', () => {
+    const out = { ...row, svrstate: 'OUT OF SERVICE' }
+    expect(toMembers('sg', [json(row), json(row)])).toHaveLength(1)
+    expect(() => toMembers('sg', [json(row), json(out)])).toThrow('one row for each member')
   })
 
   test('one member of 12.1 comes as an object and says less', () => {
@@ -222,13 +284,17 @@ describe('states', () => {
 
   test('traits, and what is not said', () => {
     expect(
-      toTraits({ downstateflush: 'DISABLED', servicetype: 'TCP', autoscale: 'API' }),
+      toTraits(json({ downstateflush: 'DISABLED', servicetype: 'TCP', autoscale: 'API' })),
     ).toMatchObject({
       flush: false,
       servicetype: 'TCP',
       autoscale: 'API',
     })
-    expect(toTraits({})).toMatchObject({ flush: undefined, autoscale: 'DISABLED', monitored: true })
+    expect(toTraits(json({}))).toMatchObject({
+      flush: undefined,
+      autoscale: 'DISABLED',
+      monitored: true,
+    })
   })
 })
 
@@ -249,7 +315,7 @@ describe('counts', () => {
     const [group] = rowsIn('stat-group.json', 'servicegroup')
     const stats = rowsOf({ body: group! }, 'servicegroupmember')
     const members = rowsIn('members-13.json', 'servicegroup_servicegroupmember_binding').flatMap(
-      (row) => toMember('sg web', row) ?? [],
+      (row) => toMember('sg web', row),
     )
     const index = new StatIndex(stats)
     const places = members.map((one) => {
@@ -274,7 +340,7 @@ describe('counts', () => {
       totalrequests: '0',
       activetransactions: '0',
     }
-    expect(toCounts(row, 'TCP')).toMatchObject({ active: 2, arrivals: undefined })
+    expect(toCounts(json(row), 'TCP')).toMatchObject({ active: 2, arrivals: undefined })
   })
 
   test('transactions leave established connections over: that is told', () => {
@@ -284,12 +350,12 @@ describe('counts', () => {
       activetransactions: '1',
       surgecount: '0',
     }
-    expect(toCounts(row, 'HTTP')).toMatchObject({ active: 1, surplus: 2 })
+    expect(toCounts(json(row), 'HTTP')).toMatchObject({ active: 1, surplus: 2 })
   })
 
   test('numbers that are missing are no zeros', () => {
-    expect(toCounts({ state: 'UP' }, 'HTTP')).toBeUndefined()
-    expect(toCounts({ svrestablishedconn: 'n/a' }, 'HTTP')).toBeUndefined()
+    expect(toCounts(json({ state: 'UP' }), 'HTTP')).toBeUndefined()
+    expect(() => toCounts(json({ svrestablishedconn: 'n/a' }), 'HTTP')).toThrow("found 'n/a'")
   })
 })
 
@@ -302,7 +368,7 @@ describe.skipIf(!existsSync(new URL('../../../../shared/fixtures/citrix', import
 
     test('an idle service reads as idle', () => {
       const { body } = recorded('stat-service.recorded.json').response
-      const counts = rowsOf({ body }, 'service').map((row) => toCounts(row, ''))
+      const counts = rowsOf({ body: json(body) }, 'service').map((row) => toCounts(row, ''))
       expect(counts).toMatchObject([
         { active: 0, queued: 0, pooled: 2, surplus: 0, arrivals: 15_133 },
         { active: 0, queued: 0, pooled: 0 },
@@ -312,7 +378,9 @@ describe.skipIf(!existsSync(new URL('../../../../shared/fixtures/citrix', import
     test('one server on two ports is two members', () => {
       const { body } = recorded('config-servicegroup-members.recorded.json').response
       const type = 'servicegroup_servicegroupmember_binding'
-      const members = rowsOf({ body }, type).map((row) => toMember('sgtest', row)?.member)
+      const members = rowsOf({ body: json(body) }, type).map(
+        (row) => toMember('sgtest', row).member,
+      )
       expect(members).toEqual(['10.112.121.184:80', '10.112.121.184:81'])
     })
 

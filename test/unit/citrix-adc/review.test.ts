@@ -4,6 +4,7 @@ import { defineNetwork, InterceptorSource } from 'msw/experimental'
 import { citrixAdc, type CitrixAdcOptions } from 'drainable/citrix-adc'
 import type { MemberRef } from 'drainable/provider'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { JsonValue } from '../../../src/kit/json.js'
 import { toCounts } from '../../../src/adapters/citrix-adc/codec/rows.js'
 
 /** Answers that the sheet leaves open: each of them must be read the careful way. */
@@ -170,7 +171,10 @@ describe('a reading', () => {
 
   test.each(['n/a', '1,024', null])('a surge queue of %j is not empty', (surgecount) => {
     const row = { svrestablishedconn: '0', curreusepool: '0', surgecount }
-    expect(toCounts(row, 'HTTP')).toBeUndefined()
+    const counts = (): unknown =>
+      toCounts(new JsonValue(row, { provider: 'citrix-adc', what: 'GET' }), 'HTTP')
+    if (surgecount === null) expect(counts()).toBeUndefined()
+    else expect(counts).toThrow('surgecount to be a whole number')
   })
 
   describe('of a group and a virtual server of one name', () => {

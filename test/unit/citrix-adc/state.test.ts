@@ -1,14 +1,19 @@
 import { describe, expect, test } from 'vitest'
 import { toMember } from '../../../src/adapters/citrix-adc/codec/rows.js'
 import { Memory } from '../../../src/adapters/citrix-adc/read/memory.js'
+import { JsonValue } from '../../../src/kit/json.js'
 import { isReleased, ownState } from '../../../src/adapters/citrix-adc/read/reading.js'
 
 type Row = Readonly<Record<string, unknown>>
 
 function entry(svrstate: string, row: Row = {}) {
-  const found = toMember('sg', { servername: 'web1', ip: '10.0.0.1', port: 80, svrstate, ...row })
-  if (found === undefined) throw new Error('no member')
-  return found
+  return toMember(
+    'sg',
+    new JsonValue(
+      { servername: 'web1', ip: '10.0.0.1', port: 80, svrstate, ...row },
+      { provider: 'citrix-adc', what: 'GET' },
+    ),
+  )
 }
 
 /** Fields of 13.x. */

@@ -3,6 +3,7 @@
  * name of the entity behind its stock message, and the HTTP status differs from build to build.
  */
 import { DrainableError, type ErrorCode } from '../../../provider/error.js'
+import { quote } from '../../../provider/quote.js'
 import type { NitroReply } from './nitro.js'
 
 /** What a reply asks of us. */
@@ -112,7 +113,7 @@ export function toError(what: string, reply: NitroReply, as?: ReplyClass): Drain
   const { code, retryable, advice } = ERRORS[kind]
   const number =
     reply.errorcode > 0 ? `errorcode ${reply.errorcode}` : `HTTP status ${reply.status}`
-  const said = reply.message === '' ? number : `'${reply.message.slice(0, 200)}' (${number})`
+  const said = reply.message === '' ? number : `'${quote(reply.message)}' (${number})`
   const hint = SPECIAL[reply.errorcode] ?? advice
   return new DrainableError(code, `${what}: ${said}${hint === undefined ? '' : `, ${hint}`}`, {
     provider: 'citrix-adc',

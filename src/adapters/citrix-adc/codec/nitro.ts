@@ -11,10 +11,12 @@
  * `args` and `filter` are decoded once, with `:` and `,` as separators. Port `*` is 65535.
  */
 import { isIP } from 'node:net'
+import { isCut, isObject, JsonValue, type JsonObject, type Source } from '../../../kit/json.js'
 import { DrainableError } from '../../../provider/error.js'
+import { printable, quote } from '../../../provider/quote.js'
 
 /** One object of a reply, its values not looked at yet. */
-export type Row = Readonly<Record<string, unknown>>
+export type Row = JsonValue
 
 /** A reply, whatever its status. */
 export interface NitroReply {
@@ -29,7 +31,9 @@ export interface NitroReply {
   readonly stated: boolean
   /** False where the bytes are no JSON object: a proxy's page, a server starting up. */
   readonly readable: boolean
-  readonly body: Row
+  /** Whether the JSON ends in its middle. */
+  readonly cut: boolean
+  readonly body: JsonValue
 }
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_#. :@=-]{0,254}$/
@@ -41,6 +45,14 @@ export function isName(name: string): boolean {
 
 /** `/nitro/v1/config/servicegroup/sg%2520web` */
 export function pathOf(tree: 'config' | 'stat', type: string, name?: string, query = ''): string {
+  // Names of replies come here too; a URL would fold these, and the path would be of something else.
+  if (name !== undefined && /^\.{0,2}$/.test(name)) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `'${quote(name)}' can't be the name of a ${type}, expected a letter, a digit or _ first; nothing was sent`,
+      { provider: 'citrix-adc' },
+    )
+  }
   const last = name === undefined ? '' : `/${encodeURIComponent(encodeURIComponent(name))}`
   return `/nitro/v1/${tree}/${type}${last}${query === '' ? '' : `?${query}`}`
 }
@@ -56,16 +68,25 @@ export function argsOf(word: 'args' | 'filter', pairs: Readonly<Record<string, s
  *
  * @param warning - header `X-NITRO-WARNING`, such as `1028 - ...`: the body may say Done, or nothing
  */
-export function parseReply(status: number, text: string, warning = ''): NitroReply {
-  const reply = parseBody(status, text)
-  const [, code, message = ''] = /^\s*(\d+)[\s-]*(.*)$/s.exec(warning) ?? []
+export function parseReply(
+  status: number,
+  text: string,
+  warning = '',
+  source: Source = SOURCE,
+): NitroReply {
+  const reply = parseBody(status, text, source)
+  const [, code, message = ''] =
+    /^\s{0,9}(\d{1,9})[\s-]{0,9}(.*)$/s.exec(warning.slice(0, 1_000)) ?? []
   if (code === undefined || reply.errorcode !== 0) return reply
   return { ...reply, errorcode: Number(code), message: words(message), severity: 'WARNING' }
 }
 
-function parseBody(status: number, text: string): NitroReply {
+const SOURCE: Source = { provider: 'citrix-adc', what: 'NITRO' }
+
+function parseBody(status: number, text: string, source: Source): NitroReply {
   const ok = status >= 200 && status < 300
-  const base = { status, message: '', severity: '', stated: false, body: {} }
+  const none = new JsonValue({}, source)
+  const base = { status, message: '', severity: '', stated: false, cut: false, body: none }
   if (text.trim() === '') {
     return { ...base, errorcode: ok ? 0 : -1, empty: true, readable: ok }
   }
@@ -75,55 +96,58 @@ function parseBody(status: number, text: string): NitroReply {
   } catch {
     parsed = undefined
   }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    return { ...base, errorcode: -1, message: words(text), empty: false, readable: false }
+  const body = isObject(parsed) ? parsed : undefined
+  const code = body === undefined ? undefined : toCode(body)
+  if (body === undefined || code === 'none') {
+    const cut = parsed === undefined && isCut(text)
+    return { ...base, errorcode: -1, message: words(text), empty: false, readable: false, cut }
   }
-  const body = parsed as Row
-  const code = toCount(body['errorcode'])
+  const { message, severity } = body
   return {
     status,
     errorcode: code ?? (ok ? 0 : -1),
-    message: typeof body['message'] === 'string' ? words(body['message']) : '',
-    severity: typeof body['severity'] === 'string' ? body['severity'].toUpperCase() : '',
+    message: typeof message === 'string' ? words(message) : '',
+    severity: typeof severity === 'string' ? severity.slice(0, 40).toUpperCase() : '',
     empty: false,
-    stated: code !== undefined || Object.values(body).some(isObject),
+    stated:
+      code !== undefined ||
+      Object.values(body).some((value) => typeof value === 'object' && value !== null),
     readable: true,
-    body,
+    cut: false,
+    body: new JsonValue(body, source),
   }
 }
 
+/** The errorcode; undefined where it is not there, `none` where it is something else than a number. */
+function toCode({ errorcode }: JsonObject): number | undefined | 'none' {
+  if (errorcode === undefined || errorcode === null) return undefined
+  const text = typeof errorcode === 'object' ? '' : String(errorcode)
+  return /^-?\d{1,9}$/.test(text) ? Number(text) : 'none'
+}
+
 /** The objects under a key: a list, one object, or nothing at all. */
-export function rowsOf(reply: { readonly body: Row }, type: string): readonly Row[] {
-  const value = reply.body[type]
-  const list: readonly unknown[] = Array.isArray(value) ? value : [value]
-  return list.filter(isObject)
+export function rowsOf({ body }: { readonly body: JsonValue }, type: string): readonly Row[] {
+  const found = body.at(type)
+  return isObject(found.value) ? [found] : found.rows()
 }
 
-function isObject(value: unknown): value is Row {
-  return typeof value === 'object' && value !== null
-}
-
-/** A text, whatever it came as; undefined for anything that is none. */
-export function toText(value: unknown): string | undefined {
-  if (typeof value === 'string') return value
-  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
-}
-
-/** A count that came as `"12"`, `12` or `"12.0"`; undefined where there is none. */
-export function toCount(value: unknown): number | undefined {
-  const text = toText(value)?.trim()
-  if (text === undefined || !/^-?\d+(\.\d+)?$/.test(text)) return undefined
-  const number = Math.trunc(Number(text))
-  return Number.isSafeInteger(number) ? number : undefined
+/** A count that came as `"12"`, `12` or `"12.0"`; undefined where there is none, or an empty text. */
+export function toCount(value: JsonValue): number | undefined {
+  const text = value.word()?.trim()
+  if (text === undefined || text === '') return undefined
+  const count = /^\d{1,16}(\.0{1,16})?$/.test(text) ? Number(text) : undefined
+  if (Number.isSafeInteger(count)) return count
+  throw value.wrong('a whole number from 0 up')
 }
 
 /**
  * A cumulative counter. It may exceed what a number can hold, so only its last digits are kept:
  * what is asked of it is whether it moved.
  */
-export function toCounter(value: unknown): number | undefined {
-  const text = toText(value)?.trim()
-  if (text === undefined || !/^\d+(\.\d+)?$/.test(text)) return undefined
+export function toCounter(value: JsonValue): number | undefined {
+  const text = value.word()?.trim()
+  if (text === undefined || text === '') return undefined
+  if (!/^\d{1,40}(\.0{1,16})?$/.test(text)) throw value.wrong('a whole number from 0 up')
   return Number((text.split('.')[0] ?? '0').slice(-15))
 }
 
@@ -160,7 +184,7 @@ export type Subject =
 /** One changing request: what goes where. */
 export interface Command {
   readonly path: string
-  readonly body: Readonly<Record<string, Row>>
+  readonly body: Readonly<Record<string, JsonObject>>
 }
 
 /**
@@ -178,7 +202,7 @@ export function enable(subject: Subject): Command {
   return command(subject, 'enable', {})
 }
 
-function command(subject: Subject, action: 'disable' | 'enable', how: Row): Command {
+function command(subject: Subject, action: 'disable' | 'enable', how: JsonObject): Command {
   const query = `action=${action}&warning=yes`
   if (subject.kind === 'service') {
     if (subject.name === '') throw incomplete('service')
@@ -207,8 +231,5 @@ function incomplete(what: string): DrainableError {
  * what is shown only after secrets were taken out, or half a secret could stay.
  */
 function words(text: string): string {
-  return text
-    .replace(/\p{Cc}+/gu, ' ')
-    .trim()
-    .slice(0, 10_000)
+  return printable(text.slice(0, 10_000)).trim()
 }

@@ -2,7 +2,9 @@
  * Rows of NITRO as values: what the configuration says of a member or a service, and what `stat`
  * counts for it.
  */
-import { formatMember, type Row, type Subject, toCount, toCounter, toText } from './nitro.js'
+import { isIP } from 'node:net'
+import { quote } from '../../../provider/quote.js'
+import { formatMember, type Row, type Subject, toCount, toCounter } from './nitro.js'
 
 /** A state of the appliance, by what it means for new and for established work. */
 export type SvrPhase =
@@ -87,26 +89,41 @@ const PHASES: Readonly<Record<string, readonly [SvrPhase, 'up' | 'down' | 'unkno
 /** What a state means, in any spelling of it. `Unknown`, unlike `UNKNOWN`, is no state at all. */
 export function toPhase(state: string): readonly [SvrPhase, 'up' | 'down' | 'unknown'] {
   if (state === 'Unknown') return ['unknown', 'unknown']
-  return PHASES[state.trim().toUpperCase()] ?? ['unknown', 'unknown']
+  return PHASES[state.slice(0, 80).trim().toUpperCase()] ?? ['unknown', 'unknown']
 }
 
-/** A row of `servicegroup_servicegroupmember_binding`; undefined where it names no member. */
-export function toMember(group: string, row: Row): Entry | undefined {
-  const address = toAddress(row['ip'])
-  const server = toText(row['servername']) ?? address
-  const port = toCount(row['port'])
-  if (server === undefined || server === '' || port === undefined) return undefined
+/** A row of `servicegroup_servicegroupmember_binding`. */
+export function toMember(group: string, row: Row): Entry {
+  const address = toAddress(row.at('ip'))
+  const server = row.at('servername').word() ?? address
+  const port = toPort(row.at('port'))
+  if (server === undefined || server === '' || port === undefined) {
+    throw row.wrong('a member with its servername and port')
+  }
   const subject: Subject = { kind: 'member', group, server, port }
   return toEntry(subject, formatMember(server, port), server, address, port, row)
 }
 
-/** A row of `service`; undefined where it has no name. */
-export function toService(row: Row): Entry | undefined {
-  const name = toText(row['name'])
-  if (name === undefined || name === '') return undefined
-  const address = toAddress(row['ipaddress']) ?? toAddress(row['ip'])
-  const server = toText(row['servername']) ?? address ?? name
-  return toEntry({ kind: 'service', name }, name, server, address, toCount(row['port']) ?? 0, row)
+/** The members of a group. A row that is repeated is one member; two that differ are none. */
+export function toMembers(group: string, rows: readonly Row[]): readonly Entry[] {
+  const found = new Map<string, Entry>()
+  for (const row of rows) {
+    const entry = toMember(group, row)
+    const known = found.get(entry.identity)
+    if (known !== undefined && JSON.stringify(known) !== JSON.stringify(entry)) {
+      throw row.wrong('one row for each member')
+    }
+    found.set(entry.identity, entry)
+  }
+  return [...found.values()]
+}
+
+/** A row of `service`. */
+export function toService(row: Row): Entry {
+  const name = row.at('name').neededText()
+  const address = toAddress(row.at('ipaddress')) ?? toAddress(row.at('ip'))
+  const server = row.at('servername').word() ?? address ?? name
+  return toEntry({ kind: 'service', name }, name, server, address, toPort(row.at('port')) ?? 0, row)
 }
 
 function toEntry(
@@ -117,13 +134,13 @@ function toEntry(
   port: number,
   row: Row,
 ): Entry {
-  const svrstate = toText(row['svrstate']) ?? ''
+  const svrstate = row.at('svrstate').word() ?? ''
   const [phase, health] = toPhase(svrstate)
-  const state = toText(row['state'])?.toUpperCase()
-  const graceful = toText(row['graceful'])?.toUpperCase()
-  const delay = toText(row['delay'])
-  const reason = toText(row['trofsreason'])?.trim() ?? ''
-  const trofsReason = reason === '' || /^(none|0)$/i.test(reason) ? undefined : reason
+  const state = row.at('state').word()?.toUpperCase()
+  const graceful = row.at('graceful').word()?.toUpperCase()
+  const delay = row.at('delay').word()
+  const reason = row.at('trofsreason').word()?.trim() ?? ''
+  const trofsReason = reason === '' || /^(none|0)$/i.test(reason) ? undefined : quote(reason)
   return {
     subject,
     member,
@@ -132,7 +149,7 @@ function toEntry(
     server,
     address,
     port,
-    weight: toCount(row['weight']),
+    weight: toCount(row.at('weight')),
     svrstate,
     phase,
     health,
@@ -145,20 +162,28 @@ function toEntry(
 }
 
 /** 0.0.0.0 stands for "known by name alone". */
-function toAddress(value: unknown): string | undefined {
-  const text = toText(value)
-  return text === undefined || text === '' || text === '0.0.0.0' || text === '::' ? undefined : text
+function toAddress(value: Row): string | undefined {
+  const text = value.text()
+  if (text === undefined || text === '' || text === '0.0.0.0' || text === '::') return undefined
+  if (isIP(text) !== 0) return text
+  throw value.wrong('an IP address')
+}
+
+function toPort(value: Row): number | undefined {
+  const port = toCount(value)
+  if (port === undefined || port <= 65_535) return port
+  throw value.wrong('a port')
 }
 
 /** A row of `servicegroup` or `service`. */
 export function toTraits(row: Row): Traits {
-  const flush = toText(row['downstateflush'])?.toUpperCase()
+  const flush = row.at('downstateflush').word()?.toUpperCase()
   return {
-    servicetype: toText(row['servicetype'])?.toUpperCase() ?? '',
+    servicetype: row.at('servicetype').word()?.toUpperCase() ?? '',
     flush: flush === 'ENABLED' ? true : flush === 'DISABLED' ? false : undefined,
-    autoscale: toText(row['autoscale'])?.toUpperCase() ?? 'DISABLED',
-    monitored: toText(row['healthmonitor'])?.toUpperCase() !== 'NO',
-    disabled: toText(row['state'])?.toUpperCase() === 'DISABLED',
+    autoscale: row.at('autoscale').word()?.toUpperCase() ?? 'DISABLED',
+    monitored: row.at('healthmonitor').word()?.toUpperCase() !== 'NO',
+    disabled: row.at('state').word()?.toUpperCase() === 'DISABLED',
   }
 }
 
@@ -170,31 +195,32 @@ export function toTraits(row: Row): Traits {
  * connection is work, on the client's side too.
  */
 export function toCounts(row: Row, servicetype: string): Counts | undefined {
-  const type = servicetype === '' ? (toText(row['servicetype'])?.toUpperCase() ?? '') : servicetype
+  const type =
+    servicetype === '' ? (row.at('servicetype').word()?.toUpperCase() ?? '') : servicetype
   const transactional = type === 'HTTP' || type === 'SSL'
-  const established = toCount(row['svrestablishedconn']) ?? toCount(row['cursrvrconnections'])
-  const transactions = transactional ? toCount(row['activetransactions']) : undefined
-  const clients = toCount(row['curclntconnections'])
-  const surge = toCount(row['surgecount'])
-  const pooled = Math.max(0, toCount(row['curreusepool']) ?? 0)
+  const established = toCount(row.at('svrestablishedconn')) ?? toCount(row.at('cursrvrconnections'))
+  const transactions = transactional ? toCount(row.at('activetransactions')) : undefined
+  const clients = toCount(row.at('curclntconnections'))
+  const surge = toCount(row.at('surgecount'))
+  const pooled = toCount(row.at('curreusepool')) ?? 0
   if (surge === undefined) return undefined
   if (established === undefined && transactions === undefined) return undefined
-  const queued = Math.max(0, surge)
+  const queued = surge
   const busy = Math.max(0, (established ?? 0) - pooled)
-  const [phase, health] = toPhase(toText(row['state']) ?? '')
+  const [phase, health] = toPhase(row.at('state').word() ?? '')
   const active =
     transactions !== undefined
       ? Math.max(0, transactions - queued)
       : transactional
         ? busy
         : Math.max(busy, (clients ?? 0) - queued)
-  const isService = row['activetransactions'] !== undefined
+  const isService = row.at('activetransactions').present
   return {
     up: phase === 'in' && health === 'up',
     active,
     queued,
     pooled,
-    arrivals: transactional && isService ? toCounter(row['totalrequests']) : undefined,
+    arrivals: transactional && isService ? toCounter(row.at('totalrequests')) : undefined,
     surplus: transactions === undefined ? 0 : Math.max(0, busy - active),
     clients,
   }
@@ -206,9 +232,9 @@ export class StatIndex {
 
   constructor(rows: readonly Row[]) {
     for (const row of rows) {
-      const port = toCount(row['primaryport'])
-      const address = toAddress(row['primaryipaddress'])
-      const name = toText(row['servername']) ?? toText(row['servicegroupname'])?.split('?')[1]
+      const port = toCount(row.at('primaryport'))
+      const address = toAddress(row.at('primaryipaddress'))
+      const name = row.at('servername').word() ?? row.at('servicegroupname').text()?.split('?')[1]
       if (port === undefined) continue
       if (name !== undefined) this.#rows.set(`name ${name.toLowerCase()} ${port}`, row)
       if (address !== undefined) this.#rows.set(`address ${address.toLowerCase()} ${port}`, row)
@@ -221,7 +247,7 @@ export class StatIndex {
     const found = this.#rows.get(`address ${address.toLowerCase()} ${port}`)
     if (found !== undefined) return found
     // A name alone is enough only where the row has no address that says otherwise.
-    return named !== undefined && toAddress(named['primaryipaddress']) === undefined
+    return named !== undefined && toAddress(named.at('primaryipaddress')) === undefined
       ? named
       : undefined
   }

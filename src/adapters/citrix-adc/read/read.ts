@@ -1,12 +1,12 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
-import { argsOf, isName, pathOf, type Row, rowsOf, toCount, toText } from '../codec/nitro.js'
+import { argsOf, isName, pathOf, type Row, rowsOf, toCount } from '../codec/nitro.js'
 import {
   type Counts,
   type Entry,
   StatIndex,
   toCounts,
-  toMember,
+  toMembers,
   toPhase,
   toService,
   toTraits,
@@ -94,12 +94,12 @@ export class Reader {
     }
     const pools: PoolState[] = []
     for (const row of await this.#rows('config', 'servicegroup')) {
-      const name = toText(row['servicegroupname'])
-      if (name !== undefined) pools.push(await this.#group(name, row, wanted))
+      const name = row.at('servicegroupname').neededText()
+      pools.push(await this.#group(name, row, wanted))
     }
     for (const row of await this.#rows('config', 'lbvserver')) {
-      const name = toText(row['name'])
-      const pool = name === undefined ? undefined : await this.#vserver(name, wanted)
+      const name = row.at('name').neededText()
+      const pool = await this.#vserver(name, wanted)
       if (pool === undefined || pool.total === 0) continue
       const at = pools.findIndex((group) => group.name === name)
       const group = pools[at]
@@ -120,8 +120,8 @@ export class Reader {
           : await Promise.all(unique.map((name) => this.#rows('config', 'server', name)))
       const disabled = lists
         .flat()
-        .filter((row) => toText(row['state'])?.toUpperCase() === 'DISABLED')
-      return new Set(disabled.flatMap((row) => toText(row['name']) ?? []))
+        .filter((row) => row.at('state').text()?.toUpperCase() === 'DISABLED')
+      return new Set(disabled.map((row) => row.at('name').neededText()))
     } catch (error) {
       // Not every user may look at servers; the member's own state says that it is out all the same.
       if (isDrainableError(error, 'FORBIDDEN', 'REJECTED')) return new Set()
@@ -136,7 +136,7 @@ export class Reader {
       this.#rows('config', 'servicegroup_servicegroupmember_binding', name),
       wanted.counts ? this.#groupStats(name) : [],
     ])
-    const entries = bindings.flatMap((binding) => toMember(name, binding) ?? [])
+    const entries = toMembers(name, bindings)
     const index = new StatIndex(stats)
     const found: Found[] = []
     for (const entry of entries) {
@@ -192,12 +192,7 @@ export class Reader {
     const vserver = (await this.#rows('config', 'lbvserver', name))[0]
     if (vserver === undefined) return undefined
     const bindings = await this.#rows('config', 'lbvserver_service_binding', name)
-    const bound = new Map(
-      bindings.flatMap((row) => {
-        const service = toText(row['servicename'])
-        return service === undefined ? [] : [[service, row] as const]
-      }),
-    )
+    const bound = new Map(bindings.map((row) => [row.at('servicename').neededText(), row] as const))
     const names = [...bound.keys()].filter(
       (each) => wanted.services === 'all' || wanted.services.includes(each),
     )
@@ -208,19 +203,20 @@ export class Reader {
     ])
     const entries = names.flatMap((each): Found[] => {
       const row = services.get(each)
-      const entry = row === undefined ? undefined : toService(row)
-      if (row === undefined || entry === undefined) return []
+      const binding = bound.get(each)
+      if (row === undefined || binding === undefined) return []
+      const entry = toService(row)
       const traits = { ...toTraits(row), disabled: false, autoscale: 'DISABLED' }
       const stat = stats.get(each)
       const counts = stat === undefined ? undefined : toCounts(stat, traits.servicetype)
-      const weight = toCount(bound.get(each)?.['weight'])
+      const weight = toCount(binding.at('weight'))
       return [{ entry: weight === undefined ? entry : { ...entry, weight }, traits, counts }]
     })
     const serving = [...bound.values()].filter((row) => {
-      const [phase, health] = toPhase(toText(row['curstate']) ?? '')
+      const [phase, health] = toPhase(row.at('curstate').word() ?? '')
       return phase === 'in' && health === 'up'
     }).length
-    const backup = toText(vserver['backupvserver'])
+    const backup = vserver.at('backupvserver').text()
     const whenNone = backup === undefined || backup === '' ? 'refuse' : 'spill'
     return { name, kind: 'vserver', entries, serving, total: bound.size, whenNone, sampledAt }
   }
@@ -234,7 +230,7 @@ export class Reader {
       names.length > ONE_BY_ONE
         ? [await this.#rows(tree, 'service')]
         : await Promise.all(names.map((name) => this.#rows(tree, 'service', name)))
-    return new Map(lists.flat().map((row) => [toText(row['name']) ?? '', row]))
+    return new Map(lists.flat().map((row) => [row.at('name').neededText(), row]))
   }
 
   async #rows(tree: 'config' | 'stat', type: string, name?: string): Promise<readonly Row[]> {

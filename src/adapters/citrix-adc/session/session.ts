@@ -1,10 +1,11 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { pause } from '../../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import { HttpClient, type HttpCall } from '../../../kit/http.js'
+import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
+import { cutShort } from '../../../kit/json.js'
 import { Credentials, SharedLogin } from '../../../kit/login.js'
 import { Turnstile } from '../../../kit/turnstile.js'
-import { type Command, type NitroReply, parseReply, pathOf, toText } from '../codec/nitro.js'
+import { type Command, type NitroReply, parseReply, pathOf } from '../codec/nitro.js'
 import { classify, toError, type ReplyClass } from '../codec/errors.js'
 import type { Settings } from '../options.js'
 
@@ -13,6 +14,8 @@ const TRIES = 4
 const FIRST_WAIT = 250
 /** What a logout may take, in milliseconds. */
 const LOGOUT_LIMIT = 2_000
+
+type Call = Omit<HttpCall, 'signal' | 'headers'>
 
 /**
  * One address of an appliance, and the one session we have there.
@@ -80,7 +83,7 @@ export class NitroSession {
     return toError(`${this.url}: ${what.split('?')[0] ?? ''}`, this.#clean(reply), kind)
   }
 
-  async send(call: Omit<HttpCall, 'signal' | 'headers'>, ctx: CallContext): Promise<NitroReply> {
+  async send(call: Call, ctx: CallContext): Promise<NitroReply> {
     const signal = AbortSignal.any([ctx.signal, this.#closing.signal])
     const within = { clock: ctx.clock, signal }
     return this.#gate.run(signal, async () => {
@@ -119,7 +122,7 @@ export class NitroSession {
 
   /** A request with the credentials in its headers: no session, and no login to repeat. */
   async #callWithPassword(
-    call: Omit<HttpCall, 'signal' | 'headers'>,
+    call: Call,
     ctx: Pick<CallContext, 'clock' | 'signal'>,
   ): Promise<NitroReply> {
     const reply = await this.#credentials.use(
@@ -135,13 +138,23 @@ export class NitroSession {
   }
 
   async #call(
-    call: Omit<HttpCall, 'signal' | 'headers'>,
+    call: Call,
     headers: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<NitroReply> {
     const reply = await this.#http.call({ ...call, headers, signal })
     const warning = [reply.headers['x-nitro-warning'] ?? []].flat()[0]
-    return parseReply(reply.status, reply.text, warning)
+    return this.#parse(call, reply, warning)
+  }
+
+  /** @throws `CONNECTION_LOST` where an answer that is a success ends in its middle */
+  #parse({ method, path }: Call, { status, text }: HttpReply, warning?: string): NitroReply {
+    const what = `${this.url}: ${method} ${path.split('?')[0] ?? ''}`
+    const clean = (words: string): string => this.#credentials.clean(words)
+    const source = { provider: 'citrix-adc', what, clean }
+    const reply = parseReply(status, text, warning, source)
+    if (reply.cut && status < 300) throw cutShort(source, text)
+    return reply
   }
 
   async #logIn(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<string> {
@@ -184,11 +197,12 @@ export class NitroSession {
     const { username } = this.#options
     const login = { username, password, ...(timeout === undefined ? {} : { timeout }) }
     const path = pathOf('config', 'login')
-    const answer = await this.#http.call({ method: 'POST', path, body: { login }, signal })
-    const reply = parseReply(answer.status, answer.text)
+    const call = { method: 'POST', path, body: { login } } as const
+    const answer = await this.#http.call({ ...call, signal })
+    const reply = this.#parse(call, answer)
     const token =
       classify(reply) === 'ok'
-        ? (cookieOf(answer.headers['set-cookie']) ?? tokenOf(reply.body['sessionid']))
+        ? (cookieOf(answer.headers['set-cookie']) ?? tokenOf(reply.body.at('sessionid').word()))
         : undefined
     return { reply, errorcode: reply.errorcode, token }
   }
@@ -247,8 +261,7 @@ function decoded(token: string): string {
   }
 }
 
-function tokenOf(sessionid: unknown): string | undefined {
-  const text = toText(sessionid)
+function tokenOf(text: string | undefined): string | undefined {
   return text === undefined || text === '' ? undefined : encodeURIComponent(text)
 }
 

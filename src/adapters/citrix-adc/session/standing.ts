@@ -1,6 +1,6 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import { pathOf, type Row, rowsOf, toText } from '../codec/nitro.js'
+import { pathOf, type Row, rowsOf } from '../codec/nitro.js'
 import type { NitroSession } from './session.js'
 
 /** Who answers at an address, and since when. */
@@ -73,35 +73,35 @@ export class Standings {
     const stat = await this.#row('stat', 'hanode', undefined, ctx)
     if (stat === 'forbidden') return { role: 'unknown', since: '' }
     if (stat !== undefined) {
-      const status = toText(stat['hacurstatus'])?.toUpperCase()
+      const status = stat.at('hacurstatus').word()?.toUpperCase()
       if (status === 'NO') return { role: 'alone', since: '' }
-      const master = toText(stat['hacurmasterstate'])
+      const master = stat.at('hacurmasterstate').word()
       if (master !== undefined)
-        return { role: toRole(master), since: toText(stat['transtime']) ?? '' }
+        return { role: toRole(master), since: stat.at('transtime').word() ?? '' }
     }
     const config = await this.#row('config', 'hanode', '0', ctx)
     if (config === 'forbidden') return { role: 'unknown', since: '' }
-    const state = toText(config?.['state'])
+    const state = config?.at('state').word()
     return { role: state === undefined ? 'alone' : toRole(state), since: '' }
   }
 
   async #boot(ctx: CallContext): Promise<string> {
     const row = await this.#row('stat', 'system', undefined, ctx)
     if (row === undefined || row === 'forbidden') return ''
-    const at = toText(row['starttime']) ?? toText(row['starttimelocal'])
+    const at = row.at('starttime').word() ?? row.at('starttimelocal').word()
     return at === undefined ? '' : `up since ${at}`
   }
 
   async #node(ctx: CallContext): Promise<string> {
     if (this.#cluster === true) return 'cluster'
     const row = await this.#row('config', 'hanode', '0', ctx)
-    const address = row === 'forbidden' ? undefined : toText(row?.['ipaddress'])
+    const address = row === 'forbidden' ? undefined : row?.at('ipaddress').word()
     return address === undefined || address === '' ? new URL(this.#session.url).host : address
   }
 
   async #isCluster(ctx: CallContext): Promise<boolean | 'forbidden'> {
     const row = await this.#row('config', 'clusterinstance', undefined, ctx)
-    return row === 'forbidden' ? row : toText(row?.['clid']) !== undefined
+    return row === 'forbidden' ? row : row?.at('clid').word() !== undefined
   }
 
   /** The first row; undefined where this build does not know the type. */
