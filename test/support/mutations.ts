@@ -87,3 +87,36 @@ export function holds<T>(
     { numRuns: 1_500 },
   )
 }
+
+/** Texts that stand where a cell was. */
+const CELLS = ['', 'nonsense', '-1', '0.5', '1e3', '99999999999999999999', '"']
+
+/**
+ * One reply of lines with a damage: a cell of a row replaced or dropped, a row twice, or cut anywhere.
+ * What a number could have been as well (another name, another count) is no damage that shows.
+ */
+export function damagedLines(text: string, separator: string | RegExp): fc.Arbitrary<string> {
+  const lines = text.split('\n')
+  // An empty line is the frame, not the reply.
+  const full = lines.filter((line) => line !== '').length
+  const joint = typeof separator === 'string' ? separator : ' '
+  const damage = fc.tuple(fc.nat(), fc.nat(), fc.nat()).map(([line, cell, how]) => {
+    const at = line % full
+    const cells = (lines[at] ?? '').split(separator)
+    const place = cell % cells.length
+    const numeric = /^\d+$/.test(cells[place] ?? '')
+    // A text in place of a text is another name, and no damage.
+    const strangers = numeric ? CELLS : ['']
+    const choice = how % (strangers.length + 2)
+    if (choice < strangers.length) cells[place] = strangers[choice] ?? ''
+    else if (choice === strangers.length) cells.splice(place, 1)
+    const twice = choice > strangers.length
+    const next = [...lines]
+    next.splice(at, twice ? 0 : 1, cells.join(joint))
+    return next.join('\n')
+  })
+  return fc.oneof(
+    { weight: 4, arbitrary: damage },
+    { weight: 1, arbitrary: fc.nat({ max: text.length - 1 }).map((at) => text.slice(0, at)) },
+  )
+}

@@ -6,6 +6,7 @@ import {
   isWorkerGone,
   PromptSplitter,
   ReplySplitter,
+  splitChange,
   splitReplies,
 } from '../../../src/adapters/haproxy-runtime/codec/replies.js'
 
@@ -31,6 +32,7 @@ describe('framing of replies', () => {
     const slow = new ReplySplitter()
     expect(Array.from(text).flatMap((byte) => slow.push(byte))).toEqual([body])
     expect(splitReplies(`${text}\n${text}admin\n\n`, 4)).toEqual([body, '', body, 'admin'])
+    expect(() => splitReplies(text.slice(0, -1), 1)).toThrow(/after 0 of 1 replies/)
   })
 
   it('finds every reply whatever the chunks', () => {
@@ -56,9 +58,24 @@ describe('framing of replies', () => {
     )
   })
 
-  it('takes a last reply that ends with one newline (2.6: del server, weight errors)', () => {
-    expect(splitReplies('No such server.\n', 1)).toEqual(['No such server.'])
+  it('takes a reply to a change that ends with one newline (2.6: del server, weight errors)', () => {
+    const info = 'Pid: 1\n\n'
+    expect(splitChange(`${info}No such server.\n`, 1)).toEqual({
+      info: 'Pid: 1',
+      reply: 'No such server.',
+    })
+    expect(splitChange(`${info}\n\nNo such server.\n\n`, 3).reply).toBe('No such server.')
+    expect(splitChange(`${info}\n`, 1).reply).toBe('')
   })
+
+  it.each(['', 'Pid: 1', 'Pid: 1\n', 'Pid: 1\n\n', 'Pid: 1\n\n\n', 'Pid: 1\n\n\nNo such'])(
+    'an answer to two changes that ends in its middle is lost: %j',
+    (text) => {
+      expect(() => splitChange(text, 2)).toThrow(
+        expect.objectContaining({ code: 'CONNECTION_LOST', retryable: true }),
+      )
+    },
+  )
 
   it('says how many replies are missing, and never makes one up', () => {
     expect(() => splitReplies('admin\n\n', 2)).toThrow(

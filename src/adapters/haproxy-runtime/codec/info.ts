@@ -27,20 +27,30 @@ export function parseInfo(reply: string): ProcessInfo {
     const colon = line.indexOf(':')
     if (colon > 0) fields.set(line.slice(0, colon).trim(), line.slice(colon + 1).trim())
   }
-  const pid = Number(fields.get('Pid'))
-  const version = fields.get('Version')
-  if (version === undefined || !Number.isInteger(pid) || pid <= 0) {
+  const count = (name: string): number | undefined => {
+    const text = fields.get(name)
+    if (text === undefined || isDigits(text)) return text === undefined ? undefined : Number(text)
+    throw malformed(`a number in ${name} of 'show info'`, text)
+  }
+  const pid = count('Pid') ?? 0
+  const version = fields.get('Version') ?? ''
+  if (version === '' || pid === 0) {
     throw malformed("the reply of 'show info' with Version and Pid", reply)
   }
   return {
     version,
     pid,
     node: fields.get('node') ?? '',
-    start: fields.get('Start_time_sec') ?? '',
-    uptime: Number(fields.get('Uptime_sec') ?? 0),
-    stopping: fields.get('Stopping') === '1',
-    connections: Number(fields.get('CurrConns') ?? Infinity),
+    start: String(count('Start_time_sec') ?? ''),
+    uptime: count('Uptime_sec') ?? 0,
+    stopping: count('Stopping') === 1,
+    connections: count('CurrConns') ?? Infinity,
   }
+}
+
+/** Whether a text is a count that a number holds. */
+export function isDigits(text: string): boolean {
+  return /^\d{1,16}$/.test(text) && Number.isSafeInteger(Number(text))
 }
 
 /**
@@ -73,14 +83,19 @@ export function parseProc(reply: string): Workers {
   if (!/^#<PID>/m.test(reply)) throw malformed("the reply of 'show proc' of a master socket", reply)
   for (const line of reply.split('\n')) {
     if (line.startsWith('# ')) section = line.slice(2).trim()
-    const [pid, type, count] = line.trim().split(/\s+/)
-    if (type === 'master') reloads = Number(count) || 0
-    if (type !== 'worker') continue
-    const list = section === 'old workers' ? old : current
-    list.push(Number(pid))
+    if (line.startsWith('#') || line.trim() === '' || section.endsWith('programs')) continue
+    const [pid = '', type = '', count = ''] = line.trim().split(/\s+/)
+    if (!PROCESSES.includes(type) || !isDigits(pid) || !isDigits(count)) {
+      throw malformed("a process in a line of 'show proc'", line)
+    }
+    if (type === 'master') reloads = Number(count)
+    else (section === 'old workers' ? old : current).push(Number(pid))
   }
   return { current, old, reloads }
 }
+
+/** Programs have their own names here, in a section of their own. */
+const PROCESSES: readonly string[] = ['master', 'worker']
 
 /** The value in a reply of `show env NAME`; undefined where the variable is not set. */
 export function parseEnv(reply: string, name: string): string | undefined {

@@ -30,9 +30,16 @@ export function malformed(what: string, text: string): DrainableError {
   )
 }
 
+/** A reply that ends before its end. */
+export function cutShort(words: string): DrainableError {
+  return new DrainableError('CONNECTION_LOST', words, { provider: 'haproxy-runtime' })
+}
+
 /** Cuts the stream of one connection into replies, whatever its chunks. */
 export class ReplySplitter {
   #rest = ''
+  /** Up to where no end was found: a long reply is not looked through again with each chunk. */
+  #seen = 0
 
   /** The replies that are complete now, without their empty line. */
   push(chunk: string): string[] {
@@ -45,12 +52,13 @@ export class ReplySplitter {
         at += 1
         continue
       }
-      const end = this.#rest.indexOf('\n\n', at)
+      const end = this.#rest.indexOf('\n\n', Math.max(at, this.#seen - 1))
       if (end === -1) break
       replies.push(this.#rest.slice(at, end))
       at = end + 2
     }
     this.#rest = this.#rest.slice(at)
+    this.#seen = this.#rest.length
     return replies
   }
 
@@ -61,7 +69,8 @@ export class ReplySplitter {
 }
 
 /**
- * The replies to a line of `count` commands, read to the close.
+ * The replies to a line of `count` commands that only read: each of them has its empty line, and one
+ * without it was cut, however well it reads.
  *
  * @throws `CONNECTION_LOST` where some are missing, with what came
  */
@@ -69,39 +78,67 @@ export function splitReplies(text: string, count: number): string[] {
   const splitter = new ReplySplitter()
   const replies = splitter.push(text)
   if (replies.length >= count) return replies.slice(0, count)
-  if (splitter.rest !== '' && replies.length === count - 1) {
-    return [...replies, splitter.rest.replace(/\n$/, '')]
-  }
-  throw new DrainableError(
-    'CONNECTION_LOST',
-    `HAProxy closed the connection after ${replies.length} of ${count} replies, the last bytes were '${quote(splitter.rest === '' ? text.slice(-200) : splitter.rest)}'`,
-    { provider: 'haproxy-runtime' },
+  throw cutShort(
+    `HAProxy closed the connection after ${replies.length} of ${count} replies, the last bytes were '${quote(text.slice(-200))}'`,
   )
+}
+
+/**
+ * The reply to a changing line that follows `show info`, read to the close: on 2.6 not every one has
+ * its empty line, so its lines are counted.
+ *
+ * @returns the reply of `show info`, and what came after it
+ * @throws `CONNECTION_LOST` where the end of one is missing: a cut success looks like none, a cut refusal like another
+ */
+export function splitChange(
+  text: string,
+  commands: number,
+): { readonly info: string; readonly reply: string } {
+  const end = text.indexOf('\n\n')
+  const rest = text.slice(end + 2)
+  const lines = rest.split('\n').length - 1
+  if (end === -1 || lines < commands || !rest.endsWith('\n')) {
+    throw cutShort(
+      `HAProxy closed the connection before the end of its answer to a change, the last bytes were '${quote(text.slice(-200))}'`,
+    )
+  }
+  return { info: text.slice(0, end), reply: rest.replace(/^\n+|\n+$/g, '') } // silent successes before it are empty lines
 }
 
 /** Cuts the stream of a connection in `prompt` mode into replies: each is followed by a prompt. */
 export class PromptSplitter {
   #rest = ''
+  /** Up to where no prompt was found. */
+  #seen = 0
 
   /** The replies that are complete now. */
   push(chunk: string): string[] {
     this.#rest += chunk
     const replies: string[] = []
     for (;;) {
-      const match = /(^|\n)> /.exec(this.#rest)
-      if (match === null) return replies
-      replies.push(this.#rest.slice(0, match.index).replace(/^\n+|\n+$/g, ''))
-      this.#rest = this.#rest.slice(match.index + match[0].length)
+      const prompt = this.#rest.startsWith('> ')
+        ? 0
+        : this.#rest.indexOf('\n> ', Math.max(0, this.#seen - 2))
+      this.#seen = prompt === -1 ? this.#rest.length : 0
+      if (prompt === -1) return replies
+      replies.push(this.#rest.slice(0, prompt).replace(/^\n+|\n+$/g, ''))
+      this.#rest = this.#rest.slice(this.#rest.indexOf('> ', prompt) + 2)
     }
+  }
+
+  /** How much came since the last prompt. */
+  get size(): number {
+    return this.#rest.length
   }
 }
 
+const GONE_WITHIN = 500
 /** Reply of the master socket about a worker that has gone: one `\n`, and on 3.x the connection stays open. */
 const GONE = /^Can't find the target PID matching the prefix/m
 
 /** Whether the master says that the addressed worker does not exist any more. */
 export function isWorkerGone(text: string): boolean {
-  return GONE.test(text)
+  return GONE.test(text.slice(-GONE_WITHIN)) // nothing follows it
 }
 
 /** Whether a line was refused as a whole because it is longer than `tune.bufsize`; nothing of it ran. */

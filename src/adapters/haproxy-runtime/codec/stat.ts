@@ -1,4 +1,5 @@
 /** Decoder of `show stat` in CSV: columns by header name, 2.6 has far fewer than 3.x. */
+import { isDigits } from './info.js'
 import { malformed } from './replies.js'
 
 /** What is read of one row: a server, or the BACKEND line. */
@@ -53,32 +54,56 @@ export function parseStat(reply: string): StatRow[] {
   const missing = NEEDED.filter((name) => !columns.has(name))
   if (missing.length > 0)
     throw malformed(`'show stat' with the columns ${missing.join(', ')}`, reply)
-  return lines.slice(1).map((cells) => toRow(cells, columns))
+  const known = new Map<string, string>()
+  return lines.slice(1).map((cells) => {
+    const row = toRow(cells, columns, header.length)
+    const name = `${row.kind} ${row.pool}/${row.name}`
+    const text = cells.join()
+    if ((known.get(name) ?? text) !== text) throw malformed(`one row for ${name}`, text)
+    known.set(name, text)
+    return row
+  })
 }
 
-function toRow(cells: readonly string[], columns: ReadonlyMap<string, number>): StatRow {
+function toRow(
+  cells: readonly string[],
+  columns: ReadonlyMap<string, number>,
+  width: number,
+): StatRow {
+  const wrong = (expected: string): Error =>
+    malformed(`${expected} of 'show stat'`, cells.join(','))
+  if (cells.length !== width) throw wrong(`a row of ${width} cells`)
   const text = (name: string): string => cells[columns.get(name) ?? -1] ?? ''
-  const number = (name: string): number => Number(text(name))
-  const kind = KINDS[number('type')] ?? 'other'
-  const counted = kind === 'server'
-  const count = (name: string): number => {
+  /** Empty where it does not apply to this row. */
+  const number = (name: string): number => {
     const value = text(name)
-    if (/^\d+$/.test(value)) return Number(value)
-    if (!counted) return 0
-    throw malformed(`a number in column ${name} of 'show stat'`, cells.join(','))
+    if (value === '' || isDigits(value)) return Number(value)
+    throw wrong(`a number in column ${name}`)
+  }
+  const needed = (name: string): string => {
+    const value = text(name)
+    if (value === '') throw wrong(`something in column ${name}`)
+    return value
+  }
+  needed('type')
+  const kind = KINDS[number('type')] ?? 'other'
+  const counted = kind === 'server' || kind === 'backend'
+  const count = (name: string): number => {
+    if (counted) needed(name)
+    return number(name)
   }
   const checked = text('check_rise') !== '' && text('check_status') !== ''
   return {
-    pool: text('pxname'),
-    name: text('svname'),
+    pool: needed('pxname'),
+    name: needed('svname'),
     kind,
-    iid: text('iid'),
-    sid: text('sid'),
+    iid: needed('iid'),
+    sid: needed('sid'),
     active: count('scur'),
     queued: count('qcur'),
     arrivals: count('stot') + (text('wretr') === '' ? 0 : count('wretr')),
     pooled: number('idle_conn_cur') + number('safe_conn_cur'),
-    status: text('status'),
+    status: counted ? needed('status') : text('status'),
     weight: number('weight'),
     activeServers: number('act'),
     backupServers: number('bck'),
@@ -122,5 +147,6 @@ function csvLines(reply: string): string[][] {
       cell = ''
     } else cell += char
   }
+  if (quoted) throw malformed("'show stat' whose quotes are closed", reply)
   return lines
 }

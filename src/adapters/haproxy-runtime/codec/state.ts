@@ -5,8 +5,10 @@
  * the configuration (a memory only: a server once made ready keeps it and serves), 0x08 forced
  * drain, 0x10 drain inherited by `track`, 0x20 name not resolved, 0x40 name set over the CLI.
  */
+import { isIP } from 'node:net'
 import { formatSocket } from '../../../provider/address.js'
 import type { AdminState } from '../../../provider/contract.js'
+import { isDigits } from './info.js'
 import { malformed } from './replies.js'
 
 /** One server's line. */
@@ -45,6 +47,9 @@ const COLUMNS = {
   srvrecord: 'record',
 } as const
 
+/** All but those that a release may lack. */
+const NEEDED = [...Object.keys(COLUMNS).slice(0, 9), 'srv_port']
+
 /** Bit of srv_check_state: a check is configured. */
 const CHECK_CONFIGURED = 0x02
 
@@ -58,40 +63,51 @@ export function parseServersState(reply: string): ServerState[] {
   const at = lines.findIndex((line) => line.startsWith('# be_id'))
   const header = lines[at]
   if (header === undefined) throw malformed("the reply of 'show servers state'", reply)
-  const index = new Map<string, number>()
-  header
-    .slice(2)
-    .split(' ')
-    .forEach((name, column) => index.set(name, column))
-  for (const name of Object.keys(COLUMNS).slice(0, 9)) {
+  const names = header.slice(2).split(' ')
+  const index = new Map(names.map((name, column) => [name, column]))
+  for (const name of NEEDED) {
     if (!index.has(name)) throw malformed(`'show servers state' with the column ${name}`, header)
   }
+  const known = new Map<string, string>()
   return lines
     .slice(at + 1)
     .filter((line) => line !== '')
-    .map((line) => toState(line, index))
+    .map((line) => {
+      const state = toState(line, index)
+      const name = `${state.pool}/${state.name}`
+      if ((known.get(name) ?? line) !== line) throw malformed(`one line for ${name}`, line)
+      known.set(name, line)
+      return state
+    })
 }
 
 function toState(line: string, index: ReadonlyMap<string, number>): ServerState {
   const cells = line.split(' ')
+  const wrong = (expected: string): Error =>
+    malformed(`a line of 'show servers state' with ${expected}`, line)
+  if (cells.length !== index.size) throw wrong(`${index.size} words`)
   const text = (name: keyof typeof COLUMNS): string => cells[index.get(name) ?? -1] ?? '-'
-  const admin = Number(text('srv_admin_state'))
-  const op = Number(text('srv_op_state'))
-  if (!Number.isInteger(admin) || !Number.isInteger(op)) {
-    throw malformed("a line of 'show servers state' with its state and mask", line)
+  const number = (name: keyof typeof COLUMNS): number => {
+    const value = text(name)
+    if (value === '-' && !index.has(name)) return 0
+    if (isDigits(value)) return Number(value)
+    throw wrong(`a number in ${name}`)
   }
-  const check = Number(text('srv_check_state')) || 0
+  const address = text('srv_addr')
+  if (address !== '-' && isIP(address) === 0) throw wrong('an IP address in srv_addr, or -')
+  if (text('be_name') === '' || text('srv_name') === '') throw wrong('its names')
+  const check = number('srv_check_state')
   return {
     pool: text('be_name'),
     iid: text('be_id'),
     name: text('srv_name'),
     sid: text('srv_id'),
-    address: text('srv_addr'),
-    port: Number(text('srv_port')) || 0,
-    op,
-    admin,
-    weight: Number(text('srv_uweight')),
-    initialWeight: Number(text('srv_iweight')),
+    address,
+    port: number('srv_port'),
+    op: number('srv_op_state'),
+    admin: number('srv_admin_state'),
+    weight: number('srv_uweight'),
+    initialWeight: number('srv_iweight'),
     checked: (check & CHECK_CONFIGURED) !== 0,
     resolved: text('srv_fqdn') !== '-' || text('srvrecord') !== '-',
   }

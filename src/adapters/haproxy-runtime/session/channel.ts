@@ -4,6 +4,7 @@ import {
   isWorkerGone,
   malformed,
   ReplySplitter,
+  splitChange,
   splitReplies,
 } from '../codec/replies.js'
 import { incarnationOf, parseInfo, type ProcessInfo } from '../codec/info.js'
@@ -91,10 +92,10 @@ export class StatsChannel {
    */
   async change(line: string, incarnation: string, signal: AbortSignal): Promise<string> {
     const text = await this.#socket.exchange(`show info;${line}`, signal)
-    const end = text.indexOf('\n\n')
-    const info = parseInfo(end === -1 ? text : text.slice(0, end))
+    const { info: said, reply } = splitChange(text, line.split(';').length)
+    const info = parseInfo(said)
     if (incarnationOf(info) !== incarnation) throw new AnotherProcess(info)
-    return text.slice(end + 2).replace(/^\n+|\n+$/g, '') // silent successes before it are empty lines
+    return reply
   }
 
   async #run(

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { DrainableError } from '../../../provider/error.js'
-import { PromptSplitter } from '../codec/replies.js'
+import { MAX_REPLY, PromptSplitter } from '../codec/replies.js'
 import type { RuntimeSocket } from './socket.js'
 
 /** How long HAProxy keeps the connection without a command: after that nobody looks any more, and an old process may go. */
@@ -32,6 +32,7 @@ export class KeptConnection {
     socket.setEncoding('utf8')
     socket.on('data', (chunk: string) => {
       for (const reply of this.#splitter.push(chunk)) this.#owed.shift()?.(reply)
+      if (this.#splitter.size > MAX_REPLY) this.#finish('lost')
     })
     socket.on('end', () => this.#finish('ended'))
     socket.on('error', () => this.#finish(from.local ? 'ended' : 'lost'))
