@@ -1,4 +1,5 @@
 import type { MemberRef } from './contract.js'
+import { printable } from './quote.js'
 
 /** One text per member, for maps and sets. No name contains a NUL. */
 export function refKey(ref: MemberRef): string {
@@ -10,8 +11,8 @@ export function poolKey(of: { readonly pool: string; readonly balancer?: string 
   return `${of.balancer ?? ''}\0${of.pool}`
 }
 
-/** A member for a person: `web/web1`, or `edgeA:web/web1` behind a combined provider. */
+/** A member for a person, printable: `web/web1`, or `edgeA:web/web1` behind a combined provider. */
 export function formatRef(ref: MemberRef): string {
-  const name = `${ref.pool}/${ref.member}`
-  return ref.balancer === undefined ? name : `${ref.balancer}:${name}`
+  const name = printable(`${ref.pool}/${ref.member}`)
+  return ref.balancer === undefined ? name : `${printable(ref.balancer)}:${name}`
 }

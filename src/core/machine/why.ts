@@ -1,6 +1,7 @@
 import type { LoadScope } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
 import { formatRef } from '../../provider/member-ref.js'
+import { printable } from '../../provider/quote.js'
 import type { Why, WhyCode } from '../../provider/report.js'
 import { targetOf } from './changes.js'
 import type { MachinePolicy } from './policy.js'
@@ -28,7 +29,7 @@ export function explain(
   if (succeeded(state)) return unverified(state)
   const list: Why[] = []
   const say: Say = (code, text, more = {}) =>
-    void list.push({ code, ref: state.ref, text, ...more })
+    void list.push({ code, ref: state.ref, text: printable(text), ...more })
   explainChanges(state, wallOffset, say)
   if (state.unread !== null) {
     say('unreadable', `the balancer can't be read: ${state.unread.error.message}`, {
@@ -243,7 +244,7 @@ function unverified(state: DrainState): readonly Why[] {
     ref: state.ref,
     scope,
     count: active,
-    text: `${scope} ended while it held ${active}: that was cut, or finished unseen`,
+    text: printable(`${scope} ended while it held ${active}: that was cut, or finished unseen`),
   }))
   if (state.ending.ended?.outcome === 'restored') return []
   const reading = state.last?.reading

@@ -12,6 +12,8 @@ import type {
 } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
+import { printable, quote } from '../../provider/quote.js'
+import { printableName, printableReading, printableScope } from './gate-words.js'
 
 /**
  * The one gate between providers and the core. What comes through is what the contract promises: a
@@ -38,8 +40,17 @@ export function checkSnapshot(
   })
   const unchanged = checked.every((reading, i) => reading === readings[i])
   const counted = pools.filter(isPool)
-  if (unchanged && counted.length === pools.length) return snapshot
-  return { readings: checked, pools: counted, ...(ended === undefined ? {} : { ended }) }
+  const gone = Array.isArray(ended) ? endedNames(ended) : ended
+  if (unchanged && counted.length === pools.length && gone === ended) return snapshot
+  return { readings: checked, pools: counted, ...(gone === undefined ? {} : { ended: gone }) }
+}
+
+/** As their scopes are named, see {@link printableName}. */
+function endedNames(given: readonly unknown[]): readonly string[] {
+  const names = given.filter((name) => typeof name === 'string')
+  const safe = names.map(printableName)
+  const same = names.length === given.length && safe.every((name, i) => name === names[i])
+  return same ? (given as readonly string[]) : safe
 }
 
 /** What a provider gave, before it is known to be what its type says. */
@@ -96,7 +107,7 @@ function checkReading(reading: Reading, provider: string, known: Known): Reading
     throw malformed(provider, `it listed ${name} without any process that can hold its work`)
   const safe = checkScopes(reading.scopes, known)
   if (!reading.present) return safe === scopes ? reading : { ...reading, scopes: safe }
-  return checkPresent(reading, safe, provider)
+  return printableReading(checkPresent(reading, safe, provider))
 }
 
 function checkPresent(
@@ -154,8 +165,12 @@ function checkScope(scope: LoadScope, { at, counts }: Known): LoadScope {
   const { state } = scope
   // The numbers of one that was not read mean nothing.
   if (state !== 'read' && problemOf({ ...scope, state: 'read' }, at) !== undefined)
-    return { ...unread(scope, '', at), state, ...(state === 'ended' ? {} : noteOf(scope)) }
-  return tidy(scope)
+    return printableScope({
+      ...unread(scope, '', at),
+      state,
+      ...(state === 'ended' ? {} : noteOf(scope)),
+    })
+  return printableScope(tidy(scope))
 }
 
 /** Without information that is none: nothing depends on it, and a ticket could not hold it. */
@@ -212,15 +227,15 @@ function uncounted({ state, released, active, queued }: LoadScope): string | und
 
 /** A few words for any value; a text from outside is cut and quoted. */
 function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.slice(0, 40))
+  if (typeof value === 'string') return `"${quote(value, 40)}"`
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 
 function unread(scope: LoadScope, problem: string, at: number): LoadScope {
   const { scope: name, incarnation } = loose(scope)
   return {
-    scope: typeof name === 'string' ? name : 'a process without a name',
-    incarnation: typeof incarnation === 'string' ? incarnation : '',
+    scope: printableName(typeof name === 'string' ? name : ''),
+    incarnation: typeof incarnation === 'string' ? printable(incarnation) : '',
     state: 'unread',
     sampledAt: at,
     active: 0,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DrainableError } from '../../provider/error.js'
+import { printable, quote } from '../../provider/quote.js'
 import type { TicketStore } from './store.js'
 
 /** Ids of tickets, and keys of our own with a `=`. A file that begins with a dot is hidden, so it is none. */
@@ -33,7 +34,7 @@ export function fileTickets(path: string): TicketStore {
     if (FILE_KEY.test(key)) return join(path, `${key}.json`)
     throw new DrainableError(
       'TICKET_INVALID',
-      `'${key}' can't be a ticket's id: expected letters, digits or _ . : @ -, and no dot in front`,
+      `'${quote(key)}' can't be a ticket's id: expected letters, digits or _ . : @ -, and no dot in front`,
     )
   }
   return {
@@ -52,7 +53,8 @@ export function fileTickets(path: string): TicketStore {
         throw new DrainableError(
           'TICKET_INVALID',
           `${name} is not JSON, remove it if it is none of ours`,
-          { cause },
+          // Its own words quote the file as it is.
+          { cause: new SyntaxError(printable((cause as Error).message)) },
         )
       }
     },

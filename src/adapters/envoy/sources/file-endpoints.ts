@@ -4,6 +4,7 @@ import { open, readFile, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { z } from 'zod'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { printable, quote } from '../../../provider/quote.js'
 import { parseOptions } from '../../../provider/options.js'
 import { AssignmentProblem, type Assignment } from '../codec/assignment.js'
 import { formatEdsJson, JsonAssignment, parseEdsJson, type EdsDocument } from '../codec/json.js'
@@ -57,7 +58,7 @@ class FileEndpoints implements EndpointSink {
   constructor(cluster: string, path: string) {
     this.#cluster = cluster
     this.#path = path
-    this.instance = `file:${path}`
+    this.instance = `file:${printable(path)}`
   }
 
   async load(): Promise<ReadonlyMap<string, Published>> {
@@ -71,7 +72,8 @@ class FileEndpoints implements EndpointSink {
       throw new DrainableError('INVALID_OPTIONS', `${this.instance} holds JSON sets only`)
     }
     const { document, stamp, at: found } = await this.#read()
-    if (expected !== undefined && found.set !== expected) throw new Superseded(this.#path)
+    if (expected !== undefined && found.set !== expected)
+      throw new Superseded(printable(this.#path))
     const others = document.assignments.map((found) =>
       found.cluster === this.#cluster ? set : found,
     )
@@ -99,10 +101,10 @@ class FileEndpoints implements EndpointSink {
     const document = this.#parse(text)
     const set = document.assignments.find((found) => found.cluster === this.#cluster)
     if (set === undefined) {
-      const found = document.assignments.map((other) => `'${other.cluster}'`).join(', ')
+      const found = document.assignments.map((other) => `'${quote(other.cluster, 80)}'`)
       throw new DrainableError(
         'NOT_FOUND',
-        `${this.#path} holds no endpoint set named '${this.#cluster}', it holds ${found === '' ? 'none' : found}: give the cluster_name of the set`,
+        `${this.#path} holds no endpoint set named '${this.#cluster}', it holds ${found.length === 0 ? 'none' : quote(found.join(', '), 400)}: give the cluster_name of the set`,
       )
     }
     if (set.endpoints.length === 0) {
@@ -149,7 +151,7 @@ class FileEndpoints implements EndpointSink {
       }
       // Nothing of this process comes between the two, and of another one hardly anything.
       if (stampOf(statSync(this.#path, { bigint: true })) !== stamp)
-        throw new Superseded(this.#path)
+        throw new Superseded(printable(this.#path))
       renameSync(temporary, this.#path)
     } catch (cause) {
       await unlink(temporary).catch(() => undefined)

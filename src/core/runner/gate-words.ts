@@ -1,0 +1,45 @@
+import type { LoadScope, PresentReading } from '../../provider/contract.js'
+import { printable, quote } from '../../provider/quote.js'
+
+/**
+ * Words of a product for a person, made printable where they come in: whatever becomes of them later
+ * (an event, a ticket, a reason, a log) moves no terminal and breaks no line.
+ *
+ * Names are only made printable, words are bounded too: a name that is cut could be another one's. Who a
+ * member is (`ref`, `identity`) is left as it came, because the provider compares it.
+ */
+
+/** Longest note or hint, in characters. */
+const MOST = 1_000
+
+/** The same scope where nothing is wrong with its words. */
+export function printableScope(given: LoadScope): LoadScope {
+  const { scope, incarnation, note } = given
+  const safe = {
+    scope: printableName(scope),
+    incarnation: printable(incarnation),
+    ...(note === undefined ? {} : { note: quote(note, MOST) }),
+  }
+  const same = safe.scope === scope && safe.incarnation === incarnation && safe.note === note
+  return same ? given : { ...given, ...safe }
+}
+
+/** The name of a process. */
+export function printableName(name: string): string {
+  return name.trim() === '' ? 'a process without a name' : printable(name)
+}
+
+/** The same reading where nothing is wrong with its words. */
+export function printableReading(reading: PresentReading): PresentReading {
+  const { address, unverified, hints } = reading
+  const safe = {
+    ...(address === undefined ? {} : { address: quote(address) }),
+    ...(unverified === undefined ? {} : { unverified: quote(unverified, MOST) }),
+    ...(hints === undefined ? {} : { hints: hints.map((hint) => quote(hint, MOST)) }),
+  }
+  const same =
+    safe.address === address &&
+    safe.unverified === unverified &&
+    (hints ?? []).every((hint, i) => hint === safe.hints?.[i])
+  return same ? reading : { ...reading, ...safe }
+}
