@@ -180,7 +180,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     if (pools.length > ASK_CONFIGURATION) return result
     if (this.#settings.maintCuts !== undefined && !this.#settings.durable) return result
     const stamp = configStamp(round)
-    for (const pool of pools) {
+    for (const pool of pools.filter((name) => isName(name))) {
       try {
         result.set(pool, await this.#configuration.servers(pool, stamp, ctx))
       } catch (error) {

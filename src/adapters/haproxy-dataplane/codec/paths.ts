@@ -2,14 +2,23 @@
 // path; names are always encoded, and always checked first: this API passes some characters
 // through to HAProxy's command line (a blank in a backend name ends up as another command).
 
+import { DrainableError } from '../../../provider/error.js'
+
 /** Which URL tree is served. An API serves exactly one. */
 export type Tree = 'v2' | 'v3'
 
 const NAME = /^[A-Za-z0-9_.:-]{1,512}$/
 
-/** Whether HAProxy would load a configuration with such a server or backend name. */
+/** What `isName` wants, for a message. */
+export const NAME_RULE = "letters, digits and - _ . : (and not '.' or '..', which a URL would fold)"
+
+/**
+ * Whether HAProxy would load a configuration with such a server or backend name, and this API can be
+ * asked about it: HAProxy allows `.` and `..`, but in a path every URL parser folds them, and
+ * `DELETE .../servers/..` is the backend.
+ */
 export function isName(name: string): boolean {
-  return NAME.test(name)
+  return NAME.test(name) && !/^\.{1,2}$/.test(name)
 }
 
 /** Path and query of each thing, for one tree. */
@@ -75,6 +84,13 @@ export function pathsOf(tree: Tree): Paths {
 }
 
 function encode(name: string): string {
+  if (/^\.{0,2}$/.test(name)) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `'${name}' can't be part of a path, expected ${NAME_RULE}; nothing was sent`,
+      { provider: 'haproxy-dataplane' },
+    )
+  }
   return encodeURIComponent(name)
 }
 

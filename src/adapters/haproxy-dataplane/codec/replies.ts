@@ -8,7 +8,9 @@
 // - An unreachable HAProxy is a 200 with {"error"} from runtime/info, a 404 from runtime/..., an
 //   empty list in v2, and a 500 with another body shape from stats: only runtime/info tells.
 // - Unknown keys and status texts occur: the published schema does not know "DRAIN".
+import { isIP } from 'node:net'
 import { z } from 'zod'
+import { parseJson } from '../../../kit/json.js'
 import { isAtLeast, parseVersion } from '../../../kit/version.js'
 import { quote } from '../../../provider/quote.js'
 import { DrainableError } from '../../../provider/error.js'
@@ -108,8 +110,8 @@ const processSchema = z.looseObject({
   error: z.string().exactOptional(),
   info: z
     .looseObject({
-      pid: z.int(),
-      uptime: z.number(),
+      pid: z.int().min(1),
+      uptime: z.number().min(0),
       node: z.string().exactOptional(),
       version: z.string().exactOptional(),
     })
@@ -141,12 +143,12 @@ const statsSchema = z.looseObject({
   stats: z.array(z.unknown()).exactOptional(),
 })
 const rowHeadSchema = z.looseObject({
-  type: z.string(),
-  name: z.string(),
-  backend_name: z.string().exactOptional(),
+  type: z.string().min(1),
+  name: z.string().min(1),
+  backend_name: z.string().min(1).exactOptional(),
   stats: z.looseObject({}),
 })
-const count = z.number()
+const count = z.int().min(0)
 const rowSchema = z.looseObject({
   status: z.string(),
   scur: count,
@@ -182,7 +184,10 @@ export function parseStats(
       const head = rowHeadSchema.safeParse(item)
       if (!head.success) throw malformed('stats/native', 'rows with type, name and stats', item)
       const pool = head.data.backend_name
-      if (head.data.type !== 'server' || pool === undefined || !wanted(pool)) continue
+      if (head.data.type !== 'server') continue
+      if (pool === undefined)
+        throw malformed('stats/native', 'a server with its backend_name', item)
+      if (!wanted(pool)) continue
       rows.push(toRow(pool, head.data.name, head.data.stats))
     }
     return { rows }
@@ -223,12 +228,17 @@ function toCheck(
   return { health, rise, fall }
 }
 
+/** As HAProxy prints it: an IP address, the path of a socket, or nothing where a name does not resolve. */
+const address = z
+  .string()
+  .refine((text) => /^[-/@]|^$|^[a-z]+@/.test(text) || isIP(text) !== 0, 'expected an IP address')
+
 const serverSchema = z.looseObject({
-  name: z.string(),
-  address: z.string().exactOptional(),
-  port: z.number().nullable().exactOptional(),
+  name: z.string().min(1),
+  address: address.exactOptional(),
+  port: z.int().min(0).max(65_535).nullable().exactOptional(),
   admin_state: z.string().exactOptional(),
-  uweight: z.number().exactOptional(),
+  uweight: count.exactOptional(),
 })
 
 /** The reply of `runtime/...servers/S`. */
@@ -252,7 +262,7 @@ function toRuntimeServer(server: z.output<typeof serverSchema>): RuntimeServer {
   }
 }
 
-const configServerSchema = z.looseObject({ name: z.string() })
+const configServerSchema = z.looseObject({ name: z.string().min(1) })
 
 /** The reply of `configuration/...servers/S`. */
 export function parseConfigServer(
@@ -335,12 +345,12 @@ export function parseErrorWords(
  * here the words decide. The same is said when HAProxy can't be reached: ask `runtime/info` too.
  */
 export function saysNotFound(status: number, words: string): boolean {
-  return status === 404 || (status === 500 && /no data for .*: not found/.test(words))
+  return status === 404 || (status === 500 && /no data for [^:]{0,1000}: not found/.test(words))
 }
 
 /** What is thrown where a reply is not what it must be. */
 export function malformed(what: string, expected: string, found: unknown): DrainableError {
-  const shown = typeof found === 'string' ? found : JSON.stringify(found)
+  const shown = typeof found === 'string' ? found : String(JSON.stringify(found))
   return new DrainableError(
     'MALFORMED_REPLY',
     `${what}: expected ${expected}, found '${quote(shown)}'`,
@@ -381,13 +391,8 @@ function oneOrMany<T>(schema: z.ZodType<T>): z.ZodType<readonly T[]> {
 }
 
 function decode<T>(schema: z.ZodType<T>, text: string, what: string): T {
-  let json: unknown
-  try {
-    json = JSON.parse(text)
-  } catch {
-    throw malformed(what, 'JSON', text)
-  }
-  const parsed = schema.safeParse(json)
+  const json = parseJson(text, { provider: PROVIDER, what })
+  const parsed = schema.safeParse(json.value ?? null)
   if (parsed.success) return parsed.data
   const path = parsed.error.issues[0]?.path.join('.')
   throw malformed(what, path ? `a usable ${path}` : 'another shape', text)

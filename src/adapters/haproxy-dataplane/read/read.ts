@@ -10,6 +10,7 @@ import {
   type RuntimeServer,
   type StatsRow,
 } from '../codec/replies.js'
+import { isName } from '../codec/paths.js'
 import { judge, type Verdict } from './state.js'
 
 /** Up to so many backends every one is asked for its `admin_state`; beyond, only where it decides. */
@@ -129,7 +130,8 @@ async function readServers(
   rows: Rows,
   ctx: CallContext,
 ): Promise<Servers> {
-  const all = pools === 'all' ? [...rows.keys()] : [...pools]
+  // Of a name that can't be asked for the statistics alone tell.
+  const all = (pools === 'all' ? [...rows.keys()] : [...pools]).filter((pool) => isName(pool))
   const asked = all.length <= ASK_ALL ? all : all.filter((pool) => needsSecondWitness(rows, pool))
   const servers: Servers = new Map()
   // one after the other: the API works them off one by one anyway

@@ -1,3 +1,4 @@
+import { isObject } from '../../../kit/json.js'
 import { formatSocket } from '../../../provider/address.js'
 import type { Health, Json, MemberRef, PoolReading } from '../../../provider/contract.js'
 import type { Configured } from '../session/config.js'
@@ -82,11 +83,6 @@ export function readNative(native: Json | undefined): Native | undefined {
       maintenance: typeof maintenance === 'string' ? maintenance : null,
     },
   }
-}
-
-/** Whether it is JSON with keys. */
-export function isObject(value: Json | undefined): value is { readonly [key: string]: Json } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** What a person who asks why it is not idle should know. */

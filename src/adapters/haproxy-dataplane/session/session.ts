@@ -244,7 +244,8 @@ export class DataplaneApi implements AsyncDisposable {
 
   /** An API that was replaced by one of the other tree answers so: the next call asks again which it is. */
   #forgetIfReplaced(reply: HttpReply): void {
-    if (/path \/v[23]\/\S+ was not found/.test(reply.text)) this.#served = undefined
+    if (/path \/v[23]\/\S{1,500} was not found/.test(reply.text.slice(0, 4_000)))
+      this.#served = undefined
   }
 }
 

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest'
+import { isName, pathsOf } from '../../../src/adapters/haproxy-dataplane/codec/paths.js'
+import {
+  parseProcessInfo,
+  parseRuntimeServers,
+  parseStats,
+} from '../../../src/adapters/haproxy-dataplane/codec/replies.js'
+
+describe('names that a URL would fold', () => {
+  test.each(['.', '..', '', 'a/b', 'a b', '%2e%2e'])('%j is none', (name) => {
+    expect(isName(name)).toBe(false)
+  })
+
+  test.each(['v2', 'v3'] as const)('never reach a path of %s', (tree) => {
+    const paths = pathsOf(tree)
+    for (const name of ['.', '..', '']) {
+      for (const make of [
+        () => paths.server('be', name),
+        () => paths.configServer('be', name, 1),
+        () => paths.configBackend(name),
+        () => paths.reload(name),
+      ]) {
+        expect(make).toThrow(expect.objectContaining({ code: 'INVALID_OPTIONS' }))
+        expect(make).toThrow(/expected letters, digits/)
+      }
+    }
+  })
+})
+
+describe('a damaged reply', () => {
+  const row = {
+    type: 'server',
+    name: 's1',
+    backend_name: 'be',
+    stats: { status: 'UP', scur: 1, qcur: 0, stot: 9, wretr: 0, weight: 1 },
+  }
+  const stats = (rows: unknown): string => JSON.stringify({ runtimeAPI: 'x', stats: rows })
+  const read = (text: string) => parseStats(text, () => true)[0]?.rows
+
+  test('cut anywhere is lost', () => {
+    const text = stats([row])
+    for (let at = 1; at < text.length; at += 1) {
+      expect(() => read(text.slice(0, at))).toThrow(
+        expect.objectContaining({ code: 'CONNECTION_LOST' }),
+      )
+    }
+  })
+
+  test.each<[string, unknown]>([
+    ['rows that are a text', 'none'],
+    ['a row without a name', [{ ...row, name: '' }]],
+    ['a row without a backend', [{ ...row, backend_name: undefined }]],
+    ['a count below 0', [{ ...row, stats: { ...row.stats, scur: -1 } }]],
+    ['half a count', [{ ...row, stats: { ...row.stats, qcur: 0.5 } }]],
+    ['a count that is a text', [{ ...row, stats: { ...row.stats, scur: '1' } }]],
+  ])('%s is malformed', (_, rows) => {
+    expect(read(stats([row]))).toHaveLength(1)
+    expect(() => read(stats(rows))).toThrow(expect.objectContaining({ code: 'MALFORMED_REPLY' }))
+  })
+
+  test('any text is no address, and no process has the pid 0', () => {
+    const server = (address: string): string => JSON.stringify([{ name: 's1', address, port: 80 }])
+    for (const address of ['10.0.0.1', '2001:db8::1', '', '-', '/run/app.sock']) {
+      expect(parseRuntimeServers(server(address))[0]?.address).toBe(address)
+    }
+    expect(() => parseRuntimeServers(server('web1'))).toThrow(/usable 0.address/)
+    expect(() => parseProcessInfo('{"info":{"pid":0,"uptime":1}}')).toThrow(/expected/)
+  })
+})
