@@ -1,15 +1,18 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import {
-  adoptable,
   ClustersTextDecoder,
-  parseBootStamp,
-  parseClusterConfigs,
   parseClustersJson,
   parseServerInfo,
   parseStats,
 } from '../../../src/adapters/envoy/codec/admin.js'
-import { JsonAssignment, type JsonObject } from '../../../src/adapters/envoy/codec/json.js'
+import {
+  adoptable,
+  parseBootStamp,
+  parseClusterConfigs,
+} from '../../../src/adapters/envoy/codec/config-dump.js'
+import { JsonAssignment } from '../../../src/adapters/envoy/codec/json.js'
+import type { JsonObject } from '../../../src/kit/json.js'
 
 const fixture = (name: string): string =>
   readFileSync(new URL(`../../fixtures/envoy/${name}`, import.meta.url), 'utf8')
@@ -45,7 +48,7 @@ describe('/clusters', () => {
     expect(inText(text, size)).toEqual(inText(text))
   })
 
-  test('the text form with IPv6, a pipe, other clusters and no last newline', () => {
+  test('the text form with IPv6, a pipe and other clusters', () => {
     const lines = [
       'rq_active::2',
       'rq_total::3',
@@ -56,7 +59,8 @@ describe('/clusters', () => {
       ['[2001:db8::1]:80', '/run/app.sock']
         .flatMap((host) => lines.map((line) => `web::${host}::${line}`))
         .concat('web::default_priority::max_connections::1024', 'api::10.0.0.1:80::rq_active::9')
-        .join('\n'),
+        .map((line) => `${line}\n`)
+        .join(''),
     )
     expect(rows).toHaveLength(1)
     expect([...(rows[0]?.hosts.keys() ?? [])]).toEqual(['[2001:db8::1]:80', '/run/app.sock'])
@@ -89,6 +93,34 @@ describe('/clusters', () => {
       'DEGRADED',
       'UNHEALTHY',
     ])
+  })
+
+  test('without the end of its last line the text form is lost', () => {
+    expect(() => inText(text.slice(0, -1))).toThrow(
+      expect.objectContaining({ code: 'CONNECTION_LOST' }),
+    )
+    expect(() => parseStats('cluster.web.upstream_rq_active: 1')).toThrow(
+      expect.objectContaining({ code: 'CONNECTION_LOST' }),
+    )
+  })
+
+  test.each([
+    ['a list that is a text', '{"cluster_statuses":"none"}'],
+    ['a cluster without a name', '{"cluster_statuses":[{}]}'],
+    ['hosts that are a text', '{"cluster_statuses":[{"name":"web","host_statuses":"none"}]}'],
+    ['a host without an address', '{"cluster_statuses":[{"name":"web","host_statuses":[{}]}]}'],
+    [
+      'any text for an address',
+      '{"cluster_statuses":[{"name":"web","host_statuses":[{"address":{"socket_address":{"address":"web1","port_value":80}},"stats":[{"name":"rq_active"},{"name":"rq_total"}]}]}]}',
+    ],
+    [
+      'a count below 0',
+      '{"cluster_statuses":[{"name":"web","host_statuses":[{"address":{"pipe":{"path":"/x"}},"stats":[{"name":"rq_active","value":"-1"},{"name":"rq_total"}]}]}]}',
+    ],
+  ])('%s is malformed', (_, reply) => {
+    expect(() => parseClustersJson(reply)).toThrow(
+      expect.objectContaining({ code: 'MALFORMED_REPLY' }),
+    )
   })
 
   test('nothing there, and garbage', () => {

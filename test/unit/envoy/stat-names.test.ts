@@ -18,7 +18,12 @@ async function renaming(fake: string, cluster: string, stat: string, config: obj
       if (url.pathname === '/stats') {
         const lines = text.replaceAll(`cluster.${cluster}.`, `cluster.${stat}.`).split('\n')
         const wanted = new RegExp(filter)
-        response.end(lines.filter((line) => wanted.test(line.split(': ')[0] ?? '')).join('\n'))
+        response.end(
+          lines
+            .filter((line) => wanted.test(line.split(': ')[0] ?? ''))
+            .map((line) => `${line}\n`)
+            .join(''),
+        )
       } else {
         const more = `"type":"EDS",${JSON.stringify(config).slice(1, -1)}`
         response.end(

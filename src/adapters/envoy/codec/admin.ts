@@ -4,17 +4,15 @@
  * `/clusters` has a JSON form (numbers are texts, a zero is absent, a cluster without hosts has no
  * list) and a text form that is four times cheaper for Envoy's main thread: one line per value,
  * `cluster::address::key::value`. An IPv6 address holds `::` itself, so lines are cut from the right.
- *
- * `/config_dump?include_eds` shows the endpoint sets, with three traps: its `health_status` is the
- * computed health (a DRAINING host is UNHEALTHY there), hosts that were removed and only wait for a
- * failing check are still in it, and a locality without a weight has weight 0, which Envoy itself
- * would reject. {@link adoptable} undoes all three with the help of `/clusters`.
  */
 import { parseVersion, type Version } from '../../../kit/version.js'
-import type { Json } from '../../../provider/contract.js'
-import { canonicalMember } from './address.js'
+import { isIP } from 'node:net'
+import { canonicalMember, parseSocket } from './address.js'
 import { AssignmentProblem } from './assignment.js'
-import { addressOf, field, isObject, textOf, type JsonObject } from './json.js'
+import { cutShort, malformed, type JsonValue, type Source } from '../../../kit/json.js'
+import { answer, NOBODY, seconds, sourceOf } from './answer.js'
+import { quote } from '../../../provider/quote.js'
+import { addressOf } from './proto-json.js'
 import { toEdsStatus, type EdsStatus } from './status.js'
 
 /** One host of one cluster, as a proxy sees it. */
@@ -44,80 +42,99 @@ export interface ClusterRows {
   readonly hosts: ReadonlyMap<string, HostRow>
 }
 
-/** What a proxy's configuration says about a cluster; undefined where it cannot be read. */
-export interface ClusterConfig {
-  readonly cluster: string
-  /** Name of its endpoint set. */
-  readonly service: string
-  /** What its statistics go by: `cluster.<stat>.`. */
-  readonly stat: string
-  readonly activeChecks: boolean
-  readonly ignoreHealthOnRemoval: boolean
-  readonly closeOnSetChange: boolean
-  /** Percent; 50 where it is not set. */
-  readonly panicThreshold: number
-  readonly failOnPanic: boolean
-  /** Milliseconds; 1,000 where it is not set. */
-  readonly mergeWindow: number
-  readonly connectTimeout: number
-  /** Sticky sessions may come back to a draining host. */
-  readonly stickyWhileDraining: boolean
-}
-
 export interface ServerInfo {
   readonly version: Version
   readonly nodeId: string
   readonly state: string
 }
 
-export function parseServerInfo(text: string): ServerInfo {
-  const info = parseObject(text, '/server_info')
-  const version = parseVersion(textOf(info['version']))
-  if (version === undefined) {
-    throw new AssignmentProblem('/server_info', 'no version in it, this is not an Envoy admin API')
+export function parseServerInfo(text: string, from = NOBODY): ServerInfo {
+  const info = answer(text, '/server_info', from)
+  const said = info.at('version')
+  const version = parseVersion(said.text() ?? '')
+  if (version === undefined) throw said.wrong('the version of an Envoy, such as <sha>/1.40.0/Clean')
+  return {
+    version,
+    nodeId: info.at('node').at('id').text() ?? '',
+    state: info.at('state').text() ?? '',
   }
-  const node = info['node']
-  const id = isObject(node) ? node['id'] : undefined
-  return { version, nodeId: typeof id === 'string' ? id : '', state: textOf(info['state']) }
+}
+
+/** Whole seconds since the process started, as `/server_info` tells. */
+export function parseUptime(text: string, from = NOBODY): number {
+  const uptime = answer(text, '/server_info', from).at('uptime_current_epoch')
+  const ms = seconds(uptime.needed('an uptime such as 12s'))
+  if (ms === undefined || ms < 0) throw uptime.wrong('an uptime such as 12s')
+  return ms / 1_000
+}
+
+/** Whether `/runtime` says that a feature is switched off. */
+export function isSwitchedOff(text: string, feature: string, from = NOBODY): boolean {
+  const entries = answer(text, '/runtime', from).at('entries').fields()
+  return entries.some(
+    ([key, entry]) => key.endsWith(feature) && entry.at('final_value').word() === 'false',
+  )
 }
 
 /** The JSON form of `/clusters`. */
-export function parseClustersJson(text: string): ClusterRows[] {
-  const statuses = parseObject(text, '/clusters')['cluster_statuses'] ?? []
-  if (!Array.isArray(statuses)) {
-    throw new AssignmentProblem('/clusters', 'expected cluster_statuses to be a list')
-  }
-  return statuses.filter(isObject).map((status) => {
-    const cluster = textOf(status['name'])
-    const hosts = Array.isArray(status['host_statuses']) ? status['host_statuses'] : []
-    const rows = hosts.filter(isObject).map(parseHost)
-    return {
-      cluster,
-      service: textOf(status['eds_service_name'], cluster),
-      hosts: new Map(rows.flatMap((row) => (row === undefined ? [] : [[row.member, row]]))),
+export function parseClustersJson(text: string, from = NOBODY): ClusterRows[] {
+  const statuses = answer(text, '/clusters', from).at('cluster_statuses').rows()
+  const names = new Set<string>()
+  return statuses.map((status) => {
+    const cluster = status.at('name').neededText()
+    if (names.has(cluster)) throw status.wrong('one row for each cluster')
+    names.add(cluster)
+    const hosts = new Map<string, HostRow>()
+    for (const host of status.at('host_statuses').rows()) {
+      const row = parseHost(host)
+      put(hosts, row, () => host.wrong('one row for each host'))
     }
+    return { cluster, service: status.at('eds_service_name').text() ?? cluster, hosts }
   })
 }
 
-function parseHost(host: JsonObject): HostRow | undefined {
-  const { member } = addressOf(host['address'])
-  if (member === undefined) return undefined
+function put(hosts: Map<string, HostRow>, row: HostRow, wrong: () => Error): void {
+  const known = hosts.get(row.member)
+  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(row)) throw wrong()
+  hosts.set(row.member, row)
+}
+
+function parseHost(host: JsonValue): HostRow {
   const stats = new Map<string, number>()
-  for (const stat of Array.isArray(host['stats']) ? host['stats'] : []) {
-    if (isObject(stat)) stats.set(textOf(stat['name']), Number(stat['value'] ?? 0))
+  for (const stat of host.at('stats').rows()) {
+    stats.set(stat.at('name').neededText(), stat.at('value').digits() ?? 0)
   }
-  const health = isObject(host['health_status']) ? host['health_status'] : {}
-  const flag = (name: string): boolean => health[name] === true
-  const eds = toEdsStatus(textOf(health['eds_health_status'], 'HEALTHY')) ?? 'UNKNOWN'
-  return toRow(member, stats, {
+  const health = host.at('health_status')
+  const flag = (name: string): boolean => health.at(name).flag() === true
+  const eds = toEdsStatus(health.at('eds_health_status').text() ?? 'HEALTHY') ?? 'UNKNOWN'
+  return toRow(memberOf(host.at('address')), stats, {
     eds,
     failedCheck: flag('failed_active_health_check'),
     ejected: flag('failed_outlier_check'),
     degraded: flag('failed_active_degraded_check'),
     unchecked: flag('pending_active_hc') || flag('excluded_via_immediate_hc_fail'),
     pendingRemoval: flag('pending_dynamic_removal'),
-    priority: Number(host['priority'] ?? 0),
+    priority: host.at('priority').digits() ?? 0,
   })
+}
+
+/** The name of a host, whose address must be one. */
+function memberOf(field: JsonValue): string {
+  const found = named(() => addressOf(field.value))
+  const ip = found?.port === undefined ? undefined : found.address
+  if (found?.member === undefined || (ip !== undefined && isIP(ip) === 0)) {
+    throw field.wrong('the address of a host')
+  }
+  return found.member
+}
+
+function named<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (problem) {
+    if (problem instanceof AssignmentProblem) return undefined
+    throw problem
+  }
 }
 
 interface Flags {
@@ -135,7 +152,8 @@ function toRow(member: string, stats: ReadonlyMap<string, number>, flags: Flags)
   const active = stats.get('rq_active')
   const begun = stats.get('rq_total')
   if (active === undefined || begun === undefined) {
-    throw new AssignmentProblem(`/clusters: ${member}`, 'no rq_active and rq_total')
+    const source = { provider: 'envoy', what: '/clusters' }
+    throw malformed(source, `rq_active and rq_total of ${quote(member)}`, 'none')
   }
   return {
     member,
@@ -171,12 +189,14 @@ export class ClustersTextDecoder {
   readonly #clusters = new Map<string, Map<string, HostRow>>()
   readonly #services = new Map<string, string>()
   readonly #wanted: ReadonlySet<string> | undefined
+  readonly #source: Source
   #rest = ''
   /** The host whose lines come in: what they all begin with, and what they said so far. */
   #head = ''
   #host: { hosts: Map<string, HostRow>; member: string; values: Map<string, string> } | undefined
 
-  constructor(wanted?: Iterable<string>) {
+  constructor(wanted?: Iterable<string>, from = NOBODY) {
+    this.#source = sourceOf('/clusters', from)
     this.#wanted = wanted === undefined ? undefined : new Set(wanted)
   }
 
@@ -190,8 +210,9 @@ export class ClustersTextDecoder {
     this.#rest = text.slice(start)
   }
 
+  /** @throws `CONNECTION_LOST` where the last line has no end */
   finish(): ClusterRows[] {
-    if (this.#rest !== '') this.push('\n')
+    if (this.#rest !== '') throw cutShort(this.#source, this.#rest)
     this.#flush()
     return [...this.#clusters].map(([cluster, hosts]) => ({
       cluster,
@@ -237,7 +258,9 @@ export class ClustersTextDecoder {
   #flush(): void {
     if (this.#host === undefined) return
     const { hosts, member, values } = this.#host
-    hosts.set(member, toTextRow(member, values))
+    put(hosts, toTextRow(member, values, this.#source), () =>
+      malformed(this.#source, 'one row for each host', quote(member)),
+    )
     this.#host = undefined
   }
 
@@ -249,7 +272,10 @@ export class ClustersTextDecoder {
   }
 }
 
-function toTextRow(member: string, values: ReadonlyMap<string, string>): HostRow {
+function toTextRow(member: string, values: ReadonlyMap<string, string>, source: Source): HostRow {
+  if (parseSocket(member) === undefined && !/^(\/|@|envoy:\/\/)/.test(member)) {
+    throw malformed(source, 'the address of a host', `'${quote(member)}'`)
+  }
   const flags = new Set((values.get('health_flags') ?? '').split('/'))
   const eds: EdsStatus = flags.has('eds_status_draining')
     ? 'DRAINING'
@@ -259,7 +285,13 @@ function toTextRow(member: string, values: ReadonlyMap<string, string>): HostRow
         ? 'DEGRADED'
         : 'HEALTHY'
   const stats = new Map<string, number>()
-  for (const [name, value] of values) if (name !== 'health_flags') stats.set(name, Number(value))
+  for (const [name, value] of values) {
+    if (name === 'health_flags') continue
+    if (!/^\d{1,15}$/.test(value)) {
+      throw malformed(source, `a count in ${member} ${name}`, `'${quote(value)}'`)
+    }
+    stats.set(name, Number(value))
+  }
   return toRow(member, stats, {
     eds,
     failedCheck: flags.has('failed_active_hc'),
@@ -271,118 +303,18 @@ function toTextRow(member: string, values: ReadonlyMap<string, string>): HostRow
   })
 }
 
-/** `/stats` in its text form: `name: value`, texts in quotes. */
-export function parseStats(text: string): Map<string, string> {
+/** `/stats` in its text form: `name: value`, texts in quotes, histograms as texts too. */
+export function parseStats(text: string, from = NOBODY): Map<string, string> {
+  const source = sourceOf('/stats', from)
+  if (text !== '' && !text.endsWith('\n')) throw cutShort(source, text)
   const stats = new Map<string, string>()
   for (const line of text.split('\n')) {
+    if (line === '') continue
     const cut = line.indexOf(': ')
-    if (cut === -1) continue
+    if (cut === -1) throw malformed(source, "a line 'name: value'", `'${quote(line)}'`)
     const value = line.slice(cut + 2).trim()
-    stats.set(line.slice(0, cut), /^".*"$/.test(value) ? value.slice(1, -1) : value)
+    const quoted = value.length > 1 && value.startsWith('"') && value.endsWith('"')
+    stats.set(line.slice(0, cut), quoted ? value.slice(1, -1) : value)
   }
   return stats
-}
-
-/** `/config_dump?resource=static_clusters` or `dynamic_active_clusters`: those fed by EDS. */
-export function parseClusterConfigs(text: string): ClusterConfig[] {
-  return configsOf(text)
-    .map((config) => config['cluster'])
-    .filter(isObject)
-    .filter((cluster) => cluster['type'] === 'EDS')
-    .map(toClusterConfig)
-}
-
-function toClusterConfig(cluster: JsonObject): ClusterConfig {
-  const at = (value: Json | undefined, ...path: string[]): Json | undefined =>
-    path.reduce<Json | undefined>((found, key) => (isObject(found) ? found[key] : undefined), value)
-  const name = textOf(cluster['name'])
-  const service = at(cluster, 'eds_cluster_config', 'service_name')
-  const common = cluster['common_lb_config']
-  const alternative = textOf(cluster['alt_stat_name'])
-  const threshold = at(common, 'healthy_panic_threshold')
-  const checks = cluster['health_checks']
-  const statuses = at(common, 'override_host_status', 'statuses')
-  return {
-    cluster: name,
-    service: typeof service === 'string' && service !== '' ? service : name,
-    stat: statName(alternative === '' ? name : alternative),
-    activeChecks: Array.isArray(checks) && checks.length > 0,
-    ignoreHealthOnRemoval: cluster['ignore_health_on_host_removal'] === true,
-    closeOnSetChange: at(common, 'close_connections_on_host_set_change') === true,
-    // A threshold that is there without a value is 0: proto3 leaves a zero out.
-    panicThreshold: isObject(threshold) ? Number(threshold['value'] ?? 0) : 50,
-    failOnPanic: at(common, 'zone_aware_lb_config', 'fail_traffic_on_panic') === true,
-    mergeWindow: seconds(at(common, 'update_merge_window')) ?? 1_000,
-    connectTimeout: seconds(cluster['connect_timeout']) ?? 5_000,
-    stickyWhileDraining: Array.isArray(statuses) && statuses.includes('DRAINING'),
-  }
-}
-
-/** A cluster's name as its statistics have it: Envoy allows no colon there. */
-export function statName(cluster: string): string {
-  return cluster.replace(/:\/{0,2}/g, '_')
-}
-
-/** The moment the process read its configuration, as it prints it: it tells one start from another. */
-export function parseBootStamp(text: string): string | undefined {
-  const stamps = configsOf(text).flatMap((config) =>
-    typeof config['last_updated'] === 'string' ? [config['last_updated']] : [],
-  )
-  return stamps.sort()[0]
-}
-
-/** The endpoint sets in `/config_dump?include_eds`, as they stand there. */
-export function parseEndpointsDump(text: string): JsonObject[] {
-  return configsOf(text)
-    .map((config) => config['endpoint_config'])
-    .filter(isObject)
-}
-
-/**
- * An endpoint set of `/config_dump` as its owner wrote it, as far as a proxy still knows: statuses by
- * `/clusters`, removed hosts left out, localities without the weight they never had.
- */
-export function adoptable(dump: JsonObject, rows: ReadonlyMap<string, HostRow>): JsonObject {
-  const groups = field(dump, 'endpoints')
-  if (!Array.isArray(groups)) return dump
-  return {
-    ...dump,
-    endpoints: groups.filter(isObject).flatMap((group) => {
-      const all = field(group, 'lb_endpoints')
-      const kept = (Array.isArray(all) ? all : []).filter(isObject).flatMap((endpoint) => {
-        const inner = endpoint['endpoint']
-        const { member } = addressOf(isObject(inner) ? inner['address'] : undefined)
-        const row = member === undefined ? undefined : rows.get(member)
-        if (row?.pendingRemoval === true) return []
-        return [row === undefined ? endpoint : { ...endpoint, health_status: row.eds }]
-      })
-      if (kept.length === 0) return []
-      const { load_balancing_weight: weight, ...rest } = group
-      const none = weight === 0 || weight === undefined
-      return [{ ...rest, ...(none ? {} : { load_balancing_weight: weight }), lb_endpoints: kept }]
-    }),
-  }
-}
-
-function configsOf(text: string): JsonObject[] {
-  const configs = parseObject(text, '/config_dump')['configs'] ?? []
-  return Array.isArray(configs) ? configs.filter(isObject) : []
-}
-
-function parseObject(text: string, what: string): JsonObject {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    value = undefined
-  }
-  if (isObject(value)) return value
-  throw new AssignmentProblem(what, `expected JSON, found '${text.slice(0, 200)}'`)
-}
-
-/** A proto3 JSON duration: `0.250s`. */
-function seconds(value: Json | undefined): number | undefined {
-  if (typeof value !== 'string' || !value.endsWith('s')) return undefined
-  const ms = Number(value.slice(0, -1)) * 1_000
-  return Number.isFinite(ms) ? ms : undefined
 }

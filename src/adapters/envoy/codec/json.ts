@@ -8,9 +8,9 @@
  * One weight of 0 makes Envoy reject the whole set.
  */
 import { createHash } from 'node:crypto'
+import { isObject, type JsonObject } from '../../../kit/json.js'
 import type { Json } from '../../../provider/contract.js'
-import { formatSocket } from '../../../provider/address.js'
-import { canonicalMember } from './address.js'
+import { quote } from '../../../provider/quote.js'
 import {
   AssignmentProblem,
   deduplicated,
@@ -21,12 +21,21 @@ import {
   type EndpointNative,
   type NewEndpoint,
 } from './assignment.js'
+import {
+  addressOf,
+  arrayAt,
+  field,
+  join,
+  keyOf,
+  objectAt,
+  shown,
+  typeName,
+  withoutKeys,
+} from './proto-json.js'
 import { toEdsStatus, type EdsStatus } from './status.js'
 
 export const CLA_TYPE = 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment'
 const DEFAULT_OVERPROVISIONING = 140
-
-export type JsonObject = Readonly<Record<string, Json>>
 
 interface Group {
   readonly raw: JsonObject
@@ -61,10 +70,7 @@ export class JsonAssignment implements Assignment {
     }
     const type = value['@type']
     if (type !== undefined && type !== CLA_TYPE) {
-      throw new AssignmentProblem(
-        join(at, '@type'),
-        `expected '${CLA_TYPE}', found ${JSON.stringify(type)}`,
-      )
+      throw new AssignmentProblem(join(at, '@type'), `expected '${CLA_TYPE}', found ${shown(type)}`)
     }
     const cluster = field(value, 'cluster_name')
     if (typeof cluster !== 'string' || cluster === '') {
@@ -239,7 +245,7 @@ export function parseEdsJson(text: string): EdsDocument {
   } catch (cause) {
     throw new AssignmentProblem(
       '',
-      `not JSON: ${cause instanceof Error ? cause.message : 'unreadable'}`,
+      `not JSON: ${cause instanceof Error ? quote(cause.message) : 'unreadable'}`,
     )
   }
   if (!isObject(value)) {
@@ -286,7 +292,6 @@ function parseGroup(value: unknown, at: string, index: number): Group {
 }
 
 function group(raw: JsonObject, endpoints: readonly JsonEndpoint[]): Group {
-  const priority = field(raw, 'priority')
   const locality = field(raw, 'locality')
   const part = (name: string): string => {
     const value = isObject(locality) ? field(locality, name) : undefined
@@ -294,7 +299,7 @@ function group(raw: JsonObject, endpoints: readonly JsonEndpoint[]): Group {
   }
   return {
     raw,
-    priority: Number(priority ?? 0),
+    priority: priorityOf(field(raw, 'priority')),
     locality: formatLocality([part('region'), part('zone'), part('sub_zone')]),
     endpoints,
   }
@@ -312,12 +317,11 @@ function parseEndpoint(
     field(value, 'load_balancing_weight'),
     join(at, 'load_balancing_weight'),
   )
-  const endpoint = field(value, 'endpoint')
-  const inner = isObject(endpoint) ? endpoint : {}
+  const inner = objectAt(field(value, 'endpoint'), join(at, 'endpoint')) ?? {}
   const hostname = field(inner, 'hostname')
   return new JsonEndpoint(
     {
-      ...addressOf(field(inner, 'address')),
+      ...addressOf(field(inner, 'address'), join(at, 'endpoint.address')),
       hostname: typeof hostname === 'string' && hostname !== '' ? hostname : undefined,
       status: parseStatus(field(value, 'health_status'), join(at, 'health_status')),
       weight,
@@ -336,7 +340,7 @@ function parseStatus(value: Json | undefined, at: string): EdsStatus | undefined
   if (status !== undefined) return status
   throw new AssignmentProblem(
     at,
-    `${JSON.stringify(value)} is no health status, Envoy would read it as HEALTHY without a word; expected one of UNKNOWN, HEALTHY, UNHEALTHY, DRAINING, TIMEOUT, DEGRADED`,
+    `${shown(value)} is no health status, Envoy would read it as HEALTHY without a word; expected one of UNKNOWN, HEALTHY, UNHEALTHY, DRAINING, TIMEOUT, DEGRADED`,
   )
 }
 
@@ -348,37 +352,8 @@ function checkWeight(value: Json | undefined, at: string): number | undefined {
   }
   throw new AssignmentProblem(
     at,
-    `${JSON.stringify(value)} is no weight: Envoy takes whole numbers from 1 on and rejects the whole set otherwise; to send nothing new to an endpoint, drain it`,
+    `${shown(value)} is no weight: Envoy takes whole numbers from 1 on and rejects the whole set otherwise; to send nothing new to an endpoint, drain it`,
   )
-}
-
-/** What `/clusters` would call this address. */
-export function addressOf(value: unknown): {
-  member: string | undefined
-  address?: string
-  port?: number
-} {
-  if (!isObject(value)) return { member: undefined }
-  const socket = field(value, 'socket_address')
-  if (isObject(socket)) {
-    const address = field(socket, 'address')
-    const port = field(socket, 'port_value')
-    if (typeof address !== 'string' || port === undefined) return { member: undefined }
-    return { member: formatSocket(address, Number(port)), address, port: Number(port) }
-  }
-  const pipe = field(value, 'pipe')
-  if (isObject(pipe) && typeof pipe['path'] === 'string') {
-    return { member: pipe['path'], address: pipe['path'] }
-  }
-  const internal = field(value, 'envoy_internal_address')
-  if (isObject(internal)) {
-    const name = field(internal, 'server_listener_name')
-    const id = field(internal, 'endpoint_id')
-    if (typeof name === 'string') {
-      return { member: canonicalMember(`envoy://${name}/${typeof id === 'string' ? id : ''}`) }
-    }
-  }
-  return { member: undefined }
 }
 
 function placeOf(groups: readonly Group[], native: EndpointNative): number {
@@ -387,42 +362,9 @@ function placeOf(groups: readonly Group[], native: EndpointNative): number {
   return fits(groups[native.place[0]]) ? native.place[0] : groups.findIndex(fits)
 }
 
-/** A text, or what stands for one that is missing or something else. */
-export function textOf(value: Json | undefined, fallback = ''): string {
-  return typeof value === 'string' ? value : fallback
-}
-
-function withoutKeys(value: JsonObject, ...keys: readonly string[]): JsonObject {
-  return Object.fromEntries(Object.entries(value).filter(([key]) => !keys.includes(key)))
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** A field by its proto name, whichever way the text spells it. */
-export function field(value: JsonObject, name: string): Json | undefined {
-  return value[keyOf(value, name)]
-}
-
-function keyOf(value: JsonObject, name: string): string {
-  if (name in value || !name.includes('_')) return name
-  const camel = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-  return camel in value ? camel : name
-}
-
-function arrayAt(value: JsonObject, name: string, at: string): readonly Json[] {
-  const found = field(value, name)
-  if (found === undefined || found === null) return []
-  if (Array.isArray(found)) return found as readonly Json[]
-  throw new AssignmentProblem(join(at, name), `expected a list, found ${typeName(found)}`)
-}
-
-function join(at: string, name: string): string {
-  return at === '' ? name : `${at}.${name}`
-}
-
-function typeName(value: unknown): string {
-  if (value === null) return 'null'
-  return Array.isArray(value) ? 'a list' : typeof value
+function priorityOf(value: Json | undefined): number {
+  const priority = typeof value === 'string' && /^\d{1,3}$/.test(value) ? Number(value) : value
+  if (priority === undefined || priority === null) return 0
+  if (typeof priority === 'number' && Number.isInteger(priority) && priority >= 0) return priority
+  throw new AssignmentProblem('priority', `expected a whole number, found ${shown(value)}`)
 }

@@ -1,6 +1,8 @@
 import { DrainableError, type ErrorCode } from '../../../provider/error.js'
 import { AssignmentProblem } from './assignment.js'
-import { field, isObject, JsonAssignment } from './json.js'
+import { isObject } from '../../../kit/json.js'
+import { JsonAssignment } from './json.js'
+import { field } from './proto-json.js'
 
 /**
  * Endpoint sets given as values: a list of `ClusterLoadAssignment`s in EDS JSON, one of them, or a

@@ -13,7 +13,8 @@ import {
   type EndpointNative,
   type NewEndpoint,
 } from '../codec/assignment.js'
-import { isObject, type JsonAssignment, type JsonObject } from '../codec/json.js'
+import { isObject, type JsonObject } from '../../../kit/json.js'
+import type { JsonAssignment } from '../codec/json.js'
 import { EDS_STATUS, toEdsStatus, type EdsStatus } from '../codec/status.js'
 import type { Address } from './gen/envoy/config/core/v3/address_pb.js'
 import { LocalitySchema } from './gen/envoy/config/core/v3/base_pb.js'

@@ -1,5 +1,6 @@
 import type { Health, PoolReading } from '../../../provider/contract.js'
-import type { ClusterConfig, ClusterRows, HostRow } from '../codec/admin.js'
+import type { ClusterRows, HostRow } from '../codec/admin.js'
+import type { ClusterConfig } from '../codec/config-dump.js'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
 import { takesWork, type EdsStatus } from '../codec/status.js'
 import type { ProxyView } from '../session/session.js'

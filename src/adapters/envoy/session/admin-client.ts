@@ -1,4 +1,5 @@
 import { DrainableError } from '../../../provider/error.js'
+import { quote } from '../../../provider/quote.js'
 import { HttpClient, parseHttpUrl } from '../../../kit/http.js'
 
 const NAME = 'envoy'
@@ -44,7 +45,7 @@ export class AdminClient {
     const reply = await this.#http.call({ method: 'GET', path, signal, timeout })
     if (reply.status === 200) return reply.text
     const what = `${path.split('?')[0] ?? path} at ${this.name}`
-    const said = reply.text.trim().slice(0, 200)
+    const said = quote(reply.text)
     if (reply.status === 403) {
       throw new DrainableError(
         'FORBIDDEN',

@@ -1,5 +1,5 @@
 import { DrainableError } from '../../../provider/error.js'
-import { textOf, type JsonObject } from '../codec/json.js'
+import type { JsonObject } from '../../../kit/json.js'
 
 /** Nobody holds any set. */
 export function nothingToAdopt(proxies: readonly string[]): DrainableError {
@@ -17,7 +17,8 @@ export function agreed(
   const sets = new Map<string, { text: string; from: string; set: JsonObject }>()
   for (const { name, sets: found } of dumps) {
     for (const set of found) {
-      const cluster = textOf(set['cluster_name'])
+      const named = set['cluster_name']
+      const cluster = typeof named === 'string' ? named : ''
       const text = JSON.stringify(set)
       const known = sets.get(cluster)
       if (known !== undefined && known.text !== text) {

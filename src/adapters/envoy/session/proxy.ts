@@ -1,24 +1,29 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Clock } from '../../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { quote } from '../../../provider/quote.js'
+import { malformed, type JsonObject } from '../../../kit/json.js'
 import { isAtLeast } from '../../../kit/version.js'
 import { AdminClient } from './admin-client.js'
 import { AssignmentProblem } from '../codec/assignment.js'
 import {
-  adoptable,
   ClustersTextDecoder,
-  parseBootStamp,
-  parseClusterConfigs,
   parseClustersJson,
-  parseEndpointsDump,
   parseServerInfo,
+  isSwitchedOff,
   parseStats,
-  statName,
-  type ClusterConfig,
+  parseUptime,
   type ClusterRows,
   type ServerInfo,
 } from '../codec/admin.js'
-import { textOf, type JsonObject } from '../codec/json.js'
+import {
+  adoptable,
+  parseBootStamp,
+  parseClusterConfigs,
+  parseEndpointsDump,
+  statName,
+  type ClusterConfig,
+} from '../codec/config-dump.js'
 
 /** Hosts from which on the text form is read: four times cheaper for Envoy, and cut into slices here. */
 const TEXT_FROM = 500
@@ -120,16 +125,17 @@ export class Proxy {
           this.#get(`/config_dump?include_eds&resource=${kind}_endpoint_configs`, signal),
         ),
       )
-      const dumps = texts.flatMap((text) => this.#decode(() => parseEndpointsDump(text)))
+      const dumps = texts.flatMap((text) => this.#decode(() => parseEndpointsDump(text, this.name)))
       const facts = await this.#learn(signal)
       const rows = await this.#clusters(undefined, signal)
       const byService = new Map(rows.map((row) => [row.service, row.hosts]))
       const fed = new Set([...(facts.configs?.values() ?? [])].map((config) => config.service))
       return dumps.flatMap((dump) => {
-        const name = textOf(dump['cluster_name'])
+        const name = dump.at('cluster_name').neededText()
         if (facts.configs !== undefined && !fed.has(name)) return [] // not fed by EDS
         const hosts = byService.get(name)
-        return hosts === undefined ? [] : [adoptable(dump, hosts)]
+        const set = dump.object()
+        return hosts === undefined || set === undefined ? [] : [adoptable(set, hosts)]
       })
     })
   }
@@ -167,7 +173,7 @@ export class Proxy {
   async #learn(signal: AbortSignal): Promise<ProxyFacts> {
     const incarnation = await this.#incarnation(signal)
     const text = await this.#get('/server_info', signal)
-    const info = this.#decode(() => parseServerInfo(text))
+    const info = this.#decode(() => parseServerInfo(text, this.name))
     const configs = await this.#configs(signal)
     const immediate = isAtLeast(info.version, 1, 40) && (await this.#isBatchAware(signal))
     this.#facts = { incarnation, info, configs, immediate, readAt: this.#now() }
@@ -178,7 +184,8 @@ export class Proxy {
   async #incarnation(signal: AbortSignal): Promise<string> {
     const path = '/config_dump?resource=static_clusters&mask=last_updated'
     const text = await this.#allowed(path, signal)
-    const stamp = text === undefined ? undefined : this.#decode(() => parseBootStamp(text))
+    const stamp =
+      text === undefined ? undefined : this.#decode(() => parseBootStamp(text, this.name))
     return stamp ?? (await this.#startByUptime(signal))
   }
 
@@ -186,11 +193,7 @@ export class Proxy {
   async #startByUptime(signal: AbortSignal): Promise<string> {
     const before = Date.now()
     const text = await this.#get('/server_info', signal)
-    const match = /"uptime_current_epoch":\s*"(\d+)s"/.exec(text)
-    if (match === null) {
-      throw new DrainableError('MALFORMED_REPLY', `/server_info at ${this.name}: no uptime in it`)
-    }
-    const uptime = Number(match[1]) * 1_000
+    const uptime = parseUptime(text, this.name) * 1_000
     const [low, high] = [before - uptime - 1_000, Date.now() - uptime]
     const known = this.#start
     const fits = known !== undefined && low <= known.high && high >= known.low
@@ -205,7 +208,7 @@ export class Proxy {
     for (const kind of ['static_clusters', 'dynamic_active_clusters']) {
       const text = await this.#allowed(`/config_dump?resource=${kind}`, signal)
       if (text === undefined) return undefined
-      configs.push(...this.#decode(() => parseClusterConfigs(text)))
+      configs.push(...this.#decode(() => parseClusterConfigs(text, this.name)))
     }
     return new Map(configs.map((config) => [config.cluster, config]))
   }
@@ -213,9 +216,7 @@ export class Proxy {
   /** Whether nobody switched the immediate updates of 1.40 off. */
   async #isBatchAware(signal: AbortSignal): Promise<boolean> {
     const text = await this.#allowed('/runtime', signal)
-    return (
-      text === undefined || !/enable_batch_aware_update"[^}]*"final_value":\s*"false"/.test(text)
-    )
+    return text === undefined || !isSwitchedOff(text, 'enable_batch_aware_update', this.name)
   }
 
   async #clusters(
@@ -241,7 +242,7 @@ export class Proxy {
     signal: AbortSignal,
   ): Promise<ClusterRows[]> {
     const text = await this.#get(`/clusters?format=json${filter}`, signal)
-    const rows = this.#decode(() => parseClustersJson(text))
+    const rows = this.#decode(() => parseClustersJson(text, this.name))
     return names === undefined ? rows : rows.filter((row) => names.includes(row.cluster))
   }
 
@@ -251,7 +252,7 @@ export class Proxy {
     signal: AbortSignal,
   ): Promise<ClusterRows[]> {
     const text = await this.#get(`/clusters?format=text${filter}`, signal)
-    const decoder = new ClustersTextDecoder(names)
+    const decoder = new ClustersTextDecoder(names, this.name)
     for (let start = 0; start < text.length; start += SLICE) {
       decoder.push(text.slice(start, start + SLICE))
       await breathe()
@@ -272,12 +273,17 @@ export class Proxy {
     )
     const filter = `^cluster\\.(?:${[...own.values()].map(quoted).join('|')})\\.(?:${STATS.join('|')})$`
     const text = await this.#allowed(`/stats?filter=${encodeURIComponent(filter)}`, signal)
-    const found = parseStats(text ?? '')
+    const found = parseStats(text ?? '', this.name)
     const stats = new Map<string, string>()
     for (const [name, prefix] of own) {
       for (const stat of STATS) {
         const value = found.get(`cluster.${prefix}.${stat}`)
-        if (value !== undefined) stats.set(`cluster.${name}.${stat}`, value)
+        if (value === undefined) continue
+        if (stat !== 'version_text' && !/^\d{1,15}$/.test(value)) {
+          const source = { provider: 'envoy', what: `${this.name} /stats` }
+          throw malformed(source, `a count for ${stat}`, `'${quote(value)}'`)
+        }
+        stats.set(`cluster.${name}.${stat}`, value)
       }
       const total = Number(stats.get(`cluster.${name}.membership_total`) ?? 0)
       if (total >= TEXT_FROM) this.#hosts = Math.max(this.#hosts, total)

@@ -5,7 +5,7 @@ import { parseAdminAddress } from './admin-client.js'
 import { agreed, nothingToAdopt } from './adopt.js'
 import { Proxy, type ProxyReading } from './proxy.js'
 import type { EndpointSink, NodeLoad } from '../sources/sink.js'
-import type { JsonObject } from '../codec/json.js'
+import type { JsonObject } from '../../../kit/json.js'
 import { ScopeTracker } from './scopes.js'
 
 /** How many proxies are asked at once. */

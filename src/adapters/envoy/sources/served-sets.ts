@@ -1,5 +1,5 @@
 import { abortable } from '../../../provider/abort.js'
-import type { JsonObject } from '../codec/json.js'
+import type { JsonObject } from '../../../kit/json.js'
 import type { Assignment } from '../codec/assignment.js'
 import { Superseded, type Published, type SinkHost } from './sink.js'
 

@@ -1,7 +1,7 @@
 import type { DrainableError } from '../../../provider/error.js'
 import type { Assignment } from '../codec/assignment.js'
 import type { Version } from '../../../kit/version.js'
-import type { JsonObject } from '../codec/json.js'
+import type { JsonObject } from '../../../kit/json.js'
 import type { NodeReceipt } from './receipts.js'
 
 /** An endpoint set as it was handed to the proxies. */

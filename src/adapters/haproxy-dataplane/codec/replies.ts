@@ -350,7 +350,7 @@ export function saysNotFound(status: number, words: string): boolean {
 
 /** What is thrown where a reply is not what it must be. */
 export function malformed(what: string, expected: string, found: unknown): DrainableError {
-  const shown = typeof found === 'string' ? found : String(JSON.stringify(found))
+  const shown = typeof found === 'string' ? found : JSON.stringify(found)
   return new DrainableError(
     'MALFORMED_REPLY',
     `${what}: expected ${expected}, found '${quote(shown)}'`,

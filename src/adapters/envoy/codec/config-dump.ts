@@ -1,0 +1,119 @@
+/**
+ * What a proxy was told, as its `/config_dump` has it.
+ *
+ * `/config_dump?include_eds` shows the endpoint sets, with three traps: its `health_status` is the
+ * computed health (a DRAINING host is UNHEALTHY there), hosts that were removed and only wait for a
+ * failing check are still in it, and a locality without a weight has weight 0, which Envoy itself
+ * would reject. {@link adoptable} undoes all three with the help of `/clusters`.
+ */
+import { isObject, type JsonObject, type JsonValue } from '../../../kit/json.js'
+import type { HostRow } from './admin.js'
+import { answer, NOBODY, seconds } from './answer.js'
+import { addressOf, field } from './proto-json.js'
+
+/** What a proxy's configuration says about a cluster; undefined where it cannot be read. */
+export interface ClusterConfig {
+  readonly cluster: string
+  /** Name of its endpoint set. */
+  readonly service: string
+  /** What its statistics go by: `cluster.<stat>.`. */
+  readonly stat: string
+  readonly activeChecks: boolean
+  readonly ignoreHealthOnRemoval: boolean
+  readonly closeOnSetChange: boolean
+  /** Percent; 50 where it is not set. */
+  readonly panicThreshold: number
+  readonly failOnPanic: boolean
+  /** Milliseconds; 1,000 where it is not set. */
+  readonly mergeWindow: number
+  readonly connectTimeout: number
+  /** Sticky sessions may come back to a draining host. */
+  readonly stickyWhileDraining: boolean
+}
+
+/** `/config_dump?resource=static_clusters` or `dynamic_active_clusters`: those fed by EDS. */
+export function parseClusterConfigs(text: string, from = NOBODY): ClusterConfig[] {
+  return configsOf(text, from)
+    .map((config) => config.at('cluster').needed('a cluster'))
+    .filter((cluster) => cluster.at('type').word() === 'EDS')
+    .map(toClusterConfig)
+}
+
+function toClusterConfig(cluster: JsonValue): ClusterConfig {
+  const name = cluster.at('name').neededText()
+  const service = cluster.at('eds_cluster_config').at('service_name').text() ?? ''
+  const common = cluster.at('common_lb_config')
+  const alternative = cluster.at('alt_stat_name').text() ?? ''
+  const threshold = common.at('healthy_panic_threshold')
+  const statuses = common.at('override_host_status').at('statuses').list()
+  return {
+    cluster: name,
+    service: service === '' ? name : service,
+    stat: statName(alternative === '' ? name : alternative),
+    activeChecks: cluster.at('health_checks').list().length > 0,
+    ignoreHealthOnRemoval: cluster.at('ignore_health_on_host_removal').flag() === true,
+    closeOnSetChange: common.at('close_connections_on_host_set_change').flag() === true,
+    // A threshold that is there without a value is 0: proto3 leaves a zero out.
+    panicThreshold: threshold.present ? percentOf(threshold.at('value')) : 50,
+    failOnPanic: common.at('zone_aware_lb_config').at('fail_traffic_on_panic').flag() === true,
+    mergeWindow: seconds(common.at('update_merge_window')) ?? 1_000,
+    connectTimeout: seconds(cluster.at('connect_timeout')) ?? 5_000,
+    stickyWhileDraining: statuses.some((status) => status.word() === 'DRAINING'),
+  }
+}
+
+function percentOf(value: JsonValue): number {
+  const percent = value.number() ?? 0
+  if (percent >= 0 && percent <= 100) return percent
+  throw value.wrong('a percentage')
+}
+
+/** A cluster's name as its statistics have it: Envoy allows no colon there. */
+export function statName(cluster: string): string {
+  return cluster.replace(/:\/{0,2}/g, '_')
+}
+
+/** The moment the process read its configuration, as it prints it: it tells one start from another. */
+export function parseBootStamp(text: string, from = NOBODY): string | undefined {
+  const stamps = configsOf(text, from).map((config) => config.at('last_updated').text())
+  return stamps.filter((stamp) => stamp !== undefined).sort()[0]
+}
+
+/** The endpoint sets in `/config_dump?include_eds`, as they stand there. */
+export function parseEndpointsDump(text: string, from = NOBODY): JsonValue[] {
+  return configsOf(text, from).map((config) => {
+    const set = config.at('endpoint_config').needed('an endpoint set')
+    for (const group of set.at('endpoints').rows()) group.at('lb_endpoints').rows()
+    return set
+  })
+}
+
+/**
+ * An endpoint set of `/config_dump` as its owner wrote it, as far as a proxy still knows: statuses by
+ * `/clusters`, removed hosts left out, localities without the weight they never had.
+ */
+export function adoptable(dump: JsonObject, rows: ReadonlyMap<string, HostRow>): JsonObject {
+  const groups = field(dump, 'endpoints')
+  if (!Array.isArray(groups)) return dump
+  return {
+    ...dump,
+    endpoints: groups.filter(isObject).flatMap((group) => {
+      const all = field(group, 'lb_endpoints')
+      const kept = (Array.isArray(all) ? all : []).filter(isObject).flatMap((endpoint) => {
+        const inner = endpoint['endpoint']
+        const { member } = addressOf(isObject(inner) ? inner['address'] : undefined)
+        const row = member === undefined ? undefined : rows.get(member)
+        if (row?.pendingRemoval === true) return []
+        return [row === undefined ? endpoint : { ...endpoint, health_status: row.eds }]
+      })
+      if (kept.length === 0) return []
+      const { load_balancing_weight: weight, ...rest } = group
+      const none = weight === 0 || weight === undefined
+      return [{ ...rest, ...(none ? {} : { load_balancing_weight: weight }), lb_endpoints: kept }]
+    }),
+  }
+}
+
+function configsOf(text: string, from: string): readonly JsonValue[] {
+  return answer(text, '/config_dump', from).at('configs').rows()
+}

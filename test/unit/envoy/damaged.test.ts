@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { ClustersTextDecoder, parseClustersJson } from '../../../src/adapters/envoy/codec/admin.js'
+import { parseClusterConfigs } from '../../../src/adapters/envoy/codec/config-dump.js'
+import { damagedLines, holds } from '../../support/mutations.js'
+
+const fixture = (name: string): string =>
+  readFileSync(new URL(`../../fixtures/envoy/${name}`, import.meta.url), 'utf8')
+
+describe('a damaged reply of an admin API', () => {
+  test.each(['clusters-draining.json', 'clusters-healthy.json'])('%s loses no host', (name) => {
+    holds(
+      fixture(name),
+      (text) => parseClustersJson(text),
+      (before, after, text) => {
+        // Proto3 leaves an empty list out, so one that is not there can't be told from one.
+        if (!text.includes('"cluster_statuses":[{') || !text.includes('"host_statuses":[{')) return
+        for (const [i, { cluster, hosts }] of after.entries()) {
+          const was = before[i]
+          expect(cluster).toBe(was?.cluster)
+          if (hosts.size === 0) continue // it lost its list of hosts, as above
+          expect([...hosts.keys()]).toEqual([...(was?.hosts.keys() ?? [])])
+          for (const [member, row] of hosts) {
+            const known = was?.hosts.get(member)
+            // A zero is left out too: a count is what it was, or not there.
+            expect([known?.active, 0]).toContain(row.active)
+            if (known?.eds !== 'DRAINING') expect(row.eds).not.toBe('DRAINING')
+          }
+        }
+      },
+    )
+  })
+
+  test('the text form makes no count', () => {
+    const text = fixture('clusters-draining.txt')
+    const read = (reply: string) => {
+      const decoder = new ClustersTextDecoder()
+      decoder.push(reply)
+      return decoder
+        .finish()
+        .flatMap(({ hosts }) =>
+          [...hosts.values()].map(({ member, active }) => `${member} ${active}`),
+        )
+    }
+    holds(
+      text,
+      read,
+      (before, after) => {
+        for (const row of after) expect(before).toContain(row)
+      },
+      // Lines that are cut off whole are the frame's to notice: HTTP says how long the body is.
+      damagedLines(text, '::').filter((reply) => !text.startsWith(reply.slice(0, -1))),
+    )
+  })
+
+  test('a configuration loses no cluster and no setting gets another meaning', () => {
+    const configs = JSON.stringify({
+      configs: [
+        {
+          cluster: {
+            name: 'web',
+            type: 'EDS',
+            eds_cluster_config: { service_name: 'web-eds' },
+            health_checks: [{}],
+            common_lb_config: { healthy_panic_threshold: { value: 30 } },
+            connect_timeout: '0.250s',
+          },
+        },
+      ],
+    })
+    holds(
+      configs,
+      (text) => parseClusterConfigs(text),
+      ([before], after, text) => {
+        if (!text.includes('"type":"EDS"') || !text.includes('"configs":[{')) return
+        expect(after[0]?.cluster).toBe('web')
+        expect([before?.service, 'web']).toContain(after[0]?.service)
+        expect([30, 50, 0, 0.5]).toContain(after[0]?.panicThreshold)
+        expect([250, 5_000]).toContain(after[0]?.connectTimeout)
+      },
+    )
+  })
+})
