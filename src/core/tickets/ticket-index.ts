@@ -52,6 +52,9 @@ interface Place {
   readonly node: number
 }
 
+/** What became of our list: it is as we wrote it; its tree is full; another writer has its node. */
+type Standing = 'kept' | 'shut' | 'lost'
+
 /** One writer of the index, and a reader of it. */
 export class TicketIndex {
   readonly #store: TicketStore
@@ -87,7 +90,7 @@ export class TicketIndex {
       const standing = await this.#check()
       if (standing === 'kept' && this.#ids.has(id)) return
       this.#ids.add(id)
-      await this.#publish(standing === 'kept')
+      await this.#publish(standing)
     })
   }
 
@@ -97,7 +100,7 @@ export class TicketIndex {
       if (!this.#ids.delete(id)) return
       const standing = await this.#check()
       if (standing === 'kept') await this.#write()
-      else if (this.#ids.size > 0) await this.#publish(false)
+      else if (this.#ids.size > 0) await this.#publish(standing)
     })
   }
 
@@ -118,19 +121,23 @@ export class TicketIndex {
     return turn
   }
 
-  /** Writes our list to a place where it is kept: the one it has, if it may stay. */
-  async #publish(stay: boolean): Promise<void> {
-    if (!stay) this.#place = undefined
-    for (let failures = 0; failures < MOST_FAILURES;) {
+  /**
+   * Writes our list to a place where it is kept: the one it has, if it may stay. A list that came to a
+   * full tree after that was cleared away would stay there for good, so it goes once the new one is kept.
+   */
+  async #publish(found: Standing): Promise<void> {
+    const left: Place[] = []
+    for (let standing = found, failures = 0; failures < MOST_FAILURES;) {
+      if (standing === 'shut' && this.#place !== undefined) left.push(this.#place)
+      if (standing !== 'kept') this.#place = undefined
       const full = this.#place === undefined ? await this.#claim() : []
       await this.#write()
-      const standing = await this.#check()
+      standing = await this.#check()
       if (standing === 'kept') {
         // What we can't clear away now, a later writer does.
-        await this.#clear(full).catch(() => undefined)
+        await this.#clear(full, left).catch(() => undefined)
         return
       }
-      this.#place = undefined
       if (standing === 'lost') failures += 1
     }
     throw notKept()
@@ -180,8 +187,9 @@ export class TicketIndex {
     return isDeepStrictEqual(await this.#read(last), { writer: this.#writer })
   }
 
-  /** Deletes trees whose ids are listed with us by now. */
-  async #clear(trees: readonly number[]): Promise<void> {
+  /** Deletes trees whose ids are listed with us by now, and lists of ours in trees that others cleared away. */
+  async #clear(trees: readonly number[], left: readonly Place[]): Promise<void> {
+    for (const place of left) await this.#store.delete(keyOf(place, 'ids'))
     const last = trees.at(-1)
     if (last === undefined) return
     for (const tree of trees) await this.#clearBelow({ tree, node: 1 })
@@ -208,7 +216,7 @@ export class TicketIndex {
   }
 
   /** Whether our list is as we wrote it, in a tree that is not shut. */
-  async #check(): Promise<'kept' | 'shut' | 'lost'> {
+  async #check(): Promise<Standing> {
     if (this.#place === undefined) return 'lost'
     if (await this.#isShut(this.#place.tree)) return 'shut'
     const ids = await this.#idsAt(this.#place)

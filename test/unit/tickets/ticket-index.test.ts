@@ -160,6 +160,29 @@ describe('the index of tickets', () => {
     expect(await listed(map, 2)).toEqual(['first', 'new', 'second', 'third'])
   })
 
+  test('leaves no list in a tree that was cleared away meanwhile', async () => {
+    const draws = fc.array(sides, { minLength: 8, maxLength: 8 })
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), draws, async (scheduler, drawnFor) => {
+        const map = new Map<string, unknown>()
+        const writers = drawnFor.map(
+          (from) => new TicketIndex(slowStore(scheduler, map), 3, drawn(from)),
+        )
+        const saving = Array.from({ length: 24 }, async (_, n) => {
+          map.set(`t${n}`, ticketOf(`t${n}`))
+          await writers[n % 8]!.add(`t${n}`)
+        })
+        await scheduler.waitFor(Promise.all(saving))
+        const shut = [...map.keys()].filter((key) => key.endsWith('.shut'))
+        const trees = shut.map((key) => key.slice(0, -'shut'.length))
+        const left = [...map.keys()].filter((key) => trees.some((tree) => key.startsWith(tree)))
+        expect(left).toEqual(shut)
+        expect((await new TicketIndex(plainStore(map), 3).ids()).size).toBe(24)
+      }),
+      { numRuns: 150 },
+    )
+  })
+
   test('forgets an id of a writer whose tree was cleared away', async () => {
     const map = new Map<string, unknown>()
     const first = await saved(map, 'first', 2)
