@@ -29,13 +29,33 @@ export class LastLook {
   }
 
   #ask(): void {
+    if (this.#giveUpUndo()) this.#changed()
+    if (this.#run.isReleased()) return
     this.#looking.soon()
     const { cost, floor } = this.#run.scheduler
     const patience = LAST_LOOK + 2 * cost + floor // a large table takes its time to read
     this.#run.alarm.set(this.#run.now() + patience, () => {
+      this.#giveUpUndo()
       this.#overdue(patience)
       if (!this.#run.isReleased()) this.arm()
     })
+  }
+
+  /** An abort waits no longer for the answer to a change that opens a member; returns whether there was one. */
+  #giveUpUndo(): boolean {
+    const { members, sender, spec } = this.#run
+    const error = new DrainableError('CALL_TIMEOUT', 'apply: no answer in the time of an abort', {
+      provider: spec.provider.name,
+    })
+    let any = false
+    for (const key of members?.keys ?? []) {
+      const state = members?.get(key)
+      if (state === undefined || !waitedEnough(state, this.#run.now())) continue
+      any = true
+      members?.take(key, { type: 'overdue', error, silent: false })
+      sender?.giveUp(state, error)
+    }
+    return any
   }
 
   #overdue(patience: number): void {
@@ -71,6 +91,11 @@ export class LastLook {
     const { cost, floor } = this.#run.scheduler
     return last === null || deadline - last.at > Math.max(SILENCE, 3 * cost + floor)
   }
+}
+
+function waitedEnough({ goal, hold }: DrainState, now: number): boolean {
+  if (goal.kind !== 'open' || goal.lateUntil === null || now < goal.lateUntil) return false
+  return hold.pending?.change.kind === 'restore'
 }
 
 /** When something must have happened for a member at the latest. */

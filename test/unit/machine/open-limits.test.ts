@@ -74,6 +74,14 @@ describe('an undo that is not where it was to go', () => {
     expect(overdue(run.wait(1_000)).outcome).toBe(null)
   })
 
+  test('ends for the limit of an abort while the change that opens it has no answer', () => {
+    const run = held({ lateBound: 9_000 }).look()
+    run.open({ lateUntil: run.now + 100 }).look()
+    expect(overdue(run.wait(50)).outcome).toBe(null)
+    expect(overdue(run.wait(100)).outcome).toBe('refused')
+    expect(run.error?.message).toContain('has no answer yet')
+  })
+
   test('does not end for the limit where nothing is late', () => {
     const run = held().look()
     run

@@ -263,7 +263,8 @@ export function openOverdue(draft: Draft, goal: OpenGoal, error: DrainableError)
   const { state } = draft
   const { until, lateUntil, reached } = goal
   const waitsForLate = reached !== null && stillLate(state, ownOf(state))
-  if (waitsForLate && lateUntil !== null && draft.now >= lateUntil)
+  const waitedFor = waitsForLate || state.hold.pending?.change.kind === 'restore'
+  if (waitedFor && lateUntil !== null && draft.now >= lateUntil)
     draft.finish('refused', lateError(draft))
   else if (until !== null && draft.now >= until && !(waitsForLate && answers(state, until)))
     draft.finish('unreachable', state.hold.refusal?.error ?? error)
@@ -277,12 +278,16 @@ function answers({ last }: DrainState, until: number): boolean {
 /** What is said of a change that may still be carried out when nobody waits any longer. */
 function lateError(draft: Draft): DrainableError {
   const { ref, hold } = draft.state
-  const until = Math.max(
-    ...hold.late.map((late) => late.until ?? draft.now + draft.policy.capabilities.lateBound),
-  )
+  const bound = draft.now + draft.policy.capabilities.lateBound
+  const untils = hold.late.map((late) => late.until ?? bound)
+  const until = Math.max(...untils, ...(hold.pending === null ? [] : [bound]))
+  const what =
+    hold.pending === null
+      ? 'was opened, but a change of ours whose answer was lost'
+      : 'was not seen opened: the change that opens it has no answer yet, and'
   return new DrainableError(
     'CONFLICT',
-    `${formatRef(ref)} was opened, but a change of ours whose answer was lost may still be carried out until ${draft.iso(until)}: restore the ticket after that`,
+    `${formatRef(ref)} ${what} may still be carried out until ${draft.iso(until)}: restore the ticket after that`,
     { ref },
   )
 }

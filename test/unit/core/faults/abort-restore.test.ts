@@ -116,6 +116,22 @@ describe("an abort with onAbort: 'restore' that fails", () => {
     expect(clock.pending).toBe(0)
   })
 
+  test('waits no longer for a change that hangs than for one that comes late', async () => {
+    const rig = aborting()
+    const { clock, lb, stop, reason, policy, tickets } = rig
+    await using run = startDrain(lb, web1, policy)
+    await clock.advance(2_000)
+    lb.failNext('hang', { verb: 'apply' })
+    stop.abort(reason)
+    const report = await clock.runUntil(run.done, 5_100)
+    expect(report.outcome).toBe('aborted')
+    expect(only(report).error).toMatchObject({ code: 'CONFLICT' })
+    expect(only(report).error?.message).toContain('may still be carried out until')
+    expect(tickets.map.has('one')).toBe(true)
+    await clock.advance(0)
+    expect(clock.pending).toBe(0)
+  })
+
   test('opens the other members, and names only the one that failed', async () => {
     const rig = aborting()
     const { clock, lb, stop, reason, policy } = rig
