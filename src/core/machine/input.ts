@@ -27,6 +27,8 @@ export type Input = { readonly at: number; readonly wall: number } & (
   /** The last look, asked for when the time was over, did not come in time. `silent`: nor had any for long before. */
   | { readonly type: 'overdue'; readonly error: DrainableError; readonly silent: boolean }
   | { readonly type: 'result'; readonly change: Change; readonly result: ChangeResult }
+  /** The hold under way is not to be sent any more: see `isRough`. */
+  | { readonly type: 'recalled' }
   /** The floor's answer to a first hold: it was not sent. */
   | { readonly type: 'denied'; readonly error: DrainableError }
   /** The caller's own health check ended. */

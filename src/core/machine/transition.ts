@@ -12,6 +12,7 @@ import type { Input, Transition } from './input.js'
 import type { MachinePolicy } from './policy.js'
 import { marksOf } from './proof.js'
 import { absorbResult } from './result.js'
+import { recall } from './rough.js'
 import { sayLoad } from './say-load.js'
 import { forgetSamples } from './scopes.js'
 import { NO_PROOF, type DrainState } from './state.js'
@@ -70,6 +71,9 @@ function absorb(state: DrainState, input: Input, policy: MachinePolicy): Draft {
       break
     case 'result':
       absorbResult(draft, input.change, input.result)
+      break
+    case 'recalled':
+      recall(draft)
       break
     case 'denied':
       deny(draft, input.error)

@@ -6,6 +6,7 @@ import type { DrainEvent } from '../events.js'
 import { sameChange, sentChange } from '../machine/changes.js'
 import type { Effect, Input } from '../machine/input.js'
 import type { MachinePolicy } from '../machine/policy.js'
+import { isRough } from '../machine/rough.js'
 import { ownOf, type DrainState } from '../machine/state.js'
 import { absorbOnly, transition } from '../machine/transition.js'
 import { explain } from '../machine/why.js'
@@ -116,6 +117,13 @@ export class Members {
       return this.#announce(key, absorbOnly(state, stamped, this.policy), wish)
     this.#states.set(key, step.state)
     return step.effects.flatMap((effect) => this.#effect(key, effect))
+  }
+
+  /** Takes back what must not be sent any more by the newest reading; what is to be sent instead. */
+  recall(key: string): readonly MemberChange[] {
+    const state = this.#states.get(key)
+    const rough = state !== undefined && isRough(state, this.policy)
+    return rough ? this.take(key, { type: 'recalled' }) : []
   }
 
   stamp(input: FreeInput): Input {

@@ -83,10 +83,16 @@ export class Sender {
     }
     if (signal().aborted) return
     // A store may be slow: what was given up in the meantime must not be sent any more.
-    const changes = wished.filter(({ key, change }) => isStillWished(members, key, change))
+    const still = wished.filter(({ key, change }) => isStillWished(members, key, change))
+    const next: MemberChange[] = still.flatMap(({ key }) => members.recall(key))
+    const changes = still.filter(({ key, change }) => isStillWished(members, key, change))
+    if (changes.length < still.length) {
+      this.send(next.splice(0))
+      void this.save()
+      changed()
+    }
     if (changes.length === 0) return
     this.sent = true
-    const next: MemberChange[] = []
     const giveUp = new AbortController()
     for (const { change } of changes) this.#calls.set(change, giveUp)
     const call = scheduler.send(

@@ -7,6 +7,7 @@ import { whyLower } from '../owner.js'
 import { maintEffect } from '../policy.js'
 import { inWishedState, marksOf } from '../proof.js'
 import { meetLower } from '../was.js'
+import { lowerWish } from '../rough.js'
 import { atLeast, type DrainState } from '../state.js'
 import { checkDeadline } from './deadline.js'
 import { closeDoor, isUnsealed } from './door.js'
@@ -137,11 +138,16 @@ function putBack(draft: Draft, reading: PresentReading, own: AdminState): void {
   sendHold(draft)
 }
 
-/** A maint that only sealed is not put straight back over live work where it cuts: drain, prove, seal again. */
+/**
+ * Where maint cuts, one that only sealed is not put straight back over live work (drain, prove, seal
+ * again), and no other without the caller's word.
+ */
 function lowerSeal(draft: Draft, reading: PresentReading): void {
   const { state, policy } = draft
-  if (state.hold.wish !== 'maint' || policy.hold === 'maint' || state.hold.escalated) return
-  if (maintEffect(policy, reading) !== 'gentle') draft.hold({ wish: 'drain', confirmed: 'drain' })
+  const worded =
+    policy.onTimeout === 'terminate' && (policy.hold === 'maint' || state.hold.escalated)
+  if (state.hold.wish !== 'maint' || worded) return
+  if (maintEffect(policy, reading) !== 'gentle') lowerWish(draft)
 }
 
 function overruledError(state: DrainState, own: string): DrainableError {
