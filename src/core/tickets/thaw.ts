@@ -235,8 +235,7 @@ function base(
   // that makes no difference: the next look shows what is left.
   const harmless =
     announced && (hold.intended?.kind === 'remove' || hold.intended?.kind === 'terminate')
-  const all =
-    hold.intended === null || harmless ? late : [...late, lateFrom(hold.intended, now)]
+  const all = hold.intended === null || harmless ? late : [...late, lateFrom(hold.intended, now)]
   const kept: Hold = {
     ...withoutIntended(hold),
     changes: settledChanges(member, all, options.wallOffset),
