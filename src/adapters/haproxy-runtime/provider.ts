@@ -8,12 +8,11 @@ import type {
   Reading,
   Snapshot,
 } from '../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
-import { applyChange } from './change/change.js'
-import { AnotherProcess } from './session/channel.js'
+import { carefulApply } from '../../kit/careful-apply.js'
+import type { CarefulAdapter } from '../../kit/change.js'
+import { type Found, sends, toFound } from './change/change.js'
 import { isName } from './codec/commands.js'
 import { parseVersion } from '../../kit/version.js'
-import type { ServerState } from './codec/state.js'
 import { ControlPoint } from './session/session.js'
 import type { Facts } from './session/facts.js'
 import { Followers } from './read/followers.js'
@@ -94,44 +93,25 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     return { readings, pools, ...(seen.others.complete ? { ended: 'unlisted' as const } : {}) }
   }
 
-  async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
-    const facts = await this.#point.connect(ctx)
-    const refused = new Map<Change, DrainableError>()
-    for (const change of changes) {
-      const error = this.#refusal(change)
-      if (error !== undefined) refused.set(change, error)
+  apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
+    let shop: Workshop | undefined
+    const made = (): Workshop => {
+      if (shop === undefined) throw new TypeError('a change without a look')
+      return shop
     }
-    const open = changes.filter((change) => !refused.has(change))
-    const { process, states } = await this.#point.states(
-      new Set(open.map(({ ref }) => ref.pool)),
-      ctx,
-    )
-    if (open.some(({ kind }) => kind === 'hold')) await this.#point.keepFirst(process, ctx)
-    const held = open.flatMap(({ kind, ref }) =>
-      kind === 'hold' ? (states.get(ref.pool)?.get(ref.member) ?? []) : [],
-    )
-    const all = held.map((state) => ({ state }))
-    await this.#followers.read(process.scope, all, this.#point.channel(process), ctx.signal)
-    const shop = this.#workshop(facts, process, open)
-    const results: ChangeResult[] = []
-    const end = (result: ChangeResult): void => {
-      results.push(result)
-      ctx.result?.(results.length - 1, result)
+    const adapter: CarefulAdapter<Found> = {
+      ...sends(made, this.instance),
+      provider: this.name,
+      look: async (of, ctx) => {
+        const seen = await this.#look(of, ctx)
+        shop = seen.shop
+        return (change) => {
+          const state = seen.states.get(change.ref.pool)?.get(change.ref.member)
+          return state && toFound(change, state)
+        }
+      },
     }
-    let lost: DrainableError | undefined
-    for (const change of changes) {
-      const { ref } = change
-      const error = refused.get(change)
-      if (error !== undefined) end({ ref, status: 'rejected', error })
-      else if (lost !== undefined) end({ ref, status: 'unknown', error: lost })
-      else {
-        const found = states.get(ref.pool)?.get(ref.member)
-        const result = await this.#one(shop, change, found, ctx)
-        if (result.status === 'unknown') lost = result.error
-        end(result)
-      }
-    }
-    return results
+    return carefulApply(adapter, changes, ctx)
   }
 
   close(): Promise<void> {
@@ -143,49 +123,21 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     return this.close()
   }
 
-  /** A throw of one change says nothing of those that were done before it. */
-  async #one(
-    shop: Workshop,
-    change: Change,
-    found: ServerState | undefined,
+  /** The servers concerned in the process that is changed, and what changes are made with there. */
+  async #look(
+    changes: readonly Change[],
     ctx: CallContext,
-  ): Promise<ChangeResult> {
-    const { ref } = change
-    try {
-      return await applyChange(shop, change, found, ctx)
-    } catch (error) {
-      if (ctx.signal.aborted) throw ctx.signal.reason
-      if (error instanceof AnotherProcess) {
-        return {
-          ref,
-          status: 'unknown',
-          error: new DrainableError('CONFLICT', `${this.instance} was reloaded during the change`, {
-            ref,
-            provider: this.name,
-            cause: error,
-          }),
-        }
-      }
-      if (!isDrainableError(error)) throw error
-      const status = error.code === 'INVALID_OPTIONS' ? 'rejected' : 'unknown'
-      return { ref, status, error }
-    }
-  }
-
-  /** What is known before anything is sent. */
-  #refusal(change: Change): DrainableError | undefined {
-    const { ref } = change
-    if (change.kind !== 'hold' || this.#settings.oldWorkers !== 'wait') return undefined
-    const unseen = this.#point.unseenAtStart()
-    if (unseen === undefined) return undefined
-    return new DrainableError(
-      'UNSUPPORTED',
-      `${ref.pool}/${ref.member} was not drained: ${unseen}`,
-      {
-        ref,
-        provider: this.name,
-      },
+  ): Promise<Awaited<ReturnType<ControlPoint['states']>> & { readonly shop: Workshop }> {
+    const facts = await this.#point.connect(ctx)
+    const found = await this.#point.states(new Set(changes.map(({ ref }) => ref.pool)), ctx)
+    const { process, states } = found
+    if (changes.some(({ kind }) => kind === 'hold')) await this.#point.keepFirst(process, ctx)
+    const held = changes.flatMap(({ kind, ref }) =>
+      kind === 'hold' ? (states.get(ref.pool)?.get(ref.member) ?? []) : [],
     )
+    const all = held.map((state) => ({ state }))
+    await this.#followers.read(process.scope, all, this.#point.channel(process), ctx.signal)
+    return { ...found, shop: this.#workshop(facts, process, changes) }
   }
 
   #workshop(facts: Facts, process: Process, changes: readonly Change[]): Workshop {
@@ -197,6 +149,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
       others: changes.some(({ kind }) => kind === 'terminate') ? this.#point.oldChannels() : [],
       followers: (ref) => this.#followers.of(ref),
       keepFollowers: this.#settings.keepFollowers,
+      unseen: this.#settings.oldWorkers === 'wait' ? this.#point.unseenAtStart() : undefined,
       canWait: version !== undefined && version.major >= 3,
     }
   }

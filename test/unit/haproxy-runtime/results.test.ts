@@ -4,7 +4,7 @@ import { context, rig, WEB1, WEB2 } from './rig.js'
 
 const holds = [WEB1, WEB2].map((ref) => ({ kind: 'hold', ref, to: 'drain' }) as const)
 
-test('a batch that is given up in the middle has handed up what was done', async () => {
+test('a batch that is given up in the middle has handed up what was done, and what was not', async () => {
   await using it = await rig()
   it.fake.fail({ match: /set server web\/web2/, how: 'silent', times: 1 })
   const controller = new AbortController()
@@ -17,7 +17,10 @@ test('a batch that is given up in the middle has handed up what was done', async
     }),
   )
   await expect(call).rejects.toBe('enough')
-  expect(handed).toEqual([[0, { ref: WEB1, status: 'applied' }]])
+  expect(handed).toMatchObject([
+    [0, { ref: WEB1, status: 'applied' }],
+    [1, { ref: WEB2, status: 'rejected', error: { code: 'CALL_TIMEOUT' } }],
+  ])
   expect(it.fake.adminMask(WEB1)).toBe(8)
 })
 

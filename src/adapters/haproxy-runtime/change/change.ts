@@ -1,59 +1,70 @@
+import type { CarefulAdapter, Sight } from '../../../kit/change.js'
+import { refusal } from '../../../kit/errors.js'
 import { pause } from '../../../provider/clock.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import { type Channel, WorkerGone } from '../session/channel.js'
-import { refusal, setState, shutdownSession, shutdownSessions } from '../codec/commands.js'
+import { AnotherProcess, type Channel, WorkerGone } from '../session/channel.js'
+import {
+  refusal as refused,
+  setState,
+  shutdownSession,
+  shutdownSessions,
+} from '../codec/commands.js'
 import { identityOf, isSameServer, ownState, type ServerState } from '../codec/state.js'
 import { add, remove } from './membership.js'
 import { wouldServe } from '../read/read.js'
 import { restore } from './restore.js'
-import { conflict, rejected, tell, type Of, type Workshop } from './workshop.js'
+import { rejected, tell, type Of, type Workshop } from './workshop.js'
 
-const ORDER = { ready: 0, drain: 1, maint: 2 } as const
 /** How long a cut may take to show in the counts, and between two looks. */
 const CUT_PATIENCE = 1_000
 const CUT_LOOK = 20
-/**
- * One change, judged against what is there now.
- *
- * @param found - the server as just read; undefined where it is not there
- */
-export async function applyChange(
-  shop: Workshop,
-  change: Change,
-  found: ServerState | undefined,
-  ctx: CallContext,
-): Promise<ChangeResult> {
-  const { ref } = change
-  if (change.kind === 'add') return add(shop, change, found, ctx)
-  if (found === undefined) {
-    return rejected(
-      ref,
-      new DrainableError(
-        'NOT_FOUND',
-        `backend ${ref.pool} has no server ${ref.member}, check the names against the configuration`,
-        { ref, provider: 'haproxy-runtime' },
-      ),
-    )
+/** A server as just read, as the rules of a change see it. */
+export interface Found extends Sight {
+  readonly state: ServerState
+}
+
+/** A server that has lost the address that its name had is still the one expected: see `isSameServer`. */
+export function toFound(change: Change, state: ServerState): Found {
+  const { address, port } = state
+  const expected = isSameServer(change.identity, state) ? change.identity : undefined
+  return {
+    identity: expected ?? identityOf(state),
+    own: ownState(state.admin),
+    address,
+    port,
+    state,
   }
-  if (!isSameServer(change.identity, found)) {
-    return conflict(
-      ref,
-      `is ${identityOf(found)} now, it was ${change.identity ?? ''}: another server has its place, nothing was touched`,
-    )
+}
+
+/** What HAProxy is sent for each kind of change. */
+export function sends(
+  shop: () => Workshop,
+  instance: string,
+): Omit<CarefulAdapter<Found>, 'provider' | 'look'> {
+  const guarded = async (
+    { ref }: Change,
+    work: () => Promise<ChangeResult>,
+  ): Promise<ChangeResult> => {
+    try {
+      return await work()
+    } catch (cause) {
+      if (!(cause instanceof AnotherProcess)) throw cause
+      // Whether the process that was read has carried it out is not known.
+      const data = { ref, provider: 'haproxy-runtime', cause }
+      const words = `${instance} was reloaded during the change`
+      return { ref, status: 'unknown', error: new DrainableError('CONFLICT', words, data) }
+    }
   }
-  switch (change.kind) {
-    case 'hold':
-      return hold(shop, change, found, ctx)
-    case 'restore':
-      return restore(shop, change, found, ctx)
-    case 'terminate':
-      return terminate(shop, change, ctx)
-    case 'remove':
-      return remove(shop, change, found, ctx)
-    default:
-      throw change satisfies never
+  return {
+    absent: ({ ref }) =>
+      `backend ${ref.pool} has no server ${ref.member}, check the names against the configuration`,
+    hold: (change, { state }, ctx) => guarded(change, () => hold(shop(), change, state, ctx)),
+    restore: (change, { state }, ctx) => guarded(change, () => restore(shop(), change, state, ctx)),
+    terminate: (change, _, ctx) => guarded(change, () => terminate(shop(), change, ctx)),
+    remove: (change, { state }, ctx) => guarded(change, () => remove(shop(), change, state, ctx)),
+    add: (change, _, ctx) => guarded(change, () => add(shop(), change, ctx)),
   }
 }
 
@@ -64,13 +75,15 @@ async function hold(
   ctx: CallContext,
 ): Promise<ChangeResult> {
   const { ref, to } = change
-  // The own bit is set whatever is inherited: the parent's release would open this one.
-  if (ORDER[ownState(found.admin)] >= ORDER[to]) return { ref, status: 'unchanged' }
+  if (shop.unseen !== undefined) {
+    const words = `${formatRef(ref)} was not drained: ${shop.unseen}`
+    return rejected(ref, refusal('UNSUPPORTED', words, { provider: 'haproxy-runtime', ref }))
+  }
   const short = ownState(found.admin) === 'ready' ? await leavesTooFew(shop, ref, ctx) : undefined
   if (short !== undefined) return rejected(ref, short)
   const command = setState(ref, to)
   const reply = await tell(shop, ref, command, ctx)
-  return reply === '' ? { ref, status: 'applied' } : rejected(ref, refusal(ref, command, reply))
+  return reply === '' ? { ref, status: 'applied' } : rejected(ref, refused(ref, command, reply))
 }
 
 /** Whether the servers that track this one would leave too few in their backends. */
@@ -116,7 +129,7 @@ async function terminate(
   const before = await load()
   const command = shutdownSessions(ref)
   const reply = before === 0 ? '' : await shop.send(command, ctx.signal)
-  if (reply !== '') return rejected(ref, refusal(ref, command, reply))
+  if (reply !== '') return rejected(ref, refused(ref, command, reply))
   let elsewhere = 0
   for (const other of shop.others) elsewhere += await cutOld(other, ref, ctx)
   const until = ctx.clock.now() + CUT_PATIENCE

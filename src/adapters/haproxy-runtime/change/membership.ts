@@ -1,12 +1,11 @@
 import { z } from 'zod'
 import { quote } from '../../../provider/quote.js'
-import { formatSocket } from '../../../provider/address.js'
 import { pause } from '../../../provider/clock.js'
 import type { CallContext, ChangeResult } from '../../../provider/contract.js'
 import { addServer, delServer, refusal, setState, waitRemovable } from '../codec/commands.js'
-import { identityOf, ownState, type ServerState } from '../codec/state.js'
+import { ownState, type ServerState } from '../codec/state.js'
 import { putBack } from './restore.js'
-import { conflict, leftBehind, rejected, tell, type Of, type Workshop } from './workshop.js'
+import { leftBehind, rejected, tell, type Of, type Workshop } from './workshop.js'
 
 /** A server that is being removed: how long its last connections are waited for within one call. */
 const REMOVE_PATIENCE = 3_000
@@ -46,14 +45,9 @@ const addSchema = z.looseObject({ keywords: z.string().exactOptional() })
 export async function add(
   shop: Workshop,
   change: Of<'add'>,
-  found: ServerState | undefined,
   ctx: CallContext,
 ): Promise<ChangeResult> {
   const { ref, address, port, weight, native } = change
-  if (found !== undefined) {
-    if (identityOf(found) === formatSocket(address, port)) return { ref, status: 'unchanged' }
-    return conflict(ref, `is there already, as ${identityOf(found)}`)
-  }
   const options = addSchema.safeParse(native ?? {})
   const keywords = options.success ? options.data.keywords : undefined
   const command = addServer(ref, {

@@ -7,33 +7,16 @@ import type {
 import type { DrainableError } from '../../../provider/error.js'
 import { refusal, setHealthDown, setState, setWeight } from '../codec/commands.js'
 import { identityOf, isSameServer, ownState, type ServerState } from '../codec/state.js'
-import {
-  conflict,
-  leftBehind,
-  readState,
-  rejected,
-  tell,
-  type Of,
-  type Workshop,
-} from './workshop.js'
+import { leftBehind, readState, rejected, tell, type Of, type Workshop } from './workshop.js'
 
 /** Undoes a hold, where the expected state is found. */
-export async function restore(
+export function restore(
   shop: Workshop,
   change: Of<'restore'>,
   found: ServerState,
   ctx: CallContext,
 ): Promise<ChangeResult> {
-  const { ref, expect, to } = change
-  const own = ownState(found.admin)
-  if (own === to) return { ref, status: 'unchanged' }
-  if (own !== expect) {
-    return conflict(
-      ref,
-      `is '${own}', expected '${expect}': somebody else changed it, nothing was touched`,
-    )
-  }
-  return move(shop, ref, found, to, ctx)
+  return move(shop, change.ref, found, change.to, ctx)
 }
 
 /** Sets the state, by the way that cuts nothing. */

@@ -1,7 +1,8 @@
+import type { ChangeOf } from '../../../kit/change.js'
 import { pause } from '../../../provider/clock.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
-import { DrainableError } from '../../../provider/error.js'
-import { formatRef } from '../../../provider/member-ref.js'
+import type { DrainableError } from '../../../provider/error.js'
+import { leftBehind as half } from '../../../kit/errors.js'
 import { AnotherProcess, type Channel } from '../session/channel.js'
 import type { ServerState } from '../codec/state.js'
 import type { ProcessView } from '../read/read.js'
@@ -22,12 +23,14 @@ export interface Workshop {
   readonly followers: (ref: MemberRef) => readonly MemberRef[]
   /** How many servers of a follower's backend must stay. */
   readonly keepFollowers: number
+  /** Why no hold can be made: an old process that can't be spoken to. */
+  readonly unseen: string | undefined
   /** Whether `wait srv-removable` exists. */
   readonly canWait: boolean
 }
 
 /** A change of one kind. */
-export type Of<K extends Change['kind']> = Extract<Change, { kind: K }>
+export type Of<K extends Change['kind']> = ChangeOf<K>
 
 /** A process that is being replaced refuses; the next connection finds the new one. */
 const REPLACED_PATIENCE = 500
@@ -35,18 +38,6 @@ const REPLACED_LOOK = 20
 
 export function rejected(ref: MemberRef, error: DrainableError): ChangeResult {
   return { ref, status: 'rejected', error }
-}
-
-/** Another server, or another state, than the one expected: to be decided anew from a new reading. */
-export function conflict(ref: MemberRef, words: string): ChangeResult {
-  return rejected(
-    ref,
-    new DrainableError('CONFLICT', `${formatRef(ref)} ${words}`, {
-      ref,
-      retryable: false,
-      provider: 'haproxy-runtime',
-    }),
-  )
 }
 
 /**
@@ -83,9 +74,6 @@ export async function readState(
 }
 
 /** A change that was refused, and of which something is left. */
-export function leftBehind(ref: MemberRef, refused: DrainableError, what: string): ChangeResult {
-  const { code, message, provider, retryable } = refused
-  const data = { ref, retryable, cause: refused, ...(provider !== undefined && { provider }) }
-  const error = new DrainableError(code, `${message}; ${what}`, data)
-  return { ref, status: 'unknown', error }
+export function leftBehind(ref: MemberRef, error: DrainableError, what: string): ChangeResult {
+  return { ref, status: 'unknown', error: half(error, what) }
 }
