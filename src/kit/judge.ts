@@ -7,11 +7,15 @@ import { refusal, type Subject } from './errors.js'
 
 const RANK = { ready: 0, drain: 1, maint: 2 } as const
 
-/** What a judge asks of an adapter. */
-type Rules<F extends Sight> = Pick<
+/** What a judge asks of an adapter: of each kind only whether it is a text, which says why it can't be done. */
+export interface Rules<F extends Sight> extends Pick<
   CarefulAdapter<F, unknown>,
-  'provider' | 'terminate' | 'remove' | 'add' | 'maint' | 'absent' | 'isSo'
->
+  'provider' | 'maint' | 'absent' | 'isSo'
+> {
+  readonly terminate?: unknown
+  readonly remove?: unknown
+  readonly add?: unknown
+}
 
 /** The refusal of what the product can not do: told without a look. */
 export function judgeKind<F extends Sight>(

@@ -333,6 +333,9 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
       const result = await bench.applyOne({ ...add, address: spelling })
       assert.equal(result.status, 'unchanged', `it is there already, as ${spelling} too`)
     }
+    const elsewhere = await bench.applyOne({ ...add, address: '203.0.113.77' })
+    assertRejected(elsewhere, ['CONFLICT', 'INVALID_OPTIONS'], 'an add of a name that is taken')
+    assert.equal((await bench.present(a)).identity, back.identity, 'it is the same member')
   },
 
   'keeps or loses states at a reload, as it says, and shows that it was one': async (bench) => {

@@ -1,8 +1,15 @@
+import type { Sight } from '../../../kit/change.js'
+import { judge, judgeKind } from '../../../kit/judge.js'
 import type { Change, ChangeResult } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { formatSocket } from '../../../provider/address.js'
-import { AssignmentProblem, isEndpointNative, type Assignment } from '../codec/assignment.js'
+import {
+  AssignmentProblem,
+  isEndpointNative,
+  type Assignment,
+  type Endpoint,
+} from '../codec/assignment.js'
 import type { ProxyView } from '../session/session.js'
 import type { ClusterLens } from '../read/read.js'
 import type { Wanted } from '../read/wanted.js'
@@ -25,6 +32,27 @@ export interface PlanContext {
 export type Plan =
   { readonly result: ChangeResult } | { readonly next: Assignment; readonly leaves?: string }
 
+/** What Envoy can't do, and what to do instead. */
+const RULES = {
+  provider: 'envoy',
+  maint:
+    "Envoy has no maintenance state that keeps work: hold 'drain' (DRAINING), or remove the endpoint once it is idle",
+  terminate:
+    "Envoy cannot cut the work of one endpoint: wait longer, or stop the server itself, or use onTimeout 'proceed'",
+}
+
+/** An endpoint as the rules of a change see it. */
+function toSight(endpoint: Endpoint | undefined): Sight | undefined {
+  if (endpoint?.member === undefined) return undefined
+  const { member, hostname, address, port } = endpoint
+  return {
+    identity: hostname === undefined ? member : `${member} ${hostname}`,
+    own: toAdminState(endpoint.status),
+    ...(address === undefined ? {} : { address }),
+    ...(port === undefined ? {} : { port }),
+  }
+}
+
 /** One change, judged against the set as the changes before it leave it. */
 export function planChange(
   wanted: WantedChange,
@@ -43,60 +71,20 @@ export function planChange(
   }
   if (change.kind === 'add') return planAdd(wanted, change, set)
   const endpoint = set.endpoints.find((found) => found.member === member)
-  if (endpoint === undefined) {
-    return reject(wanted, 'NOT_FOUND', `endpoint set '${service}' has no endpoint ${member}`)
-  }
-  const identity = endpoint.hostname === undefined ? member : `${member} ${endpoint.hostname}`
-  if (change.identity !== undefined && change.identity !== identity) {
-    return conflict(
-      wanted,
-      `${formatRef(wanted.ref)} is another endpoint now ('${identity}', not '${change.identity}'), nothing was touched`,
-    )
-  }
-  const own = toAdminState(endpoint.status)
+  const absent = (): string => `endpoint set '${service}' has no endpoint ${member}`
+  const verdict = judgeKind(change, RULES) ?? judge(change, toSight(endpoint), { ...RULES, absent })
+  if (verdict !== undefined) return { result: { ref: wanted.ref, ...verdict } }
   switch (change.kind) {
     case 'hold': {
-      if (change.to === 'maint') {
-        return reject(
-          wanted,
-          'UNSUPPORTED',
-          "Envoy has no maintenance state that keeps work: hold 'drain' (DRAINING), or remove the endpoint once it is idle",
-        )
-      }
-      if (own === 'unknown') {
-        return conflict(
-          wanted,
-          `${formatRef(wanted.ref)} has a health status that this version does not know, it is not written over`,
-        )
-      }
-      if (own === 'drain') return unchanged(wanted)
       const next = set.withStatus(new Map<string, EdsStatus>([[member, 'DRAINING']]))
       return panicPlan(wanted, next, views, context) ?? { next }
     }
     case 'restore': {
-      if (change.to === 'maint' || change.expect === 'maint') {
-        return reject(
-          wanted,
-          'UNSUPPORTED',
-          'Envoy has no maintenance state to restore: restore drain or ready',
-        )
-      }
-      if (own === change.to) return unchanged(wanted)
-      if (own !== change.expect) {
-        return conflict(
-          wanted,
-          `${formatRef(wanted.ref)} is ${own}, not ${change.expect}: somebody else changed it, it is left alone`,
-        )
-      }
       const status = change.to === 'drain' ? 'DRAINING' : statusBefore(change.native)
       return { next: set.withStatus(new Map([[member, status]])) }
     }
     case 'terminate':
-      return reject(
-        wanted,
-        'UNSUPPORTED',
-        "Envoy cannot cut the work of one endpoint: wait longer, or stop the server itself, or use onTimeout 'proceed'",
-      )
+      throw new TypeError('refused before')
     case 'remove': {
       if (set.endpoints.length === 1) {
         return reject(
@@ -128,7 +116,13 @@ function planAdd(
       `${formatRef(wanted.ref)}: an Envoy endpoint is named by its address, expected the member '${name}'`,
     )
   }
-  if (set.endpoints.some((found) => found.member === wanted.member)) return unchanged(wanted)
+  const there = set.endpoints.find((found) => found.member === wanted.member)
+  // A pipe or an internal listener has no port to compare: its name is its address.
+  if (there !== undefined && there.port === undefined) {
+    return { result: { ref: wanted.ref, status: 'unchanged' } }
+  }
+  const verdict = judge(change, toSight(there), RULES)
+  if (verdict !== undefined) return { result: { ref: wanted.ref, ...verdict } }
   if (weight !== undefined && !(Number.isInteger(weight) && weight >= 1 && weight < 2 ** 32)) {
     return reject(
       wanted,
@@ -173,18 +167,6 @@ function statusBefore(native: Change extends never ? never : unknown): EdsStatus
 
 function reject(wanted: WantedChange, code: DrainableError['code'], message: string): Plan {
   return { result: rejected(wanted, code, message) }
-}
-
-/** Somebody's choice stands against it: to be decided anew from a new reading. */
-function conflict({ ref }: WantedChange, message: string): Plan {
-  const data = { ref, provider: 'envoy', retryable: false }
-  return {
-    result: { ref, status: 'rejected', error: new DrainableError('CONFLICT', message, data) },
-  }
-}
-
-function unchanged({ ref }: WantedChange): Plan {
-  return { result: { ref, status: 'unchanged' } }
 }
 
 /** A refusal. */
