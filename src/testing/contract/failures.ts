@@ -88,6 +88,34 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     assert.ok(readings.length >= refs.length, 'it works on afterwards')
   },
 
+  "leaves no failure that is nobody's, wherever it is given up": async (bench) => {
+    const { provider } = bench.harness
+    const { a, level } = bench
+    const lost: unknown[] = []
+    const onLost = (reason: unknown): void => void lost.push(reason)
+    process.on('unhandledRejection', onLost)
+    try {
+      for (const turns of [0, 1, 2, 3, 4, 6, 9, 14, 21, 30, 45]) {
+        const back = { kind: 'restore', ref: a, expect: level, to: 'ready' } as const
+        const change = turns % 2 === 0 ? ({ kind: 'hold', ref: a, to: level } as const) : back
+        const reason = { gaveUp: turns }
+        const controller = new AbortController()
+        const ctx = bench.ctx(controller.signal)
+        const ends = [outcome(provider.apply([change], ctx)), outcome(provider.observe([a], ctx))]
+        for (let turn = 0; turn < turns; turn += 1) await Promise.resolve()
+        controller.abort(reason)
+        for (const end of await bench.within(Promise.all(ends), 'an aborted call', 1_000)) {
+          if ('error' in end) assert.equal(end.error, reason, 'signal.reason as it is')
+        }
+      }
+      await sleep(bench.scaled(20))
+    } finally {
+      process.off('unhandledRejection', onLost)
+    }
+    assert.deepEqual(lost, [])
+    assert.ok((await bench.read(a)).present, 'it works on afterwards')
+  },
+
   'ends at once when the signal fires, also when nobody answers': async (bench) => {
     const { provider } = bench.harness
     await bench.present(bench.a)
