@@ -129,7 +129,7 @@ describe('replies that are not what they should be', () => {
     [
       'a server list cut in the middle',
       http.get(`${API}/runtime/backends/web/servers`, () => new HttpResponse('[{"name":"web')),
-      'MALFORMED_REPLY',
+      'CONNECTION_LOST',
     ],
     [
       'an empty body',

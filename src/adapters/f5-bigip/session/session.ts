@@ -184,7 +184,7 @@ export class Session {
     let renewed = false
     for (;;) {
       const token = await this.#token(ctx)
-      const meaning = await this.#sendWith(token.name, ask, ctx)
+      const meaning = await this.#sendWith(token.name, ask, ctx, repeated)
       if (meaning.kind !== 'unauthenticated') return meaning
       // Good credentials are turned away now and then as if they were not there: they are sent once more
       if (!repeated && !renewed && NOT_THERE.test(meaning.message)) {
@@ -197,7 +197,12 @@ export class Session {
     }
   }
 
-  async #sendWith(token: string | undefined, ask: Ask, ctx: CallContext): Promise<Meaning> {
+  async #sendWith(
+    token: string | undefined,
+    ask: Ask,
+    ctx: CallContext,
+    repeated: boolean,
+  ): Promise<Meaning> {
     const send = async (headers: Readonly<Record<string, string>>): Promise<Meaning> => {
       const reply = await this.#send(ask, headers, ctx.signal)
       const meaning = classify(reply.status, reply.text)
@@ -207,7 +212,13 @@ export class Session {
     }
     if (token !== undefined) return send({ 'x-f5-auth-token': token })
     // Basic credentials that are refused count as failed logins
-    return this.#credentials.use(ctx, (password) => send(this.#basic(password)), refusalOf)
+    return this.#credentials.use(
+      ctx,
+      (password) => send(this.#basic(password)),
+      // Not seen is not refused, before it was sent once more
+      (meaning) =>
+        NOT_THERE.test(refusalOf(meaning) ?? '') && !repeated ? undefined : refusalOf(meaning),
+    )
   }
 
   #source(what: string): Source {
