@@ -1,7 +1,7 @@
 import type { DrainableProvider } from '../provider/contract.js'
 import type { Listeners, TypedEvents } from './emitter.js'
 import type { DrainEvent } from './events.js'
-import { listenersOf } from './runner/emitters.js'
+import { listenersOf } from './runner/balancer/emitters.js'
 import { Discovery } from './verbs/discovery.js'
 
 /**

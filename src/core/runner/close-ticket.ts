@@ -1,6 +1,6 @@
 import type { DrainReport } from '../../provider/report.js'
 import { owesUndo } from '../machine/owner.js'
-import { settledWithin } from './call.js'
+import { settledWithin } from './look/call.js'
 import type { RunState } from './run-state.js'
 
 /** How long the end waits until the ticket is written, in milliseconds. */

@@ -1,9 +1,9 @@
 import { DrainableError } from '../../provider/error.js'
 import type { DrainReport } from '../../provider/report.js'
 import { closeTicket } from './close-ticket.js'
-import type { Contest } from './contest.js'
+import type { Contest } from './balancer/contest.js'
 import type { InForce } from './in-force.js'
-import { leaveIdle } from './left-idle.js'
+import { leaveIdle } from './balancer/left-idle.js'
 import type { Looking } from './looking.js'
 import type { RunState } from './run-state.js'
 

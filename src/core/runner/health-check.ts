@@ -5,7 +5,7 @@ import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { wordsOf } from '../../provider/thrown.js'
 import type { RunState } from './run-state.js'
-import { Alarm } from './timer.js'
+import { Alarm } from './look/timer.js'
 
 /**
  * Runs the caller's own health check of a member, and takes its answer in: at the latest when the time

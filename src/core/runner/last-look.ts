@@ -1,6 +1,6 @@
 import { DrainableError } from '../../provider/error.js'
 import type { DrainState } from '../machine/state.js'
-import { LAST_LOOK } from './call.js'
+import { LAST_LOOK } from './look/call.js'
 import type { Looking } from './looking.js'
 import type { RunState } from './run-state.js'
 

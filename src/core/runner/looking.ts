@@ -1,11 +1,11 @@
 import type { MemberRef } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import { isClosed } from '../../provider/thrown.js'
-import type { Contest } from './contest.js'
-import type { Look } from './look.js'
-import { pauseOf } from './pause-of.js'
+import type { Contest } from './balancer/contest.js'
+import type { Look } from './look/look.js'
+import { pauseOf } from './look/pause-of.js'
 import type { RunState } from './run-state.js'
-import type { Subscription } from './scheduler.js'
+import type { Subscription } from './look/scheduler.js'
 
 /** What looks lead to. */
 export interface LookingOptions {

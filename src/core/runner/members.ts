@@ -10,9 +10,9 @@ import { isRough } from '../machine/rough.js'
 import { ownOf, type DrainState } from '../machine/state.js'
 import { absorbOnly, transition } from '../machine/transition.js'
 import { explain } from '../machine/why.js'
-import type { Floor } from './floor.js'
-import type { Look } from './look.js'
-import { readingOf } from './readings.js'
+import type { Floor } from './balancer/floor.js'
+import type { Look } from './look/look.js'
+import { readingOf } from './look/readings.js'
 import { reportAll, reportMember } from './report.js'
 
 type WithoutStamp<T> = T extends unknown ? Omit<T, 'at' | 'wall'> : never

@@ -1,9 +1,9 @@
 import { pause } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import type { DrainReport } from '../../provider/report.js'
-import { CALL_LIMIT, isNobodyThere, LAST_LOOK } from './call.js'
+import { CALL_LIMIT, isNobodyThere, LAST_LOOK } from './look/call.js'
 import { toDrainableError } from '../../provider/thrown.js'
-import type { Contest } from './contest.js'
+import type { Contest } from './balancer/contest.js'
 import type { Prepared, RunContext, RunSpec } from './run-spec.js'
 import type { RunState } from './run-state.js'
 

@@ -5,10 +5,10 @@ import type { MachinePolicy } from '../machine/policy.js'
 import type { DrainState } from '../machine/state.js'
 import type { TicketKeeper } from '../tickets/keeper.js'
 import type { Ticket } from '../tickets/ticket.js'
-import type { Membership, Side } from './balancer.js'
-import type { Floor } from './floor.js'
-import type { SeenLook } from './look.js'
-import type { Scheduler } from './scheduler.js'
+import type { Membership, Side } from './balancer/balancer.js'
+import type { Floor } from './balancer/floor.js'
+import type { SeenLook } from './look/look.js'
+import type { Scheduler } from './look/scheduler.js'
 
 /** What a verb wants run. */
 export interface RunSpec {

@@ -2,12 +2,12 @@ import { wallOf } from '../../provider/clock.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { DrainEvent } from '../events.js'
 import type { DrainState } from '../machine/state.js'
-import { emitOn } from './emitters.js'
+import { emitOn } from './balancer/emitters.js'
 import type { Members } from './members.js'
 import type { Prepared, RunSpec } from './run-spec.js'
-import { schedulerOf, type Scheduler } from './scheduler.js'
+import { schedulerOf, type Scheduler } from './look/scheduler.js'
 import type { Sender } from './sender.js'
-import { Alarm } from './timer.js'
+import { Alarm } from './look/timer.js'
 
 /** What all parts of one run share. What a single part needs is in that part. */
 export class RunState {

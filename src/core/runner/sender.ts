@@ -4,7 +4,7 @@ import { refKey } from '../../provider/member-ref.js'
 import type { DrainState } from '../machine/state.js'
 import type { TicketKeeper } from '../tickets/keeper.js'
 import type { MemberChange, Members } from './members.js'
-import type { Scheduler } from './scheduler.js'
+import type { Scheduler } from './look/scheduler.js'
 import { wordsOf } from '../../provider/thrown.js'
 
 /** What sends changes on behalf of a run. */

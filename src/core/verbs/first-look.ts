@@ -1,7 +1,7 @@
 import type { Reading } from '../../provider/contract.js'
-import type { SeenLook } from '../runner/look.js'
+import type { SeenLook } from '../runner/look/look.js'
 import type { RunContext } from '../runner/run-spec.js'
-import type { Scheduler } from '../runner/scheduler.js'
+import type { Scheduler } from '../runner/look/scheduler.js'
 import { pick, type ResolvedTarget } from './target.js'
 
 /**

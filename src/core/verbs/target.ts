@@ -3,7 +3,7 @@ import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
 import { canonicalAddress } from '../../provider/address.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
-import { readingsOf } from '../runner/readings.js'
+import { readingsOf } from '../runner/look/readings.js'
 
 /** What a caller points at: a member, members, an address in every pool, or a whole pool. */
 export type Target =

@@ -1,8 +1,8 @@
-import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
-import { DrainableError } from '../../provider/error.js'
-import { formatRef, poolKey, refKey } from '../../provider/member-ref.js'
+import type { MemberRef, Reading, Snapshot } from '../../../provider/contract.js'
+import { DrainableError } from '../../../provider/error.js'
+import { formatRef, poolKey, refKey } from '../../../provider/member-ref.js'
 import type { Membership } from './balancer.js'
-import { readingsOf } from './readings.js'
+import { readingsOf } from '../look/readings.js'
 
 /**
  * The floor of serving members of each pool, for all runs of this process on one balancer. A member

@@ -1,5 +1,5 @@
-import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
-import { refKey } from '../../provider/member-ref.js'
+import type { MemberRef, Reading, Snapshot } from '../../../provider/contract.js'
+import { refKey } from '../../../provider/member-ref.js'
 
 const indexes = new WeakMap<Snapshot, Map<string, Reading>>()
 

@@ -1,5 +1,5 @@
-import type { MemberRef, Snapshot } from '../../provider/contract.js'
-import type { DrainableError } from '../../provider/error.js'
+import type { MemberRef, Snapshot } from '../../../provider/contract.js'
+import type { DrainableError } from '../../../provider/error.js'
 
 /** What one look brought: either the snapshot or why there is none. */
 export type Look =

@@ -1,5 +1,5 @@
-import type { DrainableProvider } from '../../provider/contract.js'
-import type { DrainState } from '../machine/state.js'
+import type { DrainableProvider } from '../../../provider/contract.js'
+import type { DrainState } from '../../machine/state.js'
 
 /** Who wants to know what a drain leaves idle on a provider. Nobody remembers it where nobody does. */
 const listeners = new WeakMap<DrainableProvider, (state: DrainState) => void>()

@@ -1,6 +1,6 @@
-import type { DrainableProvider } from '../../provider/contract.js'
-import { Listeners } from '../emitter.js'
-import { DRAIN_EVENTS, type DrainEvent } from '../events.js'
+import type { DrainableProvider } from '../../../provider/contract.js'
+import { Listeners } from '../../emitter.js'
+import { DRAIN_EVENTS, type DrainEvent } from '../../events.js'
 
 /** Where the events of every drain on a provider go as well. */
 const emitters = new WeakMap<DrainableProvider, Listeners<DrainEvent>>()

@@ -5,14 +5,14 @@ import type {
   MemberRef,
   ProviderInfo,
   Snapshot,
-} from '../../provider/contract.js'
-import { abortable } from '../../provider/abort.js'
-import type { Clock } from '../../provider/clock.js'
-import { type DrainableError, isDrainableError } from '../../provider/error.js'
-import { refKey } from '../../provider/member-ref.js'
+} from '../../../provider/contract.js'
+import { abortable } from '../../../provider/abort.js'
+import type { Clock } from '../../../provider/clock.js'
+import { type DrainableError, isDrainableError } from '../../../provider/error.js'
+import { refKey } from '../../../provider/member-ref.js'
 import { Batch, type OnResult, type SendSignals } from './batch.js'
 import { bounded, CALL_LIMIT } from './call.js'
-import { toDrainableError } from '../../provider/thrown.js'
+import { toDrainableError } from '../../../provider/thrown.js'
 import { checkInfo, checkSnapshot } from './gate.js'
 import type { Look, SeenLook, Subscriber } from './look.js'
 import { dateOf, Push, speaksFor } from './push.js'

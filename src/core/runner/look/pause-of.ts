@@ -1,6 +1,6 @@
-import { dueIn, unchangedFor, workOf } from '../machine/due.js'
-import type { MachinePolicy } from '../machine/policy.js'
-import type { DrainState } from '../machine/state.js'
+import { dueIn, unchangedFor, workOf } from '../../machine/due.js'
+import type { MachinePolicy } from '../../machine/policy.js'
+import type { DrainState } from '../../machine/state.js'
 import { nextPause } from './cadence.js'
 import type { Scheduler } from './scheduler.js'
 

@@ -1,6 +1,6 @@
-import type { DrainableProvider, MemberRef, Snapshot } from '../../provider/contract.js'
-import type { Clock } from '../../provider/clock.js'
-import { refKey } from '../../provider/member-ref.js'
+import type { DrainableProvider, MemberRef, Snapshot } from '../../../provider/contract.js'
+import type { Clock } from '../../../provider/clock.js'
+import { refKey } from '../../../provider/member-ref.js'
 import { readingsOf } from './readings.js'
 
 /** A pushed snapshot, as the provider gave it. */

@@ -1,7 +1,7 @@
-import type { CallContext } from '../../provider/contract.js'
-import type { Clock } from '../../provider/clock.js'
-import { DrainableError } from '../../provider/error.js'
-import { codesOf, toDrainableError } from '../../provider/thrown.js'
+import type { CallContext } from '../../../provider/contract.js'
+import type { Clock } from '../../../provider/clock.js'
+import { DrainableError } from '../../../provider/error.js'
+import { codesOf, toDrainableError } from '../../../provider/thrown.js'
 
 /** No call to a provider may take longer, in milliseconds, whatever the provider's own limits are. */
 export const CALL_LIMIT = 30_000

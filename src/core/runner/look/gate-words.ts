@@ -1,5 +1,5 @@
-import type { LoadScope, PresentReading } from '../../provider/contract.js'
-import { printable, quote } from '../../provider/quote.js'
+import type { LoadScope, PresentReading } from '../../../provider/contract.js'
+import { printable, quote } from '../../../provider/quote.js'
 
 /**
  * Words of a product for a person, made printable where they come in: whatever becomes of them later

@@ -1,8 +1,8 @@
-import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
-import { systemClock } from '../../provider/clock.js'
-import { refKey } from '../../provider/member-ref.js'
-import type { FoundMember, LateChange, OwnChange } from '../machine/state.js'
-import { setBackgroundTimer } from './timer.js'
+import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
+import { systemClock } from '../../../provider/clock.js'
+import { refKey } from '../../../provider/member-ref.js'
+import type { FoundMember, LateChange, OwnChange } from '../../machine/state.js'
+import { setBackgroundTimer } from '../look/timer.js'
 
 /** What a run of this process wants of a member. */
 export type Side = 'drain' | 'open'

@@ -1,8 +1,8 @@
-import type { Change, ChangeResult, DrainableProvider } from '../../provider/contract.js'
-import type { Clock } from '../../provider/clock.js'
-import type { DrainableError } from '../../provider/error.js'
+import type { Change, ChangeResult, DrainableProvider } from '../../../provider/contract.js'
+import type { Clock } from '../../../provider/clock.js'
+import type { DrainableError } from '../../../provider/error.js'
 import { bounded, CALL_LIMIT } from './call.js'
-import { toDrainableError } from '../../provider/thrown.js'
+import { toDrainableError } from '../../../provider/thrown.js'
 import { checkResult } from './gate.js'
 import { setBackgroundTimer } from './timer.js'
 

@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../../provider/clock.js'
+import { systemClock, type Clock } from '../../../provider/clock.js'
 
 /**
  * A timer that does not keep the process alive: for what goes on after the work is done. On another

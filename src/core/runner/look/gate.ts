@@ -9,10 +9,10 @@ import type {
   ProviderInfo,
   Reading,
   Snapshot,
-} from '../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
-import { formatRef, refKey } from '../../provider/member-ref.js'
-import { printable, quote } from '../../provider/quote.js'
+} from '../../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { formatRef, refKey } from '../../../provider/member-ref.js'
+import { printable, quote } from '../../../provider/quote.js'
 import { printableName, printableReading, printableScope } from './gate-words.js'
 
 /**
