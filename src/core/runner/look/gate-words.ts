@@ -17,7 +17,8 @@ export function printableScope(given: LoadScope): LoadScope {
   const { scope, incarnation, note } = given
   const safe = {
     scope: printableName(scope),
-    incarnation: printable(incarnation),
+    // One that was not read need not say it.
+    incarnation: isText(incarnation) ? printable(incarnation) : '',
     ...(note === undefined ? {} : { note: quote(note, MOST) }),
   }
   const same = safe.scope === scope && safe.incarnation === incarnation && safe.note === note
@@ -33,13 +34,28 @@ export function printableName(name: string): string {
 export function printableReading(reading: PresentReading): PresentReading {
   const { address, unverified, hints } = reading
   const safe = {
-    ...(address === undefined ? {} : { address: quote(address) }),
-    ...(unverified === undefined ? {} : { unverified: quote(unverified, MOST) }),
+    ...(isText(address) ? { address: quote(address) } : {}),
+    ...(unverified === undefined ? {} : { unverified: doubt(unverified) }),
     ...(hints === undefined ? {} : { hints: hints.map((hint) => quote(hint, MOST)) }),
   }
   const same =
     safe.address === address &&
     safe.unverified === unverified &&
     (hints ?? []).every((hint, i) => hint === safe.hints?.[i])
-  return same ? reading : { ...reading, ...safe }
+  if (same) return reading
+  const changed: { -readonly [K in keyof PresentReading]: PresentReading[K] } = {
+    ...reading,
+    ...safe,
+  }
+  if (!isText(address)) delete changed.address
+  return changed
+}
+
+/** A doubt stays one, whatever form it came in. */
+function doubt(unverified: unknown): string {
+  return isText(unverified) ? quote(unverified, MOST) : 'it says so, without a reason'
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string'
 }
