@@ -8,6 +8,13 @@ export interface MemberRef {
   readonly balancer?: string
 }
 
+/** Everything at an address; with a port only what has that one. `balancer` as in {@link MemberRef}. */
+export interface AddressTarget {
+  readonly address: string
+  readonly port?: number
+  readonly balancer?: string
+}
+
 /**
  * What the balancer is told to do with a member.
  *
@@ -291,6 +298,13 @@ export interface DrainableProvider extends AsyncDisposable {
   observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot>
   /** Asks for changes; one result per change, in order. */
   apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]>
+  /**
+   * Names what has an address, where that costs less than a look at everything; asked for a target
+   * `{ address, port? }`. What it names is looked at next, and what then has another address or port is
+   * left out. Without a port one ref may stand for the whole machine (BIG-IP: a node, in every pool).
+   * Nothing found is an empty list.
+   */
+  find?(wanted: AddressTarget, ctx: CallContext): Promise<readonly MemberRef[]>
   /** Pushes snapshots where the product can push. */
   watch?(refs: readonly MemberRef[], ctx: CallContext): AsyncIterable<Snapshot>
   /**

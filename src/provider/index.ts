@@ -5,6 +5,7 @@
  */
 export type {
   AbsentReading,
+  AddressTarget,
   AdminState,
   CallContext,
   Capabilities,

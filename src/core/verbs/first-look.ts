@@ -1,4 +1,4 @@
-import type { Reading } from '../../provider/contract.js'
+import type { MemberRef, Reading } from '../../provider/contract.js'
 import type { SeenLook } from '../runner/look/look.js'
 import type { RunContext } from '../runner/run-spec.js'
 import type { Scheduler } from '../runner/look/scheduler.js'
@@ -14,7 +14,18 @@ export async function firstLook(
   target: ResolvedTarget,
   { signal, limit }: Pick<RunContext, 'signal' | 'limit'>,
 ): Promise<{ readonly look: SeenLook; readonly readings: readonly Reading[] }> {
-  const refs = target.kind === 'members' ? target.refs : 'all'
+  const refs = await refsOf(scheduler, target, signal, limit())
   const look = await scheduler.look(refs, signal, limit())
   return { look, readings: pick(target, look.snapshot) }
+}
+
+async function refsOf(
+  scheduler: Scheduler,
+  target: ResolvedTarget,
+  signal: AbortSignal,
+  limit: number,
+): Promise<readonly MemberRef[] | 'all'> {
+  if (target.kind === 'members') return target.refs
+  if (target.address === undefined) return 'all'
+  return (await scheduler.find(target.address, signal, limit)) ?? 'all'
 }

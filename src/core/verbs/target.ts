@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
+import type { AddressTarget, MemberRef, Reading, Snapshot } from '../../provider/contract.js'
 import { canonicalAddress } from '../../provider/address.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
@@ -9,7 +9,7 @@ import { readingsOf } from '../runner/look/readings.js'
 export type Target =
   | MemberRef
   | readonly MemberRef[]
-  | { readonly address: string; readonly port?: number; readonly balancer?: string }
+  | AddressTarget
   | { readonly pool: string; readonly balancer?: string }
 
 const name = z
@@ -33,6 +33,8 @@ export type ResolvedTarget =
       readonly kind: 'filter'
       readonly matches: (reading: Reading) => boolean
       readonly text: string
+      /** Where it is an address: a provider may find it without a look at everything. */
+      readonly address?: AddressTarget
     }
 
 /**
@@ -55,6 +57,7 @@ export function parseTarget(target: Target, subject: string): ResolvedTarget {
     const wished = canonicalAddress(data.address)
     return {
       kind: 'filter',
+      address: data,
       text:
         data.port === undefined
           ? `address ${data.address}`

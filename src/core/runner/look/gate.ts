@@ -277,6 +277,18 @@ function isOf(ref: MemberRef, result: ChangeResult): boolean {
   return pool === ref.pool && member === ref.member && balancer === ref.balancer
 }
 
+/** What a provider finds, each once: a list of members, or nothing can be concluded from it. */
+export function checkRefs(found: unknown, provider: string): readonly MemberRef[] {
+  if (!Array.isArray(found)) throw malformed(provider, 'find() gave no list of members')
+  const refs = (found as readonly MemberRef[]).map((ref) => {
+    const { pool, member, balancer } = loose(ref)
+    const named = balancer === undefined || typeof balancer === 'string'
+    if (typeof pool === 'string' && typeof member === 'string' && named) return ref
+    throw malformed(provider, 'find() listed what is no member')
+  })
+  return [...new Map(refs.map((ref) => [refKey(ref), ref])).values()]
+}
+
 const COUNTS: readonly unknown[] = ['requests', 'connections', 'none']
 const NUMBERS = ['freshness', 'blind', 'lateBound', 'minTimeout', 'minInterval'] as const
 

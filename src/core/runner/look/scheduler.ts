@@ -1,4 +1,5 @@
 import type {
+  AddressTarget,
   Capabilities,
   Change,
   DrainableProvider,
@@ -13,7 +14,7 @@ import { refKey } from '../../../provider/member-ref.js'
 import { Batch, type OnResult, type SendSignals } from './batch.js'
 import { bounded, CALL_LIMIT } from './call.js'
 import { toDrainableError } from '../../../provider/thrown.js'
-import { checkInfo, checkSnapshot } from './gate.js'
+import { checkInfo, checkRefs, checkSnapshot } from './gate.js'
 import type { Look, SeenLook, Subscriber } from './look.js'
 import { dateOf, Push, speaksFor } from './push.js'
 import { setBackgroundTimer } from './timer.js'
@@ -96,6 +97,22 @@ export class Scheduler {
       if (this.#info === asked) this.#info = undefined
     })
     return asked
+  }
+
+  /** What the provider finds at an address; undefined where it can only look at everything. */
+  async find(
+    wanted: AddressTarget,
+    signal: AbortSignal,
+    limit = CALL_LIMIT,
+  ): Promise<readonly MemberRef[] | undefined> {
+    const { provider, clock } = this
+    if (provider.find === undefined) return undefined
+    const options = { provider: provider.name, what: 'find', clock, signals: [signal] }
+    const found = await bounded(
+      { ...options, limit: Math.min(limit, CALL_LIMIT) },
+      async (context) => provider.find?.(wanted, context),
+    )
+    return checkRefs(found, provider.name)
   }
 
   /** One look, now and alone. */

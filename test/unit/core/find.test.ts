@@ -1,0 +1,47 @@
+import { drain, select } from 'drainable'
+import type { DrainableProvider, MemberRef } from 'drainable/provider'
+import { fakeProvider } from 'drainable/testing'
+import { expect, test } from 'vitest'
+
+const WEB1 = { pool: 'web', member: 'web1' }
+
+/** A provider that finds by address, and what it was asked. */
+function finder(found: (fake: ReturnType<typeof fakeProvider>) => unknown) {
+  const fake = fakeProvider({ pools: { web: ['web1', 'web2'], api: ['web1'] } })
+  const asked: unknown[] = []
+  const find: DrainableProvider['find'] = (wanted) => {
+    asked.push(wanted)
+    return Promise.resolve(found(fake) as readonly MemberRef[])
+  }
+  return { fake, asked, lb: Object.assign(fake, { find }) }
+}
+
+async function addressOf(lb: DrainableProvider): Promise<string> {
+  const [reading] = await select(lb, WEB1)
+  return reading?.present === true ? (reading.address ?? '') : ''
+}
+
+test('an address is found by the provider, not by a look at everything', async () => {
+  const { fake, asked, lb } = finder(() => [WEB1, WEB1])
+  const address = await addressOf(lb)
+  const report = await drain(lb, { address }, { timeout: '10s', settle: '20ms' })
+  expect(report.members.map(({ ref }) => ref)).toEqual([WEB1])
+  expect(asked).toEqual([{ address }])
+  const looks = fake.requests.flatMap((call) => (call.verb === 'observe' ? [call.refs] : []))
+  expect(looks).not.toContain('all')
+})
+
+test('what is found at another address is left out', async () => {
+  const { lb } = finder(() => [WEB1, { pool: 'web', member: 'web2' }])
+  const readings = await select(lb, { address: await addressOf(lb) })
+  expect(readings.map(({ ref }) => ref)).toEqual([WEB1])
+})
+
+test.each([
+  ['nothing', [], 'NOT_FOUND'],
+  ['no list', {}, 'MALFORMED_REPLY'],
+  ['a list of no members', [{ pool: 'web' }], 'MALFORMED_REPLY'],
+])('a provider that finds %s', async (_what, found, code) => {
+  const { lb } = finder(() => found)
+  await expect(select(lb, { address: '10.0.0.1' })).rejects.toMatchObject({ code })
+})
