@@ -63,6 +63,8 @@ async function play(name: string, endpointsOf: (frame: Frame) => EndpointInput[]
     // One change can make the next one possible: a replacement that serves, a drain that ended.
     for (let round = 0; round < 4; round++) {
       const plan = planChanges(desired, await balancer.observe('all', context), {
+        pools: ['web'],
+        owns: () => true, // nobody else has members in this pool
         capabilities,
         idle: ({ ref }) => idle.has(ref.member),
       })

@@ -68,6 +68,7 @@ way out. \`drainable/endpoints\` decides about the whole set, says why, and can 
 
 \`\`\`ts
 import { formatPlan, mapEndpoints, markByNodes, mergeSlices, planChanges, toDesired } from 'drainable/endpoints'
+import type { Decision } from 'drainable/endpoints'
 import type { CallContext, DrainableProvider } from 'drainable/provider'
 
 export async function dryRun(
@@ -78,8 +79,14 @@ export async function dryRun(
 ): Promise<string> {
   const { capabilities } = await balancer.describe(context)
   const endpoints = markByNodes(mergeSlices(slices, { port: 'http' }), nodes)
-  const desired = toDesired(mapEndpoints(endpoints), { pool: 'web' })
-  return formatPlan(planChanges(desired, await balancer.observe('all', context), { capabilities }))
+  const name = (d: Decision) => \`ctl-\${d.address}:\${d.port}\`
+  const desired = toDesired(mapEndpoints(endpoints), { pool: 'web', name })
+  const plan = planChanges(desired, await balancer.observe('all', context), {
+    pools: ['web'], // nothing else is touched
+    owns: (one) => one.ref.member.startsWith('ctl-'), // nor anybody else's member
+    capabilities,
+  })
+  return formatPlan(plan)
 }
 \`\`\`
 
@@ -133,13 +140,19 @@ no terminating step; a changed label does the same. So what vanished is held fir
 by \`idle\`, where you say whose drain reported so, or where every process of a product that can says so itself. One
 snapshot of zeros proves nothing.
 
+**Nothing is touched that is not named.** \`pools\` are the pools that the list speaks for, each as a whole: one that the list
+says nothing of has lost its last endpoint, which is how a Service scaled to zero looks. Every other pool stays as it is. \`owns\`
+says which members of these pools are yours, best by what only yours have, such as a prefix of the name: a virtual machine
+or a backup server in the same pool has no endpoint either, and would be taken out. \`() => true\` claims all.
+
 **What holds a plan back** is in \`held\`, with the reason:
 
 - an empty list changes nothing without \`allowEmpty\`, and an unsynced one (\`synced: false\`) never;
 - \`keepReady\` members (default 1) of each pool go on taking new work; counted are those that would serve now: not down,
-  weight above 0, and not one whose endpoint is gone. What is only about to be added does not count yet;
+  weight above 0, and not one whose endpoint is gone. What is only about to be added does not count yet. One whose
+  endpoint is gone is held all the same while another one counts: new work on it fails, so no capacity is lost;
 - members that \`owns\` does not claim, members without an address, and states that are not understood are left alone. A
-  plan remembers nothing: without \`owns\`, a member that an operator holds by hand is made ready again if its endpoint serves;
+  plan remembers nothing: a member of yours that an operator holds by hand is made ready again if its endpoint serves;
 - a restore out of maint is to be done as [\`ready()\`](../README.md) does it, by way of drain, so that a first health check
   passes before the door opens.
 

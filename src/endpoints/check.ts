@@ -64,10 +64,21 @@ export function checkTexts(subject: string, path: string, value: unknown): void 
 
 /** A TCP or UDP port, or nothing. */
 export function checkPort(subject: string, path: string, value: unknown): void {
-  if (value === undefined) return
-  if (!Number.isInteger(value) || Number(value) < 1 || Number(value) > 65_535) {
-    refuse(subject, path, value, 'a port from 1 to 65535')
-  }
+  if (value !== undefined && !isPort(value)) refuse(subject, path, value, A_PORT)
+}
+
+export const A_PORT = 'a port from 1 to 65535'
+
+/** A whole number from 1 to 65535. */
+export function isPort(value: unknown): value is number {
+  return typeof value === 'number' && value >= 1 && value <= 65_535 && Number.isInteger(value)
+}
+
+export const AN_AMOUNT = 'a finite number from 0'
+
+/** A weight or a count: no NaN, nothing infinite, nothing below 0. */
+export function isAmount(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value < Infinity
 }
 
 function show(value: unknown): string {
@@ -79,8 +90,9 @@ function show(value: unknown): string {
       return Array.isArray(value) ? 'a list' : 'an object'
     case 'function':
       return 'a function'
-    case 'number':
     case 'bigint':
+      return `${value}n`
+    case 'number':
     case 'boolean':
     case 'symbol':
     case 'undefined':

@@ -12,7 +12,9 @@
  *
  * export function dryRun(slices: readonly unknown[], snapshot: Snapshot): string {
  *   const decisions = mapEndpoints(mergeSlices(slices, { port: 'http' }))
- *   return formatPlan(planChanges(toDesired(decisions, { pool: 'web' }), snapshot))
+ *   const desired = toDesired(decisions, { pool: 'web', name: (d) => `ctl-${d.address}` })
+ *   const owns = (one: { ref: { member: string } }) => one.ref.member.startsWith('ctl-')
+ *   return formatPlan(planChanges(desired, snapshot, { pools: ['web'], owns }))
  * }
  * ```
  *

@@ -1,17 +1,22 @@
 import type { DesiredMember } from '../../core/desired.js'
 import type { Snapshot } from '../../provider/contract.js'
 import {
+  A_PORT,
+  AN_AMOUNT,
   checkFlag,
   checkOptions,
   checkText,
   checkTexts,
   checkWord,
+  isAmount,
   isObject,
+  isPort,
   refuse,
 } from '../check.js'
+import { checkSnapshot } from './check-snapshot.js'
 import type { PlanOptions } from './plan.js'
 
-const SUBJECT = 'planChanges()'
+export const SUBJECT = 'planChanges()'
 
 /** What `planChanges` was given, or an error that names the place. */
 export function checkPlanInput(
@@ -21,59 +26,82 @@ export function checkPlanInput(
 ): void {
   checkPlanOptions(options)
   if (!Array.isArray(desired)) refuse(SUBJECT, 'desired', desired, 'a list of desired members')
-  for (let i = 0; i < desired.length; i++) checkDesired(desired[i], i)
-  const given: unknown = snapshot
-  if (!isObject(given) || !Array.isArray(given.readings) || !Array.isArray(given.pools)) {
-    refuse(SUBJECT, 'snapshot', given, 'a snapshot with readings and pools, as observe() gives it')
-  }
+  const pools = new Set(options.pools)
+  for (let i = 0; i < desired.length; i++) checkDesired(desired[i], i, pools)
+  checkSnapshot(SUBJECT, snapshot)
 }
 
-function checkDesired(one: unknown, i: number): void {
+/** Written for a hundred thousand members: a path becomes text only where something is wrong. */
+function checkDesired(one: unknown, i: number, pools: ReadonlySet<unknown>): void {
   if (!isObject(one)) refuse(SUBJECT, `desired[${i}]`, one, 'a desired member')
-  const { pool, member, address, port, weight, state, serving, ifAbsent } = one
-  if (typeof pool !== 'string' || pool === '')
-    refuse(SUBJECT, `desired[${i}].pool`, pool, `a pool's name`)
+  const { pool, member, address, port, weight, state, serving, ifAbsent, reason } = one
+  if (!isName(pool)) refuse(SUBJECT, `desired[${i}].pool`, pool, `a pool's name`)
+  if (!pools.has(pool)) {
+    const named = pools.size === 0 ? 'which is empty' : `which are ${[...pools].join(', ')}`
+    refuse(SUBJECT, `desired[${i}].pool`, pool, `one of the option pools, ${named}`)
+  }
   if (state !== 'serve' && state !== 'drain' && state !== 'absent') {
     refuse(SUBJECT, `desired[${i}].state`, state, `'serve', 'drain' or 'absent'`)
   }
-  if (member !== undefined && typeof member !== 'string')
-    refuse(SUBJECT, `desired[${i}].member`, member, 'a text')
-  if (address !== undefined && typeof address !== 'string')
-    refuse(SUBJECT, `desired[${i}].address`, address, 'a text')
-  if (port !== undefined && typeof port !== 'number')
-    refuse(SUBJECT, `desired[${i}].port`, port, 'a number')
-  if (weight !== undefined && typeof weight !== 'number')
-    refuse(SUBJECT, `desired[${i}].weight`, weight, 'a number')
+  if (member !== undefined && !isName(member))
+    refuse(SUBJECT, `desired[${i}].member`, member, `a member's name`)
+  if (address !== undefined && !isName(address))
+    refuse(SUBJECT, `desired[${i}].address`, address, 'an address')
+  if (member === undefined && address === undefined)
+    refuse(SUBJECT, `desired[${i}].address`, address, 'an address, or a name in member')
+  if (port !== undefined && !isPort(port)) refuse(SUBJECT, `desired[${i}].port`, port, A_PORT)
+  if (weight !== undefined && !isAmount(weight))
+    refuse(SUBJECT, `desired[${i}].weight`, weight, AN_AMOUNT)
   if (serving !== undefined && typeof serving !== 'boolean') {
     refuse(SUBJECT, `desired[${i}].serving`, serving, 'true or false')
   }
   if (ifAbsent !== undefined)
     checkWord(SUBJECT, `desired[${i}].ifAbsent`, ifAbsent, ['add', 'skip'])
-  checkText(SUBJECT, `desired[${i}].reason`, one.reason)
+  if (reason !== undefined) checkText(SUBJECT, `desired[${i}].reason`, reason)
+}
+
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
 }
 
 function checkPlanOptions(options: PlanOptions): void {
   checkOptions(SUBJECT, options, [
+    'pools',
+    'owns',
     'keepReady',
     'gone',
     'allowEmpty',
     'synced',
-    'pools',
-    'owns',
     'idle',
     'capabilities',
   ])
   const { keepReady } = options
+  const pools: unknown = options.pools
+  if (!Array.isArray(pools))
+    refuse(SUBJECT, 'pools', pools, 'the names of the pools that desired speaks for')
+  checkTexts(SUBJECT, 'pools', pools)
+  const owns: unknown = options.owns
+  if (typeof owns !== 'function') {
+    const every = '() => true claims every member of the pools'
+    refuse(SUBJECT, 'owns', owns, `a function that says which members may be changed; ${every}`)
+  }
+  const idle: unknown = options.idle
+  if (idle !== undefined && typeof idle !== 'function') refuse(SUBJECT, 'idle', idle, 'a function')
   if (keepReady !== undefined && (!Number.isInteger(keepReady) || keepReady < 0)) {
     refuse(SUBJECT, 'keepReady', keepReady, 'a whole number from 0')
   }
   checkWord(SUBJECT, 'gone', options.gone, ['maint', 'drain'])
   checkFlag(SUBJECT, 'allowEmpty', options.allowEmpty)
   checkFlag(SUBJECT, 'synced', options.synced)
-  checkTexts(SUBJECT, 'pools', options.pools)
-  for (const name of ['owns', 'idle'] as const) {
-    const given: unknown = options[name]
-    if (given !== undefined && typeof given !== 'function')
-      refuse(SUBJECT, name, given, 'a function')
-  }
+  if (options.capabilities !== undefined) checkCapabilities(options.capabilities)
+}
+
+function checkCapabilities(given: unknown): void {
+  if (!isObject(given)) refuse(SUBJECT, 'capabilities', given, 'capabilities, as describe() gives')
+  const { ladder, maint, add, remove } = given
+  if (!Array.isArray(ladder))
+    refuse(SUBJECT, 'capabilities.ladder', ladder, 'a list of admin states')
+  checkWord(SUBJECT, 'capabilities.maint', maint, ['gentle', 'cuts', 'unknown', 'none'])
+  checkFlag(SUBJECT, 'capabilities.add', add)
+  checkFlag(SUBJECT, 'capabilities.remove', remove)
 }

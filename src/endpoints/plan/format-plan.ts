@@ -12,7 +12,8 @@ import type { Plan } from './plan.js'
  * ```ts
  * import { formatPlan, planChanges } from 'drainable/endpoints'
  *
- * const plan = planChanges([], { readings: [], pools: [] })
+ * const ours = { pools: ['web'], owns: () => true }
+ * const plan = planChanges([], { readings: [], pools: [] }, ours)
  * formatPlan(plan) // 'nothing to change'
  * ```
  */
@@ -23,7 +24,9 @@ export function formatPlan(plan: Plan): string {
     ...steps.map(({ change, reason }) => [...describe(change), reason] as const),
     ...held.map(({ ref, reason }) => ['leave', formatRef(ref), reason] as const),
   ].map((row) => row.map(printable))
-  const widths = [0, 1].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  const widths = [0, 1].map((column) =>
+    rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0),
+  )
   const lines = rows.map(([what = '', who = '', why = '']) =>
     `  ${what.padEnd(widths[0] ?? 0)}  ${who.padEnd(widths[1] ?? 0)}  ${why}`.trimEnd(),
   )

@@ -4,14 +4,10 @@ import { canonicalAddress } from '../address.js'
 
 /** Which desired member is which member of one pool. */
 export interface PoolMatch {
-  /** One pair per member found. */
-  readonly matched: readonly (readonly [DesiredMember, PresentReading])[]
+  /** What is wanted of each member found, in the order of the members; undefined: nothing is. */
+  readonly wanted: readonly (DesiredMember | undefined)[]
   /** Desired, and not in the balancer. */
   readonly missing: readonly DesiredMember[]
-  /** In the balancer, and no endpoint any more. */
-  readonly vanished: readonly PresentReading[]
-  /** In the balancer without an address, and not wanted by name: nothing can be said about them. */
-  readonly unaddressed: readonly PresentReading[]
 }
 
 /**
@@ -21,50 +17,110 @@ export interface PoolMatch {
  */
 export function matchPool(
   desired: readonly DesiredMember[],
-  readings: readonly PresentReading[],
+  members: readonly PresentReading[],
+  names: Names,
 ): PoolMatch {
-  const byAddress = Map.groupBy(readings, ({ address }) => addressKey(address))
-  const byName = new Map(readings.map((reading) => [reading.ref.member, reading]))
-  const chosen = new Map<PresentReading, DesiredMember>()
+  const places = new Places(members)
+  const wanted = new Array<DesiredMember | undefined>(members.length).fill(undefined)
   const missing = new Map<string, DesiredMember>()
   for (const one of desired) {
-    const hits = findReadings(one, byAddress, byName)
-    for (const hit of hits) chosen.set(hit, stronger(chosen.get(hit), one))
-    if (hits.length === 0) {
-      const key = JSON.stringify([
-        addressKey(one.address),
-        one.port,
-        one.address === undefined ? one.member : '',
-      ])
-      missing.set(key, stronger(missing.get(key), one))
+    let found = false
+    for (const at of one.address === undefined ? names.at(one.member) : places.at(one)) {
+      wanted[at] = stronger(wanted[at], one)
+      found = true
+    }
+    if (found) continue
+    const key = missingKey(one)
+    missing.set(key, stronger(missing.get(key), one))
+  }
+  return { wanted, missing: [...missing.values()] }
+}
+
+const NONE: readonly number[] = []
+
+/** The members of a pool by name: most plans ask for none. */
+export class Names {
+  readonly #members: readonly PresentReading[]
+  #known: ReadonlyMap<string, number> | undefined
+
+  constructor(members: readonly PresentReading[]) {
+    this.#members = members
+  }
+
+  at(name: string | undefined): readonly number[] {
+    const at = name === undefined ? undefined : this.#index().get(name)
+    return at === undefined ? NONE : [at]
+  }
+
+  get(name: string): PresentReading | undefined {
+    const at = this.#index().get(name)
+    return at === undefined ? undefined : this.#members[at]
+  }
+
+  #index(): ReadonlyMap<string, number> {
+    return (this.#known ??= new Map(this.#members.map(({ ref }, at) => [ref.member, at])))
+  }
+}
+
+/** The members of a pool by address and port, as numbers in its list. */
+class Places {
+  readonly #members: readonly PresentReading[]
+  /** Nearly always there is one at an address: a list is made only for the second. */
+  readonly #byAddress = new Map<string, number | number[]>()
+  /** Of addresses with many members: each port is found at once. */
+  readonly #byPort = new Map<string, ReadonlyMap<number, number[]>>()
+  readonly #one: [number] = [0]
+
+  constructor(members: readonly PresentReading[]) {
+    this.#members = members
+    for (let at = 0; at < members.length; at++) {
+      const address = members[at]?.address
+      if (address === undefined || address === '') continue
+      const key = canonicalAddress(address)
+      const there = this.#byAddress.get(key)
+      if (there === undefined) this.#byAddress.set(key, at)
+      else if (typeof there === 'number') this.#byAddress.set(key, [there, at])
+      else there.push(at)
     }
   }
-  const left = readings.filter((reading) => !chosen.has(reading))
-  return {
-    matched: Array.from(chosen, ([reading, one]) => [one, reading] as const),
-    missing: [...missing.values()],
-    vanished: left.filter(({ address }) => address !== undefined && address !== ''),
-    unaddressed: left.filter(({ address }) => address === undefined || address === ''),
+
+  /** Good until the next call. */
+  at({ address = '', port }: DesiredMember): readonly number[] {
+    const key = canonicalAddress(address)
+    const there = this.#byAddress.get(key)
+    if (there === undefined) return NONE
+    if (typeof there === 'number') {
+      if (port !== undefined && !this.#fits(there, port)) return NONE
+      this.#one[0] = there
+      return this.#one
+    }
+    if (port === undefined) return there
+    if (there.length <= FEW) return there.filter((at) => this.#fits(at, port))
+    return this.#amongMany(key, there, port)
+  }
+
+  #amongMany(key: string, there: readonly number[], port: number): readonly number[] {
+    let ports = this.#byPort.get(key)
+    if (ports === undefined) {
+      ports = Map.groupBy(there, (at) => this.#members[at]?.port ?? ANY_PORT)
+      this.#byPort.set(key, ports)
+    }
+    return [...(ports.get(port) ?? NONE), ...(ports.get(ANY_PORT) ?? NONE)]
+  }
+
+  #fits(at: number, wanted: number): boolean {
+    const port = this.#members[at]?.port
+    return port === wanted || port === undefined || port === ANY_PORT
   }
 }
 
-function findReadings(
-  one: DesiredMember,
-  byAddress: ReadonlyMap<string, readonly PresentReading[]>,
-  byName: ReadonlyMap<string, PresentReading>,
-): readonly PresentReading[] {
-  if (one.address === undefined) {
-    const named = one.member === undefined ? undefined : byName.get(one.member)
-    return named === undefined ? [] : [named]
-  }
-  const there = byAddress.get(addressKey(one.address)) ?? []
-  return there.filter(
-    ({ port }) => port === undefined || one.port === undefined || port === one.port,
-  )
-}
+const FEW = 4
+/** HAProxy's own word for a server without a port: the client's is used. */
+const ANY_PORT = 0
 
-function addressKey(address: string | undefined): string {
-  return address === undefined ? '' : canonicalAddress(address)
+/** One desired member per place; the NULs keep an address from being taken for a name. */
+function missingKey({ address, port, member }: DesiredMember): string {
+  return address === undefined ? `\0${member ?? ''}` : `${canonicalAddress(address)}\0${port ?? ''}`
 }
 
 const RANK = { absent: 0, drain: 1, serve: 2 } as const

@@ -1,14 +1,22 @@
 import type { DesiredMember } from '../../core/desired.js'
-import type { MemberRef, PresentReading } from '../../provider/contract.js'
+import type { MemberRef } from '../../provider/contract.js'
 import { formatAddress } from '../address.js'
+import type { Names } from './match-members.js'
 import type { HeldBack, PlannedChange, PlanOptions } from './plan.js'
+
+/** What members that the balancer does not have are added to. */
+export interface AddInput {
+  readonly names: Names
+  /** The names that this plan gave already. */
+  readonly given: Set<string>
+  readonly balancer: string | undefined
+  readonly options: PlanOptions
+}
 
 /** How a desired member that the balancer does not have is added, or why it is not. */
 export function planAdd(
   one: DesiredMember,
-  readings: readonly PresentReading[],
-  balancer: string | undefined,
-  options: PlanOptions,
+  { names, given, balancer, options }: AddInput,
 ): PlannedChange | HeldBack | undefined {
   if (one.state !== 'serve') return undefined
   const { address, port, weight, reason = 'serve' } = one
@@ -23,7 +31,7 @@ export function planAdd(
       reason: `${reason}, but it is not in the balancer, and without ${missing} it can't be added`,
     }
   }
-  const taken = readings.find((reading) => reading.ref.member === ref.member)
+  const taken = names.get(ref.member)
   if (taken !== undefined) {
     const at =
       taken.address === undefined ? 'an unknown address' : formatAddress(taken.address, taken.port)
@@ -35,6 +43,11 @@ export function planAdd(
   if (options.capabilities?.add === false) {
     return { ref, reason: `${reason}, but the product can't add members` }
   }
+  if (given.has(ref.member)) {
+    const why = `${reason}, but its name ${ref.member} is given to another one that is added`
+    return { ref, reason: why }
+  }
+  given.add(ref.member)
   const weighted = weight === undefined ? {} : { weight }
   return { change: { kind: 'add', ref, address, port, ...weighted }, reason }
 }

@@ -1,14 +1,14 @@
 import type { DesiredMember } from '../../core/desired.js'
-import type { PresentReading, Reading, Snapshot } from '../../provider/contract.js'
-import { poolKey } from '../../provider/member-ref.js'
+import type { PresentReading, Snapshot } from '../../provider/contract.js'
 import { formatAddress } from '../address.js'
 import { checkPlanInput } from './check-plan.js'
-import { matchPool, type PoolMatch } from './match-members.js'
+import { answer } from './ask-caller.js'
+import { matchPool, Names } from './match-members.js'
 import type { HeldBack, Plan, PlannedChange, PlanOptions } from './plan.js'
 import { planAdd, refOf } from './plan-add.js'
 import { planMember } from './plan-member.js'
-import type { Wish } from './wish.js'
 import { ReadyFloor } from './ready-floor.js'
+import type { Wish } from './wish.js'
 
 /**
  * Compares what members should be with what a balancer has, and says what to change: hold, make
@@ -17,12 +17,13 @@ import { ReadyFloor } from './ready-floor.js'
  * Members are matched by address and port; IPv6 compares equal however it is spelled, route domains
  * are different addresses. The snapshot must be of all members (`observe('all')`).
  *
+ * - Only the named `pools` are touched, and of their members only those that `owns` claims.
  * - What still serves is held in drain. What does not answer, or vanished, is held as gone: in maint
  *   where that keeps established work, because a dead server in drain answers its sticky clients
  *   with 503. It is removed only after it was held and proved idle.
  * - An empty or unsynced list changes nothing unless told.
- * - A restore is to be carried out as `ready()` does: out of maint by way of drain, so that the
- *   first health check is passed before the door opens.
+ * - A hold is only the beginning of a drain, and a restore is to be carried out as `ready()` does: out
+ *   of maint by way of drain, so that the first health check is passed before the door opens.
  *
  * @throws `INVALID_OPTIONS` with the path, for input of a shape the types do not allow
  *
@@ -32,84 +33,148 @@ import { ReadyFloor } from './ready-floor.js'
  * import type { Snapshot } from 'drainable/provider'
  *
  * export function dryRun(snapshot: Snapshot): string {
- *   const desired = toDesired(mapEndpoints([{ addresses: ['10.0.0.1'], port: 80 }]), { pool: 'web' })
- *   return formatPlan(planChanges(desired, snapshot))
+ *   const decisions = mapEndpoints([{ addresses: ['10.0.0.1'], port: 80 }])
+ *   const name = ({ address }: { address: string }) => `ctl-${address}`
+ *   const desired = toDesired(decisions, { pool: 'web', name })
+ *   const owns = (one: { ref: { member: string } }) => one.ref.member.startsWith('ctl-')
+ *   return formatPlan(planChanges(desired, snapshot, { pools: ['web'], owns }))
  * }
  * ```
  */
 export function planChanges(
   desired: readonly DesiredMember[],
   snapshot: Snapshot,
-  options: PlanOptions = {},
+  options: PlanOptions,
 ): Plan {
   checkPlanInput(desired, snapshot, options)
-  const pools = options.pools ?? poolsOf(desired, snapshot)
-  const steps: PlannedChange[] = []
-  const held: HeldBack[] = []
-  const wanted = Map.groupBy(desired, ({ pool }) => pool)
-  const found = Map.groupBy(snapshot.readings.filter(isPresent), ({ ref }) => poolKey(ref))
-  for (const pool of new Set(pools)) {
-    const balancers = balancersOf(pool, snapshot)
+  const findings = new Findings()
+  const [only, ...more] = options.pools
+  const wanted =
+    only !== undefined && more.length === 0
+      ? new Map([[only, desired]])
+      : Map.groupBy(desired, ({ pool }) => pool)
+  const found = membersByPool(snapshot, new Set(options.pools))
+  for (const [pool, balancers] of found) {
     const own = wanted.get(pool) ?? []
     if (balancers.size === 0) {
       for (const one of own)
-        held.push({ ref: refOf(one), reason: `there is no pool ${pool} in the snapshot` })
+        findings.hold({ ref: refOf(one), reason: `there is no pool ${pool} in the snapshot` })
     }
-    for (const balancer of balancers) {
-      const readings = found.get(poolKey(keyed(pool, balancer))) ?? []
-      const plan = planPool(own, readings, balancer, options)
-      steps.push(...plan.steps)
-      held.push(...plan.held)
+    for (const [balancer, readings] of balancers)
+      planPool({ desired: own, readings, balancer, options }, findings)
+  }
+  return findings.plan()
+}
+
+/** The members of each pool by balancer; `undefined` stands for the only one. */
+type Balancers = Map<string | undefined, PresentReading[]>
+
+/** Each of the pools, in their order, with the balancers that have it. */
+function membersByPool(
+  { pools, readings }: Snapshot,
+  named: ReadonlySet<string>,
+): ReadonlyMap<string, Balancers> {
+  const found = new Map<string, Balancers>()
+  for (const pool of named) found.set(pool, new Map())
+  for (const { pool, balancer } of pools) {
+    const balancers = found.get(pool)
+    if (balancers?.has(balancer) === false) balancers.set(balancer, [])
+  }
+  for (const reading of readings) {
+    const balancers = found.get(reading.ref.pool)
+    if (!reading.present || balancers === undefined) continue
+    const { balancer } = reading.ref
+    const members = balancers.get(balancer)
+    if (members === undefined) balancers.set(balancer, [reading])
+    else members.push(reading)
+  }
+  return found
+}
+
+/** What is found out, member by member. */
+class Findings {
+  readonly #steps: PlannedChange[] = []
+  readonly #held: HeldBack[] = []
+
+  add(one: PlannedChange | HeldBack | undefined): void {
+    if (one === undefined) return
+    if ('change' in one) this.#steps.push(one)
+    else this.#held.push(one)
+  }
+
+  hold(one: HeldBack): void {
+    this.#held.push(one)
+  }
+
+  plan(): Plan {
+    return {
+      changes: this.#steps.map(({ change }) => change),
+      steps: this.#steps,
+      held: this.#held,
     }
   }
-  return { changes: steps.map(({ change }) => change), steps, held }
 }
 
-interface PoolPlan {
-  readonly steps: PlannedChange[]
-  readonly held: HeldBack[]
+/** One pool of one balancer. */
+interface PoolInput {
+  readonly desired: readonly DesiredMember[]
+  readonly readings: readonly PresentReading[]
+  readonly balancer: string | undefined
+  readonly options: PlanOptions
 }
 
-function planPool(
-  desired: readonly DesiredMember[],
-  readings: readonly PresentReading[],
-  balancer: string | undefined,
-  options: PlanOptions,
-): PoolPlan {
+function planPool({ desired, readings, balancer, options }: PoolInput, findings: Findings): void {
   const refuseAll = whyNothing(desired, options)
   if (refuseAll !== undefined) {
-    return { steps: [], held: readings.map(({ ref }) => ({ ref, reason: refuseAll })) }
+    for (const { ref } of readings) findings.hold({ ref, reason: refuseAll })
+    return
   }
-  const steps: PlannedChange[] = []
-  const held: HeldBack[] = []
-  const owns = options.owns ?? ((): boolean => true)
-  const match = matchPool(desired, readings)
-  const wishes: Wish[] = []
-  for (const wish of wishesOf(match)) {
-    if (owns(wish.reading)) wishes.push(wish)
-    else held.push({ ref: wish.reading.ref, reason: foreign(wish) })
-  }
-  for (const reading of match.unaddressed) {
-    held.push({
-      ref: reading.ref,
-      reason:
-        'the snapshot has no address for it, so no endpoint can be told to be it: it is left alone',
-    })
-  }
+  const names = new Names(readings)
+  const { wanted, missing } = matchPool(desired, readings, names)
+  const wishes = wishesOf(readings, wanted, options, findings)
   const floor = new ReadyFloor(readings, wishes, options, desired.length === 0)
-  for (const wish of inOrder(wishes)) {
-    const step = planMember(wish, floor, options)
-    if (step === undefined) continue
-    if ('change' in step) steps.push(step)
-    else held.push(step)
+  for (const state of ORDER) {
+    for (const wish of wishes)
+      if (wish.state === state) findings.add(planMember(wish, floor, options))
   }
-  const adds = match.missing.map((one) => planAdd(one, readings, balancer, options))
-  for (const add of adds) {
-    if (add === undefined) continue
-    if ('change' in add) steps.push(add)
-    else held.push(add)
+  const adding = { names, given: new Set<string>(), balancer, options }
+  for (const one of missing) findings.add(planAdd(one, adding))
+}
+
+/** What is gone keeps nothing ready, so it goes first; then drains in the order they were asked for. */
+const ORDER: readonly Wish['state'][] = ['serve', 'gone', 'drain']
+
+/** What is to be done about members that `owns` claims; what is left alone is reported. */
+function wishesOf(
+  readings: readonly PresentReading[],
+  wanted: readonly (DesiredMember | undefined)[],
+  { owns }: PlanOptions,
+  findings: Findings,
+): readonly Wish[] {
+  const wishes: Wish[] = []
+  let at = 0
+  for (const reading of readings) {
+    const one = wanted[at++]
+    const { ref, address = '' } = reading
+    if (one === undefined && address === '') {
+      findings.hold({ ref, reason: UNADDRESSED })
+      continue
+    }
+    const ours = answer('owns', owns(reading), reading)
+    // Nearly all of them, nearly always.
+    if (ours && one?.state === 'serve' && servesAsWished(reading)) continue
+    const wish = one === undefined ? vanished(reading) : wishOf(reading, one)
+    if (ours) wishes.push(wish)
+    else findings.hold({ ref, reason: foreign(wish) })
   }
-  return { steps, held }
+  return wishes
+}
+
+const UNADDRESSED =
+  'the snapshot has no address for it, so no endpoint can be told to be it: it is left alone'
+
+function servesAsWished({ own, inherited }: PresentReading): boolean {
+  return own === 'ready' && (inherited === undefined || inherited === 'ready')
 }
 
 function whyNothing(desired: readonly DesiredMember[], options: PlanOptions): string | undefined {
@@ -121,27 +186,17 @@ function whyNothing(desired: readonly DesiredMember[], options: PlanOptions): st
   return undefined
 }
 
-function wishesOf({ matched, vanished }: PoolMatch): Wish[] {
-  return [
-    ...matched.map(([one, reading]): Wish => {
-      const { state, serving = true, reason = state } = one
-      if (state === 'serve') return { reading, state, reason, remove: false }
-      if (state === 'absent') return { reading, state: 'gone', reason, remove: true }
-      return { reading, state: serving ? 'drain' : 'gone', reason, remove: false }
-    }),
-    ...vanished.map((reading): Wish => ({
-      reading,
-      state: 'gone',
-      reason: `no endpoint has its address ${formatAddress(reading.address ?? '', reading.port)} any more`,
-      remove: true,
-    })),
-  ]
+function vanished(reading: PresentReading): Wish {
+  const at = formatAddress(reading.address ?? '', reading.port)
+  const reason = `no endpoint has its address ${at} any more`
+  return { reading, state: 'gone', reason, remove: true }
 }
 
-/** What is gone keeps nothing ready, so it goes first; then drains in the order they were asked for. */
-function inOrder(wishes: readonly Wish[]): Wish[] {
-  const rank = { serve: 0, gone: 1, drain: 2 } as const
-  return wishes.toSorted((a, b) => rank[a.state] - rank[b.state])
+function wishOf(reading: PresentReading, one: DesiredMember): Wish {
+  const { state, serving = true, reason = state } = one
+  if (state === 'serve') return { reading, state, reason, remove: false }
+  if (state === 'absent') return { reading, state: 'gone', reason, remove: true }
+  return { reading, state: serving ? 'drain' : 'gone', reason, remove: false }
 }
 
 function foreign({ reading, state, reason }: Wish): string {
@@ -149,30 +204,4 @@ function foreign({ reading, state, reason }: Wish): string {
   return asWished
     ? 'foreign: left alone'
     : `foreign: left alone in ${reading.own}, although: ${reason}`
-}
-
-function poolsOf(desired: readonly DesiredMember[], snapshot: Snapshot): string[] {
-  if (desired.length > 0) return desired.map(({ pool }) => pool)
-  return [
-    ...snapshot.pools.map(({ pool }) => pool),
-    ...snapshot.readings.map(({ ref }) => ref.pool),
-  ]
-}
-
-/** The balancers that have the pool; `undefined` stands for the only one. */
-function balancersOf(pool: string, snapshot: Snapshot): Set<string | undefined> {
-  return new Set([
-    ...snapshot.pools.filter((one) => one.pool === pool).map(({ balancer }) => balancer),
-    ...snapshot.readings
-      .filter(({ ref, present }) => present && ref.pool === pool)
-      .map(({ ref }) => ref.balancer),
-  ])
-}
-
-function keyed(pool: string, balancer: string | undefined): { pool: string; balancer?: string } {
-  return balancer === undefined ? { pool } : { pool, balancer }
-}
-
-function isPresent(reading: Reading): reading is PresentReading {
-  return reading.present
 }

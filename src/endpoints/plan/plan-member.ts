@@ -2,6 +2,7 @@ import type { AdminState, PresentReading, Reading } from '../../provider/contrac
 import type { HeldBack, PlannedChange, PlanOptions } from './plan.js'
 import type { ReadyFloor } from './ready-floor.js'
 import type { Wish } from './wish.js'
+import { answer } from './ask-caller.js'
 
 /** The change that brings a member to its wish, or why there is none, or nothing to say. */
 export function planMember(
@@ -29,7 +30,7 @@ export function planMember(
   if (to === undefined)
     return { ref, reason: `the product knows no ${level.to}, so ${reason} can't be followed` }
   if (RANK[own] < RANK[to]) {
-    if (!floor.take(reading)) return { ref, reason: `${reason}, but ${floor.text}` }
+    if (!floor.take(wish)) return { ref, reason: `${reason}, but ${floor.text}` }
     const said = level.why === '' ? reason : `${reason}; ${level.why}`
     return { change: { kind: 'hold', ref, identity, to }, reason: said }
   }
@@ -86,7 +87,7 @@ function planRemove(
     }
   }
   const idle = options.idle ?? isReleased
-  if (idle(reading))
+  if (answer('idle', idle(reading), reading))
     return { change: { kind: 'remove', ref, identity }, reason: `${reason}, and it is idle` }
   return { ref, reason: `${reason}; it is in ${own} and not proved idle (${loadText(reading)})` }
 }

@@ -1,10 +1,25 @@
 import type { Capabilities, Change, MemberRef, Reading } from '../../provider/contract.js'
 
-/** How far a plan may go. */
+/** What a plan is about, and how far it may go. */
 export interface PlanOptions {
   /**
+   * The pools that `desired` speaks for, each as a whole: a member of theirs that it does not name has
+   * no endpoint any more. No other pool is touched, and `desired` may name no other. A Service that was
+   * emptied is named here still: that is what tells it from one that is not ours.
+   */
+  readonly pools: readonly string[]
+  /**
+   * Which members of these pools may be changed; the others are reported as foreign and left alone.
+   * Say it by what only your members have, such as a prefix of their names: a virtual machine or a
+   * backup server in the same pool has no endpoint either. `() => true` claims every member. A plan
+   * remembers nothing, so one of yours that an operator holds by hand is made ready again if its
+   * endpoint serves.
+   */
+  readonly owns: (reading: Reading) => boolean
+  /**
    * How many members of each pool must go on taking new work. Counted are members that would serve:
-   * not down, weight above 0, and not one whose endpoint is gone. @default 1
+   * not down, weight above 0, and not one whose endpoint is gone. One that is gone is held all the same
+   * while another one is counted: it has no capacity to lose. @default 1
    */
   readonly keepReady?: number
   /**
@@ -20,14 +35,6 @@ export interface PlanOptions {
   readonly allowEmpty?: boolean
   /** `false` while the cache behind `desired` has not seen its first complete list: nothing is planned. @default true */
   readonly synced?: boolean
-  /** The pools that `desired` speaks for, each as a whole. Default: those it names; if it is empty, those of the snapshot. */
-  readonly pools?: readonly string[]
-  /**
-   * Which members may be changed; the others are reported as foreign and left alone. Default: all of
-   * the pools. A plan remembers nothing, so one that an operator holds by hand is made ready again
-   * if its endpoint serves, unless it is left out here.
-   */
-  readonly owns?: (reading: Reading) => boolean
   /**
    * Which drained members are proved idle: only those are removed. One snapshot of zeros proves
    * nothing, a drain's report does. Default: those in maint where every process says so itself
@@ -52,7 +59,7 @@ export interface HeldBack {
 
 /** What should be changed, and what should not be yet. `formatPlan` prints it. */
 export interface Plan {
-  /** For `provider.apply()`. */
+  /** What is to be done, in this order. A hold is the beginning of a drain, not all of it. */
   readonly changes: readonly Change[]
   /** The same changes with their reasons. */
   readonly steps: readonly PlannedChange[]

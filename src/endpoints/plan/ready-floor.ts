@@ -5,7 +5,8 @@ import type { Wish } from './wish.js'
 /** Who goes on taking new work in one pool. */
 export class ReadyFloor {
   readonly #least: number
-  readonly #counted: Set<PresentReading>
+  /** How many take work and are not gone. */
+  #counted: number
 
   constructor(
     readings: readonly PresentReading[],
@@ -14,21 +15,26 @@ export class ReadyFloor {
     empty: boolean,
   ) {
     this.#least = options.keepReady ?? (empty && options.allowEmpty === true ? 0 : 1)
-    const gone = new Set(wishes.filter(({ state }) => state === 'gone').map((w) => w.reading))
-    this.#counted = new Set(readings.filter((one) => takesWork(one) && !gone.has(one)))
+    this.#counted = 0
+    for (const one of readings) if (takesWork(one)) this.#counted++
+    for (const { state, reading } of wishes)
+      if (state === 'gone' && takesWork(reading)) this.#counted--
   }
 
-  /** Whether the member can be held: if so, it does not count any more. */
-  take(reading: PresentReading): boolean {
+  /**
+   * Whether the member can be held: if so, it does not count any more. One that is gone never counted:
+   * all that it takes is new work that fails, so it waits only where nobody else could take that.
+   */
+  take({ reading, state }: Wish): boolean {
     if (!takesWork(reading)) return true
-    const left = this.#counted.size - (this.#counted.has(reading) ? 1 : 0)
-    if (left < this.#least) return false
-    this.#counted.delete(reading)
+    if (state === 'gone') return this.#counted >= Math.min(1, this.#least)
+    if (this.#counted - 1 < this.#least) return false
+    this.#counted--
     return true
   }
 
   get text(): string {
-    return `keepReady is ${this.#least} and ${this.#counted.size} would serve in this pool`
+    return `keepReady is ${this.#least} and ${this.#counted} would serve in this pool`
   }
 }
 
