@@ -1,5 +1,8 @@
-import { checkFlag, checkText, isObject, refuse } from '../check.js'
+import { checkFlag, checkPort, checkText, isObject, refuse } from '../check.js'
 import type { EndpointSlice } from './endpoint-slice.js'
+
+/** Names the Service that a slice is of. */
+export const SERVICE_LABEL = 'kubernetes.io/service-name'
 
 /** A slice and its place in what the caller gave: `slices[2] (web-x7k2p)`. */
 export interface PlacedSlice {
@@ -17,6 +20,10 @@ export function checkSlice(subject: string, slice: unknown, path: string): Place
     checkText(subject, `${path}.metadata.namespace`, metadata.namespace)
     if (metadata.labels !== undefined && metadata.labels !== null && !isObject(metadata.labels)) {
       refuse(subject, `${path}.metadata.labels`, metadata.labels, 'an object')
+    }
+    if (isObject(metadata.labels)) {
+      const service = metadata.labels[SERVICE_LABEL]
+      checkText(subject, `${path}.metadata.labels['${SERVICE_LABEL}']`, service)
     }
   }
   checkText(subject, `${path}.name`, slice.name)
@@ -53,9 +60,7 @@ function checkPorts(subject: string, ports: unknown, path: string): void {
     if (!isObject(port)) refuse(subject, `${path}[${i}]`, port, 'a port')
     checkText(subject, `${path}[${i}].name`, port.name)
     checkText(subject, `${path}[${i}].protocol`, port.protocol)
-    if (port.port !== undefined && port.port !== null && typeof port.port !== 'number') {
-      refuse(subject, `${path}[${i}].port`, port.port, 'a number')
-    }
+    if (port.port !== null) checkPort(subject, `${path}[${i}].port`, port.port)
   }
 }
 
@@ -82,10 +87,29 @@ function checkEndpoint(subject: string, one: unknown, slice: string, i: number):
       checkFlag(subject, `${path}.terminating`, terminating)
     }
   }
-  if (targetRef !== undefined && targetRef !== null && !isObject(targetRef)) {
-    refuse(subject, `${slice}.endpoints[${i}].targetRef`, targetRef, 'an object')
+  if (!isTextOrNone(one.nodeName) || !isTextOrNone(one.zone) || !isTextOrNone(one.hostname)) {
+    checkTextsOf(subject, one, `${slice}.endpoints[${i}]`, ['nodeName', 'zone', 'hostname'])
+  }
+  if (targetRef !== undefined && targetRef !== null) {
+    if (!isObject(targetRef))
+      refuse(subject, `${slice}.endpoints[${i}].targetRef`, targetRef, 'an object')
+    if (!isTextOrNone(targetRef.uid) || !isTextOrNone(targetRef.name))
+      checkTextsOf(subject, targetRef, `${slice}.endpoints[${i}].targetRef`, ['uid', 'name'])
   }
   if (hints !== undefined && hints !== null) checkHints(subject, hints, slice, i)
+}
+
+function isTextOrNone(value: unknown): boolean {
+  return value === undefined || value === null || typeof value === 'string'
+}
+
+function checkTextsOf(
+  subject: string,
+  of: Readonly<Record<string, unknown>>,
+  path: string,
+  names: readonly string[],
+): void {
+  for (const name of names) checkText(subject, `${path}.${name}`, of[name])
 }
 
 function isTri(value: unknown): boolean {

@@ -1,8 +1,9 @@
+import { DrainableError } from '../../provider/error.js'
 import { canonicalAddress } from '../address.js'
-import { checkOptions, checkPort, checkText, checkWord, refuse } from '../check.js'
+import { checkOptions, checkPort, checkWord, refuse } from '../check.js'
 import { normaliseConditions, tierOf } from './conditions.js'
 import type { AddressType, EndpointHints, EndpointInput } from '../endpoint-input.js'
-import { checkEndpointsOf, checkSlice, type PlacedSlice } from './check-slice.js'
+import { checkEndpointsOf, checkSlice, SERVICE_LABEL, type PlacedSlice } from './check-slice.js'
 import type { EndpointSlice, SliceEndpoint } from './endpoint-slice.js'
 
 /** Which endpoints of the slices are wanted. */
@@ -19,12 +20,14 @@ export interface MergeOptions {
   readonly protocol?: 'TCP' | 'UDP' | 'SCTP'
   /** @default ['IPv4', 'IPv6'] */
   readonly families?: readonly AddressType[]
-  /** Only slices of this Service, `name` or `namespace/name`, by their label. Default: all that are given. */
+  /**
+   * Only slices of this Service, `namespace/name` or `name`, by their label. Needed where slices of
+   * more than one Service are given; a `name` that two namespaces have is refused.
+   */
   readonly service?: string
 }
 
 const SUBJECT = 'mergeSlices()'
-const SERVICE_LABEL = 'kubernetes.io/service-name'
 
 /**
  * Makes one list of endpoints out of the EndpointSlices of a Service. One address and port may be in
@@ -39,7 +42,9 @@ const SERVICE_LABEL = 'kubernetes.io/service-name'
  * Call it only once the cache behind it is synced: an empty list looks as if every endpoint was gone.
  *
  * @param slices - EndpointSlices of one Service; see {@link EndpointSlice} for what is read of them
- * @throws `INVALID_OPTIONS` with the path, for input that is no EndpointSlice
+ * @throws `INVALID_OPTIONS` with the path, for input that is no EndpointSlice; and where more than one
+ * Service is left, naming them: one pool of their endpoints together would send each one's clients
+ * to the others
  *
  * @example
  * ```ts
@@ -66,10 +71,13 @@ export function mergeSlices(
   checkMergeOptions(options)
   if (!Array.isArray(slices)) refuse(SUBJECT, 'slices', slices, 'a list of EndpointSlices')
   const families: readonly string[] = options.families ?? ['IPv4', 'IPv6']
-  const wanted = slices
-    .map((slice: unknown, i) => checkSlice(SUBJECT, slice, `slices[${i}]`))
-    .filter(({ slice }) => families.includes(slice.addressType) && isOf(slice, options.service))
-    .sort((a, b) => compareSlices(a.slice, b.slice))
+  const ours = Array.from(slices, (slice: unknown, i) =>
+    checkSlice(SUBJECT, slice, `slices[${i}]`),
+  ).filter(({ slice }) => isOf(slice, options.service))
+  checkOneService(ours)
+  const wanted = ours
+    .filter(({ slice }) => families.includes(slice.addressType))
+    .sort(compareSlices)
   const merged = new Merged()
   for (const one of wanted) addSlice(merged, one, options)
   return merged.list()
@@ -198,7 +206,32 @@ function isOf(slice: EndpointSlice, service: string | undefined): boolean {
   const name = service.slice(slash + 1)
   const namespace = slash < 0 ? undefined : service.slice(0, slash)
   if (slice.metadata?.labels?.[SERVICE_LABEL] !== name) return false
-  return namespace === undefined || (slice.metadata.namespace ?? 'default') === namespace
+  return namespace === undefined || namespaceOf(slice) === namespace
+}
+
+/** Slices of one Service, or an error that names them all. */
+function checkOneService(slices: readonly PlacedSlice[]): void {
+  const services = new Set(slices.map(({ slice }) => serviceOf(slice)))
+  if (services.size <= 1) return
+  const names = [...services].sort()
+  const listed = names.length > MOST_NAMED ? [...names.slice(0, MOST_NAMED), '…'] : names
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${SUBJECT}: the slices are of ${services.size} Services: ${listed.join(', ')}; say which one with the option service, as namespace/name`,
+  )
+}
+
+const MOST_NAMED = 10
+
+function serviceOf(slice: EndpointSlice): string {
+  const name = slice.metadata?.labels?.[SERVICE_LABEL]
+  return name === undefined || name === ''
+    ? `slices without the label ${SERVICE_LABEL} in ${namespaceOf(slice)}`
+    : `${namespaceOf(slice)}/${name}`
+}
+
+function namespaceOf(slice: EndpointSlice): string {
+  return slice.metadata?.namespace ?? 'default'
 }
 
 function nameOf(slice: EndpointSlice): string {
@@ -206,12 +239,37 @@ function nameOf(slice: EndpointSlice): string {
 }
 
 /** By namespace and name; slices without a name, or twice in the list, by what is in them. */
-function compareSlices(a: EndpointSlice, b: EndpointSlice): number {
+function compareSlices(one: PlacedSlice, other: PlacedSlice): number {
+  const [a, b] = [one.slice, other.slice]
   return (
     compareText(a.metadata?.namespace ?? '', b.metadata?.namespace ?? '') ||
     compareText(nameOf(a), nameOf(b)) ||
-    (a === b ? 0 : compareText(JSON.stringify(a), JSON.stringify(b)))
+    (a === b ? 0 : compareText(contentOf(one), contentOf(other)))
   )
+}
+
+/** What is read of a slice in one text. Rarely asked for, so its endpoints are checked here once more. */
+function contentOf(placed: PlacedSlice): string {
+  checkEndpointsOf(SUBJECT, placed)
+  const { addressType, ports, endpoints } = placed.slice
+  return JSON.stringify([
+    addressType,
+    ports?.map(({ name, port, protocol }) => [name, port, protocol]),
+    endpoints?.map((one) => [
+      one.addresses,
+      one.conditions?.ready,
+      one.conditions?.serving,
+      one.conditions?.terminating,
+      one.targetRef?.uid,
+      one.targetRef?.kind,
+      one.targetRef?.namespace,
+      one.targetRef?.name,
+      one.nodeName,
+      one.zone,
+      one.hostname,
+      hintsOf(one),
+    ]),
+  ])
 }
 
 function compareText(a: string, b: string): number {
@@ -219,14 +277,19 @@ function compareText(a: string, b: string): number {
   return a < b ? -1 : 1
 }
 
+const SERVICE = /^(?:[^/]+\/)?[^/]+$/
+
 function checkMergeOptions(options: MergeOptions): void {
   checkOptions(SUBJECT, options, ['port', 'defaultPort', 'protocol', 'families', 'service'])
   const { port, defaultPort, protocol, families, service } = options
-  if (typeof port === 'number') checkPort(SUBJECT, 'port', port)
-  else checkText(SUBJECT, 'port', port)
+  const number = numberOf(port)
+  if (typeof number === 'number') checkPort(SUBJECT, 'port', number)
+  else if (number !== undefined && typeof number !== 'string')
+    refuse(SUBJECT, 'port', number, `a port's name or number`)
   checkPort(SUBJECT, 'defaultPort', defaultPort)
   checkWord(SUBJECT, 'protocol', protocol, ['TCP', 'UDP', 'SCTP'])
-  checkText(SUBJECT, 'service', service)
+  if (service !== undefined && (typeof service !== 'string' || !SERVICE.test(service)))
+    refuse(SUBJECT, 'service', service, `a Service's name, or namespace/name`)
   if (families === undefined) return
   if (!Array.isArray(families)) refuse(SUBJECT, 'families', families, 'a list of address families')
   for (const [i, family] of families.entries()) {

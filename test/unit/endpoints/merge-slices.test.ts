@@ -92,9 +92,68 @@ describe('which slices count', () => {
     ]
     const names = (service: string): unknown[] =>
       mergeSlices(list, { service }).map((one) => one.fromSlice)
-    expect(names('web')).toEqual(['a', 'ccc'])
+    expect(names('api')).toEqual(['bb'])
     expect(names('shop/web')).toEqual(['a'])
     expect(names('shop/db')).toEqual([])
+  })
+
+  describe('of several Services', () => {
+    const of = (service: string | undefined, namespace: string | null = 'shop'): EndpointSlice =>
+      slice(`${namespace}-${service}`, [{ addresses: ['10.0.0.1'] }], {
+        metadata: {
+          name: `${namespace}-${service}`,
+          namespace,
+          ...(service === undefined ? {} : { labels: { 'kubernetes.io/service-name': service } }),
+        },
+      })
+
+    test.each<[string, EndpointSlice[], string | undefined, string]>([
+      ['two in one namespace', [of('web'), of('api')], undefined, 'shop/api, shop/web'],
+      [
+        'one name in two namespaces',
+        [of('web'), of('web', 'test')],
+        undefined,
+        'shop/web, test/web',
+      ],
+      ['the same, asked for by name', [of('web'), of('web', 'test')], 'web', 'shop/web, test/web'],
+      ['no namespace and another', [of('web', null), of('web')], 'web', 'default/web, shop/web'],
+      [
+        'one beside none',
+        [of('web'), of(undefined)],
+        undefined,
+        'shop/web, slices without the label',
+      ],
+      [
+        'none in two namespaces',
+        [of(undefined), of(undefined, 'test')],
+        undefined,
+        'in shop, slices',
+      ],
+    ])('%s: refused, naming them', (_name, slices, service, names) => {
+      const options = service === undefined ? {} : { service }
+      expect(() => mergeSlices(slices, options)).toThrow(names)
+      expect(() => mergeSlices(slices.toReversed(), options)).toThrow(names)
+    })
+
+    test('namespace/name says which one, and so does a name that only one has', () => {
+      const all = [of('web'), of('api'), of('web', 'test'), of(undefined)]
+      expect(mergeSlices(all, { service: 'test/web' })).toMatchObject([{ fromSlice: 'test-web' }])
+      expect(mergeSlices(all, { service: 'api' })).toMatchObject([{ fromSlice: 'shop-api' }])
+      expect(mergeSlices([of('web', null), of('web', 'default')])).toHaveLength(1)
+    })
+
+    test('also where the other has another address family or no endpoints', () => {
+      const six = { ...of('api'), addressType: 'IPv6' }
+      expect(() => mergeSlices([of('web'), six])).toThrow('2 Services')
+      expect(() => mergeSlices([of('web'), { ...of('api'), endpoints: null }])).toThrow(
+        '2 Services',
+      )
+    })
+
+    test('many are not all named', () => {
+      const many = Array.from({ length: 300 }, (_, i) => of(`s${i}`))
+      expect(() => mergeSlices(many)).toThrow(/300 Services: (shop\/s\d+, ){10}…;/)
+    })
   })
 
   test('endpoints without an address are skipped', () => {
@@ -177,6 +236,12 @@ describe('order means nothing', () => {
     )
   })
 
+  test('what is not read, such as a BigInt or a circle, is in nobody’s way', () => {
+    const odd = { ...slice('s', [{ addresses: ['10.0.0.1'] }]), big: 1n, self: {} }
+    odd.self = odd
+    expect(mergeSlices([odd, { ...odd }])).toHaveLength(1)
+  })
+
   test('the input is not changed', () => {
     fc.assert(
       fc.property(sets, (list) => {
@@ -221,10 +286,29 @@ describe('input that is no EndpointSlice', () => {
     [
       [slice('s', [], { ports: [{ port: '80' }] as never })],
       {},
-      'slices[0] (s).ports[0].port is "80", expected a number',
+      'slices[0] (s).ports[0].port is "80", expected a port from 1 to 65535',
     ],
+    [[slice('s', [], { ports: [{ port: 99_999 }] })], {}, 'ports[0].port is 99999'],
+    [[slice('s', [], { ports: [{ port: 80n }] as never })], {}, 'ports[0].port is 80n'],
+    [[slice('s', [{ addresses: [], nodeName: 1n } as never])], {}, 'endpoints[0].nodeName is 1n'],
+    [
+      [slice('s', [{ addresses: [], targetRef: { uid: 1n } } as never])],
+      {},
+      'endpoints[0].targetRef.uid is 1n, expected a text',
+    ],
+    [
+      [slice('s', [], { metadata: { labels: { 'kubernetes.io/service-name': 1 } } as never })],
+      {},
+      `labels['kubernetes.io/service-name'] is 1, expected a text`,
+    ],
+    // Sparse: a place without a slice is not skipped.
+    [Array(1), {}, 'slices[0] is missing, expected an EndpointSlice'],
+    [[], { port: '99999' }, 'port is 99999, expected a port from 1 to 65535'],
+    [[], { port: 80n }, `port is 80n, expected a port's name or number`],
+    [[], { service: '' }, `service is "", expected a Service's name, or namespace/name`],
+    [[], { service: 'shop/' }, 'service is "shop/"'],
     [[], { port: 0 }, 'port is 0, expected a port from 1 to 65535'],
-    [[], { port: true }, 'port is true, expected a text'],
+    [[], { port: true }, `port is true, expected a port's name or number`],
     [[], { ports: 80 }, `unknown option 'ports'`],
     [[], { families: ['IPv5'] }, `families[0] is "IPv5", expected 'IPv4' or 'IPv6' or 'FQDN'`],
   ])('%#', (slices, options, message) => {
