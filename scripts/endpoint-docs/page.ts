@@ -224,14 +224,20 @@ connections out of the EDS response if the threshold is above 0, or panic will u
 
 ## Slices and nodes
 
-\`mergeSlices\` makes one list of all slices of a Service; take one port with \`port\`. The same address and port in several
+\`mergeSlices\` makes one list of all slices of a Service; take one port with \`port\`. Slices of more than one Service are refused,
+naming them, unless \`service: 'namespace/name'\` says which one is meant. The same address and port in several
 slices, which happens while endpoints move, is one endpoint whatever the order of the slices: a record that says
 terminating beats its stale twin of the same pod, then the better tier counts, so an address that a new pod took over
 belongs to the live one, then the smaller slice name.
 
 \`mapNodes\` is for balancers that send to node ports: taints \`ToBeDeletedByClusterAutoscaler\` and \`karpenter.sh/disrupted\`, the
 label \`node.kubernetes.io/exclude-from-external-load-balancers\`, a deletion that waits, or not being selected any more mark a
-node \`soft\`; one that is not Ready does not answer; a cordon means nothing unless \`cordon: 'drain'\`. With
+node \`soft\`; one that is not Ready does not answer; a cordon means nothing unless \`cordon: 'drain'\`. The same do the conditions of KEP-5683 that are
+\`True\` (Kubernetes 1.37, alpha): \`DrainInProgress\`, \`Drained\` and \`GracefulNodeShutdownInProgress\` by default;
+\`MaintenancePlanned\` and \`MaintenanceInProgress\` where \`conditions\` names them, because maintenance may be days ahead and not
+all of it needs a drain. In a graceful shutdown a node turns NotReady while its pods still answer: it then counts as
+terminating and serving, not as gone. In 1.37 nothing in Kubernetes sets these conditions by itself; administrators and their
+tools do. With
 \`externalTrafficPolicy: Local\` give it \`local\`, the Service's endpoints: a node is then as good as the best endpoint on it,
 which is what kube-proxy's health check port tells a balancer.
 

@@ -2,9 +2,10 @@ import { addressTypeOf } from '../address.js'
 import { checkOptions, checkPort, checkText, checkTexts, checkWord, refuse } from '../check.js'
 import { normaliseConditions, tierOf, type Conditions } from '../slices/conditions.js'
 import type { AddressType, EndpointInput } from '../endpoint-input.js'
+import { checkEndpoints } from './check-endpoints.js'
 import { parseLabelSelector } from './label-selector.js'
 import { checkNode } from './check-node.js'
-import { whyEnding, type NodeEnd } from './node-end.js'
+import { isShuttingDown, whyEnding, type NodeEnd } from './node-end.js'
 import type { Node } from './node.js'
 
 /** Which nodes are members, and when they leave. */
@@ -41,8 +42,9 @@ const EXCLUDE_LABEL = 'node.kubernetes.io/exclude-from-external-load-balancers'
  * | node | becomes |
  * |---|---|
  * | Ready | active |
- * | asked to go (a taint, the exclude label, deletion, not selected any more; cordoned if wanted) | soft: it yields to others, and serves while it is the last |
- * | not Ready, or Ready not known | not serving |
+ * | asked to go (a taint, a condition such as `DrainInProgress`, the exclude label, deletion, not selected any more; cordoned if wanted) | soft: it yields to others, and serves while it is the last |
+ * | not Ready while it shuts down in order (`GracefulNodeShutdownInProgress`) | terminating, still serving: as above |
+ * | otherwise not Ready, or Ready not known | not serving |
  * | deleted | not in the list any more: `planChanges` drains what vanished |
  *
  * @param nodes - all Nodes, not only the selected ones: else one that loses its label vanishes instead of draining
@@ -122,19 +124,22 @@ interface NodeHealth {
 
 function healthOf(node: Node, best: ReadonlyMap<string, Conditions> | undefined): NodeHealth {
   const ready = node.status?.conditions?.find(({ type }) => type === 'Ready')
-  if (ready?.status !== 'True') {
+  const ending = ready?.status !== 'True' && isShuttingDown(node)
+  if (ready?.status !== 'True' && !ending) {
     const found = ready === undefined ? 'says nothing of Ready' : `Ready is ${ready.status}`
     return { conditions: DOWN, note: `node ${node.metadata?.name ?? ''}: ${found}` }
   }
-  if (best === undefined) return { conditions: UP }
+  const most = ending ? LEAVING : UP
+  if (best === undefined) return { conditions: most }
   const conditions = best.get(node.metadata?.name ?? '') ?? DOWN
   const tier = tierOf(conditions)
-  if (tier === 1) return { conditions: UP }
+  if (tier === 1) return { conditions: most }
   if (tier <= 3) return { conditions, note: 'all endpoints on the node are terminating' }
   return { conditions: DOWN, note: 'no endpoint on the node can serve' }
 }
 
 const UP: Conditions = { ready: true, serving: true, terminating: false }
+const LEAVING: Conditions = { ready: false, serving: true, terminating: true }
 const DOWN: Conditions = { ready: false, serving: false, terminating: false }
 
 /** The best conditions that each node's endpoints have. */
@@ -171,6 +176,7 @@ function checkNodeOptions(options: MapNodesOptions): void {
     'addressType',
     'families',
     'taints',
+    'conditions',
     'excludeLabel',
     'cordon',
     'local',
@@ -182,6 +188,7 @@ function checkNodeOptions(options: MapNodesOptions): void {
   checkWord(SUBJECT, 'addressType', options.addressType, ['InternalIP', 'ExternalIP'])
   checkWord(SUBJECT, 'cordon', options.cordon, ['ignore', 'drain'])
   checkTexts(SUBJECT, 'taints', options.taints)
+  checkTexts(SUBJECT, 'conditions', options.conditions)
   checkText(SUBJECT, 'excludeLabel', options.excludeLabel)
   const families: readonly AddressType[] | undefined = options.families
   if (families !== undefined && !Array.isArray(families)) {
@@ -190,7 +197,5 @@ function checkNodeOptions(options: MapNodesOptions): void {
   for (const [i, family] of (families ?? []).entries()) {
     checkWord(SUBJECT, `families[${i}]`, family, ['IPv4', 'IPv6'])
   }
-  if (options.local !== undefined && !Array.isArray(options.local)) {
-    refuse(SUBJECT, 'local', options.local, 'a list of endpoints')
-  }
+  if (options.local !== undefined) checkEndpoints(SUBJECT, 'local', options.local)
 }

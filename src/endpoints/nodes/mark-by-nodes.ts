@@ -1,3 +1,4 @@
+import { checkEndpoints } from './check-endpoints.js'
 import { checkNode } from './check-node.js'
 import { checkOptions, checkTexts, checkWord, refuse } from '../check.js'
 import type { EndpointInput } from '../endpoint-input.js'
@@ -42,10 +43,11 @@ export function markByNodes(
   nodes: readonly unknown[],
   options: NodeEnd = {},
 ): EndpointInput[] {
-  checkOptions(SUBJECT, options, ['taints', 'cordon'])
+  checkOptions(SUBJECT, options, ['taints', 'conditions', 'cordon'])
   checkTexts(SUBJECT, 'taints', options.taints)
+  checkTexts(SUBJECT, 'conditions', options.conditions)
   checkWord(SUBJECT, 'cordon', options.cordon, ['ignore', 'drain'])
-  if (!Array.isArray(endpoints)) refuse(SUBJECT, 'endpoints', endpoints, 'a list of endpoints')
+  checkEndpoints(SUBJECT, 'endpoints', endpoints)
   if (!Array.isArray(nodes)) refuse(SUBJECT, 'nodes', nodes, 'a list of Nodes')
   const stays = new Set<string>()
   const ending = new Map<string, string>()

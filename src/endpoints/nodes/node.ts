@@ -33,7 +33,7 @@ export interface NodeAddress {
   readonly address: string
 }
 
-/** A condition of a node: `Ready` is the one looked at. */
+/** A condition of a node: `Ready` is looked at, and those that say that it is about to go. */
 export interface NodeCondition {
   readonly type: string
   /** `True`, `False` or `Unknown`. */

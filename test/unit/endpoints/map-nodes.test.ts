@@ -13,6 +13,8 @@ interface Parts {
   readonly taints?: readonly string[]
   readonly cordoned?: boolean
   readonly deleting?: boolean
+  /** Types that are True. */
+  readonly conditions?: readonly string[]
   readonly addresses?: readonly [type: string, address: string][]
 }
 
@@ -35,6 +37,7 @@ function node(name: string, parts: Parts = {}): Node {
       conditions: [
         { type: 'MemoryPressure', status: 'False' },
         ...(ready === null ? [] : [{ type: 'Ready', status: ready }]),
+        ...(parts.conditions ?? []).map((type) => ({ type, status: 'True' })),
       ],
     },
   }
@@ -114,6 +117,22 @@ describe('who leaves', () => {
     ],
     ['an exclude label of ours', { labels: { out: '' } }, { excludeLabel: 'out' }, 'label out'],
     ['deletion that waits for a finalizer', { deleting: true }, {}, 'the node is being deleted'],
+    ...['DrainInProgress', 'Drained', 'GracefulNodeShutdownInProgress'].map(
+      (type): [string, Parts, object, string] => [
+        type,
+        { conditions: [type] },
+        {},
+        `condition ${type}`,
+      ],
+    ),
+    ...['MaintenancePlanned', 'MaintenanceInProgress'].map(
+      (type): [string, Parts, object, string] => [
+        `${type}, if wanted`,
+        { conditions: [type] },
+        { conditions: [type] },
+        `condition ${type}`,
+      ],
+    ),
     ['a cordon, if wanted', { cordoned: true }, { cordon: 'drain' }, 'cordoned'],
   ])('%s: soft', (_name, parts, options, reason) => {
     const leaving = node('n1', parts)
@@ -129,6 +148,9 @@ describe('who leaves', () => {
       { taints: ['node.kubernetes.io/disk-pressure', 'DeletionCandidateOfClusterAutoscaler'] },
       {},
     ],
+    ['planned maintenance alone', { conditions: ['MaintenancePlanned'] }, {}],
+    ['maintenance alone', { conditions: ['MaintenanceInProgress'] }, {}],
+    ['a default condition that was replaced', { conditions: ['Drained'] }, { conditions: [] }],
     ['a default taint that was replaced', { taints: ['karpenter.sh/disrupted'] }, { taints: [] }],
   ])('%s: stays', (_name, parts, options) => {
     expect(judge([node('n1', parts)], options)).toEqual(['serve  add'])
@@ -141,6 +163,58 @@ describe('who leaves', () => {
       'serve  add',
     ])
     expect(judge([node('n1')], { selector: 'role=worker' })).toEqual(['serve  skip'])
+  })
+})
+
+describe('a graceful shutdown', () => {
+  const shutdown = { conditions: ['GracefulNodeShutdownInProgress'] }
+
+  test('turns the node NotReady while it answers: it drains, and serves while it is the last', () => {
+    const leaving = node('n1', { ready: 'False', ...shutdown })
+    expect(judge([leaving, node('n2')])).toEqual(['drain  skip', 'serve  add'])
+    expect(judge([leaving])).toEqual(['serve  add'])
+    const [decision] = mapEndpoints(mapNodes([leaving, node('n2')], { ports }))
+    expect(decision?.reason).toContain('condition GracefulNodeShutdownInProgress')
+  })
+
+  test('still answers where the conditions that end a node were replaced', () => {
+    const leaving = node('n1', { ready: 'False', ...shutdown })
+    expect(judge([leaving, node('n2')], { conditions: [] })).toEqual(['drain  skip', 'serve  add'])
+  })
+
+  test.each([
+    ['Unknown', shutdown],
+    ['False', { conditions: ['Drained'] }],
+    ['False', { conditions: ['DrainInProgress'] }],
+  ])('Ready %s, %j: it does not answer', (ready, parts) => {
+    expect(judge([node('n1', { ready, ...parts }), node('n2')])).toEqual([
+      'drain dead skip',
+      'serve  add',
+    ])
+  })
+
+  test.each(['False', 'Unknown'])('a condition that is %s says nothing', (status) => {
+    const conditions = [
+      { type: 'Ready', status: 'True' },
+      { type: 'GracefulNodeShutdownInProgress', status },
+      { type: 'DrainInProgress', status },
+    ]
+    const { addresses = [] } = node('n1').status ?? {}
+    expect(judge([{ ...node('n1'), status: { addresses, conditions } }])).toEqual(['serve  add'])
+  })
+
+  test('with endpoints of its own it is no better than the best of them', () => {
+    const at = (ready: boolean, terminating: boolean) => [
+      {
+        addresses: ['10.1.0.1'],
+        nodeName: 'n1',
+        conditions: { ready, serving: ready, terminating },
+      },
+      { addresses: ['10.1.0.2'], nodeName: 'n2' },
+    ]
+    const nodes = [node('n1', { ready: 'False', ...shutdown }), node('n2')]
+    expect(judge(nodes, { local: at(true, false) })[0]).toBe('drain  skip')
+    expect(judge(nodes, { local: at(false, false) })[0]).toBe('drain dead skip')
   })
 })
 
@@ -244,6 +318,9 @@ describe('input that the types do not allow', () => {
       '.status is true, expected a text',
     ],
     [[{ spec: { unschedulable: 'yes' } }], { ports }, 'nodes[0].spec.unschedulable is "yes"'],
+    [[], { ports, conditions: 'Drained' }, 'conditions is "Drained", expected a list of texts'],
+    [[], { ports, local: [null] }, 'local[0] is null, expected an endpoint'],
+    [[], { ports, local: [{ conditions: 1 }] }, 'local[0].conditions is 1, expected an object'],
     [[], {}, 'ports is missing, expected a list of ports'],
     [[], { ports: [0] }, 'ports[0] is 0, expected a port from 1 to 65535'],
     [[], { ports, cordon: 'yes' }, `cordon is "yes", expected 'ignore' or 'drain'`],

@@ -15,6 +15,14 @@ const nodes: Node[] = [
     },
   },
   { metadata: { name: 'tainted' }, spec: { taints: [{ key: 'karpenter.sh/disrupted' }] } },
+  {
+    metadata: { name: 'draining' },
+    status: { conditions: [{ type: 'DrainInProgress', status: 'True' }] },
+  },
+  {
+    metadata: { name: 'planned' },
+    status: { conditions: [{ type: 'MaintenancePlanned', status: 'True' }] },
+  },
   { metadata: { name: 'cordoned' }, spec: { unschedulable: true } },
   { metadata: { name: 'deleting', deletionTimestamp: new Date(0) } },
 ]
@@ -32,6 +40,12 @@ test('endpoints on a node that is about to go, or is gone, get a soft intent', (
   expect(marked(on('stays'))).toBe('none')
   expect(marked(on('tainted'))).toBe('soft node tainted: taint karpenter.sh/disrupted')
   expect(marked(on('deleting'))).toBe('soft node deleting: the node is being deleted')
+  expect(marked(on('draining'))).toBe('soft node draining: condition DrainInProgress')
+  expect(marked(on('draining'), { conditions: [] })).toBe('none')
+  expect(marked(on('planned'))).toBe('none')
+  expect(marked(on('planned'), { conditions: ['MaintenancePlanned'] })).toBe(
+    'soft node planned: condition MaintenancePlanned',
+  )
   expect(marked(on('unheard-of'))).toBe('soft node unheard-of: deleted')
   expect(marked(on('cordoned'))).toBe('none')
   expect(marked(on('cordoned'), { cordon: 'drain' })).toBe('soft node cordoned: cordoned')
@@ -55,6 +69,9 @@ test.each([
   [[], ['n1'], {}, 'nodes[0] is "n1", expected a Node'],
   [[], {}, {}, 'nodes is an object, expected a list of Nodes'],
   [{}, [], {}, 'endpoints is an object, expected a list of endpoints'],
+  [[null], [], {}, 'endpoints[0] is null, expected an endpoint'],
+  [[{ nodeName: 1n }], [], {}, 'endpoints[0].nodeName is 1n, expected a text'],
+  [[], [], { conditions: 'Drained' }, 'conditions is "Drained", expected a list of texts'],
   [[], [], { selector: 'a' }, `unknown option 'selector'`],
 ])('%#: refused', (endpoints, list, options, message) => {
   expect(() => markByNodes(endpoints as never, list as never, options as never)).toThrow(message)
