@@ -1,11 +1,15 @@
 import { addressTypeOf } from './address.js'
 import {
+  A_PORT,
+  AN_AMOUNT,
   checkFlag,
   checkOptions,
   checkText,
   checkTexts,
   checkWord,
+  isAmount,
   isObject,
+  isPort,
   refuse,
 } from './check.js'
 import { normaliseConditions, tierOf, type Tier } from './slices/conditions.js'
@@ -251,13 +255,13 @@ function checkEndpoint(one: unknown, i: number): EndpointInput {
   if (conditions !== undefined && conditions !== null) {
     checkConditions(conditions, `endpoints[${i}].conditions`)
   }
-  if (weight !== undefined && typeof weight !== 'number') {
-    refuse(SUBJECT, `endpoints[${i}].weight`, weight, 'a number')
+  if (weight !== undefined && !isAmount(weight)) {
+    refuse(SUBJECT, `endpoints[${i}].weight`, weight, AN_AMOUNT)
   }
-  if (one.port !== undefined && typeof one.port !== 'number') {
-    refuse(SUBJECT, `endpoints[${i}].port`, one.port, 'a number')
+  if (one.port !== undefined && !isPort(one.port)) {
+    refuse(SUBJECT, `endpoints[${i}].port`, one.port, A_PORT)
   }
-  if (one.intent !== undefined) {
+  if (one.intent !== undefined && one.intent !== 'soft' && one.intent !== 'hard') {
     checkWord(SUBJECT, `endpoints[${i}].intent`, one.intent, ['none', 'soft', 'hard'])
   }
   if (one.portName !== undefined && typeof one.portName !== 'string') {
@@ -265,6 +269,9 @@ function checkEndpoint(one: unknown, i: number): EndpointInput {
   }
   if (one.note !== undefined && typeof one.note !== 'string') {
     refuse(SUBJECT, `endpoints[${i}].note`, one.note, 'a text')
+  }
+  if (one.addressType !== undefined) {
+    checkWord(SUBJECT, `endpoints[${i}].addressType`, one.addressType, FAMILIES)
   }
   if (one.hints !== undefined && one.hints !== null) {
     if (!isObject(one.hints)) refuse(SUBJECT, `endpoints[${i}].hints`, one.hints, 'an object')
@@ -274,6 +281,8 @@ function checkEndpoint(one: unknown, i: number): EndpointInput {
   return one as unknown as EndpointInput
 }
 
+const FAMILIES = ['IPv4', 'IPv6', 'FQDN']
+
 function checkConditions(conditions: unknown, path: string): void {
   if (!isObject(conditions)) refuse(SUBJECT, path, conditions, 'an object')
   const { ready, serving, terminating } = conditions
@@ -281,6 +290,8 @@ function checkConditions(conditions: unknown, path: string): void {
   if (!isTri(serving)) refuse(SUBJECT, `${path}.serving`, serving, TRI)
   if (!isTri(terminating)) refuse(SUBJECT, `${path}.terminating`, terminating, TRI)
 }
+
+const HEALTHS = ['HEALTHY', 'DRAINING', 'UNHEALTHY', 'UNKNOWN', 'ABSENT'] as const
 
 const TRI = 'true, false or null'
 
@@ -314,5 +325,7 @@ function checkVerdicts(verdicts: unknown, count: number): void {
     if (typeof verdict.reason !== 'string') {
       refuse(SUBJECT, `the strategy's answer[${i}].reason`, verdict.reason, 'a text')
     }
+    if (verdict.health !== undefined)
+      checkWord(SUBJECT, `the strategy's answer[${i}].health`, verdict.health, HEALTHS)
   }
 }

@@ -1,5 +1,5 @@
 import type { DesiredMember } from '../../core/desired.js'
-import { checkOptions, refuse } from '../check.js'
+import { A_PORT, AN_AMOUNT, checkOptions, isAmount, isObject, isPort, refuse } from '../check.js'
 import type { Decision } from '../decision.js'
 
 /** Where decisions go. */
@@ -36,8 +36,10 @@ export function toDesired(
   checkOptions(SUBJECT, options, ['pool', 'name'])
   const { pool, name } = options
   if (typeof pool !== 'string' || pool === '') refuse(SUBJECT, 'pool', pool, `a pool's name`)
+  if (name !== undefined && typeof name !== 'function') refuse(SUBJECT, 'name', name, 'a function')
   const given: unknown = decisions
   if (!Array.isArray(given)) refuse(SUBJECT, 'decisions', given, 'a list of decisions')
+  for (let i = 0; i < given.length; i++) checkDecision(given[i], i)
   const weighted = decisions.some(({ action, weight }) => action === 'serve' && weight !== 1)
   return decisions
     .filter(({ address }) => address !== '')
@@ -45,7 +47,7 @@ export function toDesired(
       const { action, address, port, weight, reason, serving, ifAbsent } = decision
       return {
         pool,
-        ...(name === undefined ? {} : { member: name(decision) }),
+        ...(name === undefined ? {} : { member: nameOf(decision, name) }),
         address,
         ...(port === undefined ? {} : { port }),
         state: action === 'exclude' ? 'absent' : action,
@@ -55,4 +57,21 @@ export function toDesired(
         ...(action === 'serve' && ifAbsent === 'skip' ? { ifAbsent } : {}),
       }
     })
+}
+
+/** As far as it is read here: `mapEndpoints` made it, or somebody who says so. */
+function checkDecision(one: unknown, i: number): void {
+  if (!isObject(one)) refuse(SUBJECT, `decisions[${i}]`, one, 'a decision')
+  const { action, address, port, weight } = one
+  if (action !== 'serve' && action !== 'drain' && action !== 'exclude')
+    refuse(SUBJECT, `decisions[${i}].action`, action, `'serve', 'drain' or 'exclude'`)
+  if (typeof address !== 'string') refuse(SUBJECT, `decisions[${i}].address`, address, 'a text')
+  if (port !== undefined && !isPort(port)) refuse(SUBJECT, `decisions[${i}].port`, port, A_PORT)
+  if (!isAmount(weight)) refuse(SUBJECT, `decisions[${i}].weight`, weight, AN_AMOUNT)
+}
+
+function nameOf(decision: Decision, name: (decision: Decision) => string): string {
+  const given: unknown = name(decision)
+  if (typeof given === 'string' && given !== '') return given
+  return refuse(SUBJECT, `name() of ${decision.address}`, given, `a member's name`)
 }

@@ -210,12 +210,6 @@ describe('operators and their intents', () => {
     expect(excluded).toMatchObject({ action: 'exclude', health: 'ABSENT' })
   })
 
-  test.each([Number.NaN, -1, -Infinity])('a weight of %d is no weight', (weight) => {
-    const [decision] = mapEndpoints([{ addresses: ['10.0.0.1'], weight }])
-    expect(decision).toMatchObject({ action: 'drain', weight: 0, serving: true })
-    expect(decision?.reason).toContain(`weight ${weight}`)
-  })
-
   test('ifAbsent skip keeps an endpoint out of balancers that do not have it', () => {
     const [decision] = mapEndpoints([{ addresses: ['10.0.0.1'], ifAbsent: 'skip' }])
     expect(decision).toMatchObject({ action: 'serve', ifAbsent: 'skip' })
@@ -354,7 +348,17 @@ describe('input that the types do not allow', () => {
       {},
       'endpoints[0].conditions.ready is "true", expected true, false or null',
     ],
-    [[{ addresses: [], weight: '1' }], {}, 'endpoints[0].weight is "1", expected a number'],
+    [[{ addresses: [], weight: '1' }], {}, 'endpoints[0].weight is "1", expected a finite number'],
+    ...[Number.NaN, Infinity, -Infinity, -1].map((weight): [unknown[], object, string] => [
+      [{ addresses: ['10.0.0.1'], weight }],
+      {},
+      `endpoints[0].weight is ${weight}, expected a finite number from 0`,
+    ]),
+    [[{ addresses: [], weight: 1n }], {}, 'endpoints[0].weight is 1n, expected a finite number'],
+    [[{ addresses: [], port: 99_999 }], {}, 'endpoints[0].port is 99999, expected a port from 1'],
+    [[{ addresses: [], port: Number.NaN }], {}, 'endpoints[0].port is NaN, expected a port'],
+    [[{ addresses: [], port: 80n }], {}, 'endpoints[0].port is 80n, expected a port'],
+    [[{ addresses: [], addressType: 'IPv5' }], {}, 'endpoints[0].addressType is "IPv5"'],
     [
       [{ addresses: [], intent: 'later' }],
       {},
@@ -370,7 +374,7 @@ describe('input that the types do not allow', () => {
     [[], { unready: 'remove' }, `unready is "remove", expected 'drain' or 'exclude'`],
     [[], { context: { policy: 'local' } }, 'context.nodeName is missing'],
     [[], { context: { polcy: 'local' } }, `unknown option 'polcy'`],
-  ])('%#: %j %j', (endpoints, options, message) => {
+  ])('%#', (endpoints, options, message) => {
     expect(() => mapEndpoints(endpoints as never, options as never)).toThrow(
       expect.objectContaining({
         code: 'INVALID_OPTIONS',

@@ -63,3 +63,20 @@ test.each([
 ])('%j is refused', (options, message) => {
   expect(() => toDesired([], options as never)).toThrow(message)
 })
+
+const decision = { action: 'serve', address: '10.0.0.1', weight: 1 }
+
+test.each<[unknown, object, string]>([
+  [{}, {}, 'decisions is an object, expected a list of decisions'],
+  [[null], {}, 'decisions[0] is null, expected a decision'],
+  [[{}], {}, `decisions[0].action is missing, expected 'serve', 'drain' or 'exclude'`],
+  [[{ ...decision, address: 1n }], {}, 'decisions[0].address is 1n, expected a text'],
+  [[{ ...decision, port: 99_999 }], {}, 'decisions[0].port is 99999, expected a port from 1'],
+  [[{ ...decision, weight: Number.NaN }], {}, 'decisions[0].weight is NaN, expected a finite'],
+  [[decision], { name: 'ctl' }, 'name is "ctl", expected a function'],
+  [[decision], { name: () => '' }, `name() of 10.0.0.1 is "", expected a member's name`],
+  [[decision], { name: () => undefined }, 'name() of 10.0.0.1 is missing'],
+])('%#: refused', (decisions, options, message) => {
+  const all = { pool: 'web', ...options }
+  expect(() => toDesired(decisions as never, all as never)).toThrow(message)
+})
