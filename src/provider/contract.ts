@@ -180,7 +180,11 @@ export interface PresentReading {
   readonly maint?: MaintEffect
   /** What the adapter needs to restore; its own words. */
   readonly native?: Json
-  /** The own state counts as sealed although it is not maint (Citrix ADC: OUT OF SERVICE under our own graceful disable). */
+  /**
+   * `true`: the own state counts as sealed although it is not maint (Citrix ADC: OUT OF SERVICE under our
+   * own graceful disable). `false`: clients can still come although it is maint (HAProxy: through an old
+   * worker that takes no more changes, where the option oldWorkers accepts that). Default: maint is sealed.
+   */
   readonly sealed?: boolean
   /**
    * What this provider cannot see of the member's work, in one sentence that names the option or

@@ -94,7 +94,7 @@ function planRemove(
 
 /** Nothing new can come, and every process says by itself that nothing is left. */
 function isReleased(reading: Reading): boolean {
-  if (!reading.present || !(reading.own === 'maint' || reading.sealed === true)) return false
+  if (!reading.present || !(reading.sealed ?? reading.own === 'maint')) return false
   const { scopes } = reading
   return (
     scopes.length > 0 &&

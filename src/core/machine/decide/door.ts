@@ -19,8 +19,9 @@ export function closeDoor(draft: Draft, reading: PresentReading): boolean {
   const { verdict, sealFailures } = state.proof
   if (verdict === null) return false
   const closed = isClosed(reading)
+  const raised = closed || reading.own === 'maint'
   const seal = { kind: 'hold' as const, to: 'maint' as const, ref: state.ref, ...draft.identity }
-  const wanted = !closed && sealFailures < MOST_SEALS && sealWished(draft, reading)
+  const wanted = !raised && sealFailures < MOST_SEALS && sealWished(draft, reading)
   if (wanted && !isRefused(state, seal)) {
     if (send(draft, seal)) draft.hold({ wish: 'maint' })
     // A wait is on after a refusal: the verdict is found anew then.
@@ -37,8 +38,9 @@ export function closeDoor(draft: Draft, reading: PresentReading): boolean {
   return true
 }
 
-function isClosed(reading: PresentReading): boolean {
-  return reading.own === 'maint' || reading.sealed === true
+/** What the provider says of the door itself counts more than the state. */
+function isClosed({ own, sealed }: PresentReading): boolean {
+  return sealed ?? own === 'maint'
 }
 
 /** Whether a door that was found closed, by whomever, is open again before the outcome was said. */
