@@ -1,20 +1,31 @@
 import { z } from 'zod'
+import { tlsSchema } from '../../kit/tls.js'
+import type { Tls } from '../../provider/contract.js'
 import type { Duration } from '../../provider/duration.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { parseOptions } from '../../provider/options.js'
+import { type Address, parseAddress, tcpAddress } from './codec/address.js'
 
-/** Path of a unix socket, or host and port of a TCP one. */
+/**
+ * Path of a unix socket, or host and port of a TCP one; as a text also the way HAProxy writes it:
+ * `unix@/path`, `abns@name`, `host:port`, `ipv4@host:port`, `ipv6@[address]:port`.
+ */
 export type SocketAddress = string | { readonly host: string; readonly port: number }
 
 /**
- * What to do about old workers that can't be seen: processes of before a reload that still hold work.
+ * What to do about processes of before a reload that can't be seen, or that can be seen and through
+ * which clients can still come to a drained server (an old worker takes no more changes, so a seal
+ * does not reach it).
  *
- * - `wait`: each counts as a scope that can't be read, so a drain waits for its deadline. Where it is
- *   known at the start that they can't be seen, and an earlier reload can't be excluded, the drain is
- *   refused before any change.
+ * - `wait`: they stand in the way of idle, so a drain waits until they have ended, or no connection is
+ *   left in them that could bring another request; at the longest for its deadline. Where it is known
+ *   at the start that old workers of a master can't be seen, and an earlier reload can't be excluded,
+ *   the drain is refused before any change.
  * - `{ within }`: the `hard-stop-after` of your configuration: they count as ended that long after
- *   the current process started.
- * - `accept`: go on without them; idle is then said with `verifiedIdle: false`.
+ *   the process that replaced them started. One that can be seen all the same does not: idle is then said
+ *   with `sealed: false` and `verifiedIdle: false`.
+ * - `accept`: go on without them; idle is then said with `verifiedIdle: false`, and `sealed: false`
+ *   where it is seen that clients can still come.
  */
 export type OldWorkers = 'wait' | 'accept' | { readonly within: Duration }
 
@@ -30,7 +41,12 @@ export interface HaproxyRuntimeOptions {
    * leaves behind with their connections. Looked for by itself on 2.6 and 3.0, where the process says.
    */
   readonly master?: SocketAddress | undefined
-  /** What to do about old workers that can't be seen. @default 'wait' */
+  /**
+   * For a stats socket that speaks TLS (`stats socket ipv4@... ssl crt ...`; with `verify required` a
+   * client certificate is wanted too). It is not used for `master`.
+   */
+  readonly tls?: Tls | undefined
+  /** What to do about old workers that can't be seen, or whose door can't be shut. @default 'wait' */
   readonly oldWorkers?: OldWorkers | undefined
   /**
    * Your servers have `on-marked-down shutdown-sessions`: maintenance cuts their connections. HAProxy
@@ -51,8 +67,8 @@ export interface HaproxyRuntimeOptions {
   /** Longest time a connection may take, at least 10 ms. @default '2s' */
   readonly connectTimeout?: Duration | undefined
   /**
-   * Longest silence while an answer is owed, at least 10 ms: HAProxy is frozen, or its `stats maxconn`
-   * is used up.
+   * Longest time an answer may take as a whole, at least 10 ms: beyond it HAProxy is frozen, or its
+   * `stats maxconn` is used up.
    *
    * @default '5s'
    */
@@ -66,20 +82,26 @@ export interface HaproxyRuntimeOptions {
   readonly maxConnections?: number | undefined
 }
 
-const address = z.union(
-  [
-    z
-      .string()
-      .min(1)
-      .regex(/^[^\0\n]*$/),
-    z.strictObject({ host: z.string().min(1), port: z.int().min(1).max(65_535) }),
-  ],
-  "expected the path of a unix socket, or { host, port } of a 'stats socket ipv4@...'",
-)
+const address = z
+  .union(
+    [
+      z.string().min(1),
+      z.strictObject({ host: z.string().min(1), port: z.int().min(1).max(65_535) }),
+    ],
+    "expected the path of a unix socket, or { host, port } of a 'stats socket ipv4@...'",
+  )
+  .transform((value, context): Address => {
+    const read =
+      typeof value === 'string' ? parseAddress(value) : tcpAddress(value.host, value.port)
+    if (typeof read !== 'string') return read
+    context.addIssue({ code: 'custom', message: read })
+    return z.NEVER
+  })
 
 const schema = z.strictObject({
   socket: address,
   master: address.exactOptional(),
+  tls: tlsSchema.exactOptional(),
   oldWorkers: z
     .union(
       [

@@ -13,14 +13,14 @@ import type { CarefulAdapter } from '../../kit/change.js'
 import { type Found, sends, toFound } from './change/change.js'
 import { isName } from './codec/commands.js'
 import { parseVersion } from '../../kit/version.js'
-import { ControlPoint } from './session/session.js'
+import { ControlPoint, type EverySight } from './session/session.js'
+import type { Blindness } from './session/unseen.js'
 import type { Facts } from './session/facts.js'
 import { Followers } from './read/followers.js'
 import type { Settings } from './options.js'
 import type { Process } from './session/process.js'
 import type { Wanted } from './read/read.js'
 import { keyOf, Readings, toPools } from './read/reading.js'
-import { ScopeMemory } from './read/scopes.js'
 import type { Workshop } from './change/workshop.js'
 
 /** How long a request in turn-around after a refused connect is in no counter (1,000 ms and a bit), ms. */
@@ -34,15 +34,14 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
   readonly name = 'haproxy-runtime'
   readonly instance: string
   readonly #settings: Settings
-  readonly #memory = new ScopeMemory()
   readonly #followers = new Followers()
   readonly #point: ControlPoint
   readonly #readings: Readings
 
   constructor(settings: Settings) {
     this.#settings = settings
-    this.#point = new ControlPoint(settings, (scope) => this.#memory.isSettled(scope))
-    this.#readings = new Readings(settings, this.#point, this.#memory)
+    this.#point = new ControlPoint(settings)
+    this.#readings = new Readings(settings, this.#point)
     this.instance = this.#point.label
   }
 
@@ -70,27 +69,35 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
   async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
     await this.#point.connect(ctx)
     const targeted = refs !== 'all'
-    if (targeted) this.#memory.look(refs, ctx.clock.now())
     const seen = await this.#point.readEvery(targeted ? toWanted(refs) : 'all', ctx)
     const sights = [...seen.sight.members.values()]
-    const { scope } = seen.process
-    const channel = this.#point.channel(seen.process)
-    const tracked = targeted
-      ? await this.#followers.read(scope, sights, channel, ctx.signal)
-      : this.#followers.learn(
-          scope,
-          sights.map(({ row }) => row),
-        )
+    const tracked = await this.#tracked(seen, targeted, ctx)
     const readings = (targeted ? refs : sights.map(({ ref }) => ref)).map((ref): Reading => {
-      const scopes = this.#readings.scopes(ref, seen, targeted, ctx)
       const sight = seen.sight.members.get(keyOf(ref))
-      if (sight === undefined) return { ref, present: false, scopes }
-      return this.#readings.present(ref, sight, scopes, tracked.get(keyOf(ref)) ?? [])
+      if (sight === undefined)
+        return { ref, present: false, scopes: this.#readings.scopes(ref, seen, ctx) }
+      return this.#readings.present(ref, sight, seen, tracked.get(keyOf(ref)) ?? [], ctx)
     })
-    this.#point.others.forget((name) => this.#memory.isListed(name))
+    if (targeted) this.#readings.note(refs, seen, ctx.clock.now())
     const pools = toPools(seen.sight, targeted ? refs[0]?.balancer : undefined)
-    // A ticket may know a process that this provider never saw: one that the master does not list has ended.
-    return { readings, pools, ...(seen.others.complete ? { ended: 'unlisted' as const } : {}) }
+    return { readings, pools, ended: this.#readings.ended(seen, ctx) }
+  }
+
+  /** Which servers track which; learnt once a process. */
+  async #tracked(
+    { process, sight, replaced }: EverySight,
+    targeted: boolean,
+    ctx: CallContext,
+  ): Promise<ReadonlyMap<string, readonly MemberRef[]>> {
+    const { scope } = process
+    const sights = [...sight.members.values()]
+    if (!targeted) {
+      const rows = sights.map(({ row }) => row)
+      return this.#followers.learn(scope, rows)
+    }
+    // What a reload forgot is put back before anything else is asked.
+    if (replaced) return new Map()
+    return this.#followers.read(scope, sights, this.#point.channel(process), ctx.signal)
   }
 
   apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -137,10 +144,16 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     )
     const all = held.map((state) => ({ state }))
     await this.#followers.read(process.scope, all, this.#point.channel(process), ctx.signal)
-    return { ...found, shop: this.#workshop(facts, process, changes) }
+    const blindness = this.#point.unseen.blindness(ctx.clock.now())
+    return { ...found, shop: this.#workshop(facts, process, changes, blindness) }
   }
 
-  #workshop(facts: Facts, process: Process, changes: readonly Change[]): Workshop {
+  #workshop(
+    facts: Facts,
+    process: Process,
+    changes: readonly Change[],
+    blindness: Blindness | undefined,
+  ): Workshop {
     const version = parseVersion(facts.info.version)
     return {
       send: (line, signal) => this.#point.change(process, line, signal),
@@ -149,7 +162,8 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
       others: changes.some(({ kind }) => kind === 'terminate') ? this.#point.oldChannels() : [],
       followers: (ref) => this.#followers.of(ref),
       keepFollowers: this.#settings.keepFollowers,
-      unseen: this.#settings.oldWorkers === 'wait' ? this.#point.unseenAtStart() : undefined,
+      unseen:
+        this.#settings.oldWorkers === 'wait' && blindness?.refuses ? blindness.why : undefined,
       canWait: version !== undefined && version.major >= 3,
     }
   }

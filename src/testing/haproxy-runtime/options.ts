@@ -62,7 +62,7 @@ export interface FakeOptions {
   readonly port?: number
   /** As by `level` of the stats socket. Default `admin`. */
   readonly level?: Level
-  /** A master process too, as by `-W -S`: `HaproxyFake.master` is its socket. Default false. */
+  /** A master socket too, as by `-W -S`: `HaproxyFake.master` is its path. Default false. */
   readonly master?: boolean
   /** As by `stats maxconn`: connections beyond get no answer until one ends. Default 10. */
   readonly maxconn?: number

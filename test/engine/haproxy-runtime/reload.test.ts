@@ -132,8 +132,10 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       await until(() => s1.active === 1, 'in flight')
       await haproxy.reload()
       const drained = startDrain(lb, web1, { timeout: '30s' })
-      await until(() => drained.why().some(({ code }) => code === 'not-in-force'), 'not in force')
-      expect(drained.why().some(({ code }) => code === 'old-scope')).toBe(true)
+      await until(
+        () => drained.why().some(({ code, text }) => code === 'old-scope' && /ready/.test(text)),
+        'not in force',
+      )
       s1.release()
       expect((await answer).status).toBe(200)
       const report = await drained.done

@@ -7,6 +7,7 @@ import {
   parseInfo,
   parseProc,
 } from '../../../src/adapters/haproxy-runtime/codec/info.js'
+import { countTunnels } from '../../../src/adapters/haproxy-runtime/codec/streams.js'
 import { parseStat } from '../../../src/adapters/haproxy-runtime/codec/stat.js'
 import {
   identityOf,
@@ -62,7 +63,22 @@ describe.each(VERSIONS)('decoders on HAProxy %s', (version) => {
     const info = parseInfo(fixture(version, 'show-info'))
     expect(info.version.startsWith(version)).toBe(true)
     expect(incarnationOf(info)).toBe(`host/${info.pid}/${info.start}`)
-    expect(info).toMatchObject({ uptime: 11, stopping: false, connections: 0 })
+    expect(info).toMatchObject({ lived: 11_000, stopping: false, connections: 0 })
+    const float = fixture(version, 'show-info')
+      .replace('Uptime_sec: 11', 'Uptime_sec: 11.073140')
+      .replace(/(Start_time_sec: \d+)/, '$1.762023')
+    expect(parseInfo(float)).toMatchObject({
+      lived: expect.closeTo(11_073.14) as unknown,
+      start: info.start,
+    })
+  })
+
+  it('counts the connections that carry a tunnel', () => {
+    const streams = fixture(version, 'master-show-sess-all-old-worker')
+    expect(countTunnels(streams)).toBe(2) // a WebSocket and TCP, not the request in flight, not our own
+    expect(countTunnels(streams.replaceAll('mux=H1', 'mux=H2'))).toBe(1)
+    expect(countTunnels(streams.replaceAll('state=EST', 'state=CON'))).toBe(0)
+    expect(countTunnels('Permission denied')).toBe(0)
   })
 
   it('reads the workers of a master', () => {

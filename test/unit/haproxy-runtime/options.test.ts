@@ -5,8 +5,11 @@ import { readOptions } from '../../../src/adapters/haproxy-runtime/options.js'
 describe('options', () => {
   it('have defaults', () => {
     expect(readOptions({ socket: '/run/haproxy/admin.sock' })).toEqual({
-      socket: '/run/haproxy/admin.sock',
-      master: undefined,
+      socket: {
+        to: { path: '/run/haproxy/admin.sock' },
+        label: 'unix:/run/haproxy/admin.sock',
+        local: true,
+      },
       oldWorkers: 'wait',
       maintCuts: false,
       keepFollowers: 1,

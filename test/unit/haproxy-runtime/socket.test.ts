@@ -4,11 +4,10 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import {
-  MasterSocket,
-  StatsChannel,
-} from '../../../src/adapters/haproxy-runtime/session/channel.js'
+import type { Address } from '../../../src/adapters/haproxy-runtime/codec/address.js'
+import { StatsChannel } from '../../../src/adapters/haproxy-runtime/session/channel.js'
 import { KeptConnection } from '../../../src/adapters/haproxy-runtime/session/kept-connection.js'
+import { MasterSocket } from '../../../src/adapters/haproxy-runtime/session/master.js'
 import { RuntimeSocket, socketError } from '../../../src/adapters/haproxy-runtime/session/socket.js'
 
 const LIMITS = { connectTimeout: 500, replyTimeout: 150, maxConnections: 2 }
@@ -18,6 +17,10 @@ let folder: string
 let path: string
 let server: Server
 const sockets = new Set<Socket>()
+
+function at(where: string): Address {
+  return { to: { path: where }, label: `unix:${where}`, local: true }
+}
 
 /** Serves every connection with `serve`. */
 async function listen(serve: (socket: Socket, line: string) => void): Promise<void> {
@@ -59,7 +62,7 @@ describe('one line, one connection', () => {
       for (const byte of Buffer.from(`${line}: grüße\n\n`)) socket.write(Buffer.from([byte]))
       socket.end()
     })
-    expect(await new RuntimeSocket(path, LIMITS).exchange('show version', forever)).toBe(
+    expect(await new RuntimeSocket(at(path), LIMITS).exchange('show version', forever)).toBe(
       'show version: grüße\n\n',
     )
   })
@@ -69,15 +72,24 @@ describe('one line, one connection', () => {
       if (line === 'half') socket.write('# pxname')
       if (line === 'close') socket.end()
     })
-    const socket = new RuntimeSocket(path, LIMITS)
+    const socket = new RuntimeSocket(at(path), LIMITS)
     await expect(socket.exchange('silent', forever)).rejects.toEqual(code('CALL_TIMEOUT'))
-    await expect(socket.exchange('half', forever)).rejects.toThrow(/stopped/)
+    await expect(socket.exchange('half', forever)).rejects.toThrow(/not whole/)
     await expect(socket.exchange('close', forever)).rejects.toEqual(code('CONNECTION_LOST'))
+  })
+
+  it('an answer that dribbles ends when its time is over, as a whole', async () => {
+    await listen((socket) => {
+      const drip = setInterval(() => socket.write('x'), 20)
+      socket.on('close', () => clearInterval(drip))
+    })
+    const socket = new RuntimeSocket(at(path), LIMITS)
+    await expect(socket.exchange('slowly', forever)).rejects.toEqual(code('CALL_TIMEOUT'))
   })
 
   it('an abort rejects at once with its reason, and leaves no socket', async () => {
     await listen(() => undefined)
-    const socket = new RuntimeSocket(path, { ...LIMITS, replyTimeout: 10_000 })
+    const socket = new RuntimeSocket(at(path), { ...LIMITS, replyTimeout: 10_000 })
     const stop = new AbortController()
     const reason = new Error('enough')
     const calls = [1, 2, 3].map(() => socket.exchange('silent', stop.signal)) // the third waits for a slot
@@ -94,7 +106,7 @@ describe('one line, one connection', () => {
       most = Math.max(most, sockets.size)
       setTimeout(() => socket.end(`${line}\n\n`), 5)
     })
-    const socket = new RuntimeSocket(path, LIMITS)
+    const socket = new RuntimeSocket(at(path), LIMITS)
     const lines = Array.from({ length: 12 }, (_, index) => `n${index}`)
     const replies = await Promise.all(lines.map((line) => socket.exchange(line, forever)))
     expect(replies).toEqual(lines.map((line) => `${line}\n\n`))
@@ -103,7 +115,7 @@ describe('one line, one connection', () => {
 
   it('once closed it opens no other', async () => {
     await listen(() => undefined)
-    const socket = new RuntimeSocket(path, LIMITS)
+    const socket = new RuntimeSocket(at(path), LIMITS)
     const call = socket.exchange('silent', forever)
     call.catch(() => undefined)
     while (sockets.size < 1) await new Promise((resolve) => setImmediate(resolve))
@@ -121,12 +133,14 @@ describe('channels', () => {
     let pid = 1
     await listen((socket, line) => {
       const replies = line.split(';').map((command) => {
-        return command === 'show info' ? info(pid) : `${command}\n\n`
+        return command === 'show info float' ? info(pid) : `${command}\n\n`
       })
       socket.end(replies.join(''))
     })
-    const stats = new StatsChannel(new RuntimeSocket(path, LIMITS))
-    expect(await stats.to('n/1/1').run(['a', 'b'], forever)).toEqual(['a', 'b'])
+    const stats = new StatsChannel(new RuntimeSocket(at(path), LIMITS))
+    expect(await stats.to('n/1/1').run(['a', 'b'], forever)).toMatchObject({
+      replies: ['a', 'b'],
+    })
     expect(await stats.change('set server x', 'n/1/1', forever)).toBe('set server x')
     pid = 2
     const other = expect.objectContaining({ name: 'AnotherProcess' }) as unknown
@@ -143,13 +157,13 @@ describe('channels', () => {
         return
       }
       const replies = line.split(';').map((command) => {
-        return command === 'show info' ? info(1) : `${command}\n\n`
+        return command === 'show info float' ? info(1) : `${command}\n\n`
       })
       socket.end(replies.join(''))
     })
-    const stats = new StatsChannel(new RuntimeSocket(path, LIMITS))
+    const stats = new StatsChannel(new RuntimeSocket(at(path), LIMITS))
     const commands = Array.from({ length: 400 }, (_, index) => `show stat 3 4 ${index}`)
-    expect(await stats.to('n/1/1').run(commands, forever)).toEqual(commands)
+    expect(await stats.to('n/1/1').run(commands, forever)).toMatchObject({ replies: commands })
     const before = lengths.length
     await stats.to('n/1/1').run(commands, forever)
     expect(lengths.slice(before).every((length) => length <= 2_000)).toBe(true)
@@ -159,17 +173,9 @@ describe('channels', () => {
     await listen((socket) => {
       socket.write("Can't find the target PID matching the prefix '@!7'\n")
     })
-    const master = new MasterSocket(new RuntimeSocket(path, LIMITS))
+    const master = new MasterSocket(new RuntimeSocket(at(path), LIMITS))
     const gone = expect.objectContaining({ name: 'WorkerGone' }) as unknown
-    await expect(
-      master
-        .to(
-          7,
-          () => undefined,
-          () => undefined,
-        )
-        .run(['a'], forever),
-    ).rejects.toEqual(gone)
+    await expect(master.to(7, undefined).run(['a'], forever)).rejects.toEqual(gone)
   })
 })
 
@@ -182,7 +188,7 @@ describe('a kept connection', () => {
       else if (late.length > 0) late.push(answer)
       else answer()
     })
-    const kept = await KeptConnection.open(new RuntimeSocket(path, LIMITS), 100, forever)
+    const kept = await KeptConnection.open(new RuntimeSocket(at(path), LIMITS), 100, forever)
     await expect(kept.run('slow', forever)).rejects.toEqual(code('CALL_TIMEOUT'))
     const next = kept.run('next', forever)
     while (late.length < 2) await new Promise((resolve) => setImmediate(resolve))

@@ -152,7 +152,9 @@ async function cutOld(channel: Channel, ref: MemberRef, ctx: CallContext): Promi
 }
 
 async function cutStreams(channel: Channel, ref: MemberRef, ctx: CallContext): Promise<number> {
-  const [reply = ''] = await channel.run(['show sess'], ctx.signal)
+  const {
+    replies: [reply = ''],
+  } = await channel.run(['show sess'], ctx.signal)
   const pointers = reply
     .split('\n')
     .filter((line) => {
@@ -162,6 +164,6 @@ async function cutStreams(channel: Channel, ref: MemberRef, ctx: CallContext): P
     .map((line) => line.slice(0, line.indexOf(':')))
     .filter((pointer) => pointer.startsWith('0x'))
   if (pointers.length === 0) return 0
-  const replies = await channel.run(pointers.map(shutdownSession), ctx.signal)
+  const { replies } = await channel.run(pointers.map(shutdownSession), ctx.signal)
   return replies.filter((text) => text === '').length
 }

@@ -26,6 +26,12 @@ function server(ref: MemberRef): string {
   return `${name(ref.pool, 'backend')}/${name(ref.member, 'server')}`
 }
 
+/** Who answers, and its own clock to the microsecond: the first command of every line. */
+export const SHOW_INFO = 'show info float'
+
+/** Every stream of a process, with its connections and how far it is. */
+export const SHOW_STREAMS = 'show sess all'
+
 /** Types of rows for `show stat`. */
 const ROWS = { servers: 4, backend: 2, both: 6 } as const
 

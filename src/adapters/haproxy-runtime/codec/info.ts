@@ -6,10 +6,14 @@ export interface ProcessInfo {
   readonly version: string
   readonly node: string
   readonly pid: number
-  /** Seconds since 1970, as text; empty on versions that don't say. */
+  /** Whole seconds since 1970, as text; empty on versions that don't say. */
   readonly start: string
-  /** Whole seconds. */
-  readonly uptime: number
+  /**
+   * For how long it has lived by its own clock, in milliseconds. That clock leaves out what the process
+   * did not live through (SIGSTOP, a paused VM), exactly as the timers of its retries do: seen on 2.6,
+   * 3.0 and 3.2.
+   */
+  readonly lived: number
   /** It was told to go: it finishes its work and takes no new connections. */
   readonly stopping: boolean
   /** Connections of clients (CLI connections are not among them). */
@@ -17,7 +21,7 @@ export interface ProcessInfo {
 }
 
 /**
- * Reads a reply of `show info`.
+ * Reads a reply of `show info float`.
  *
  * @throws `MALFORMED_REPLY` where it is something else
  */
@@ -27,11 +31,13 @@ export function parseInfo(reply: string): ProcessInfo {
     const colon = line.indexOf(':')
     if (colon > 0) fields.set(line.slice(0, colon).trim(), line.slice(colon + 1).trim())
   }
-  const count = (name: string): number | undefined => {
+  const number = (name: string, fits: (text: string) => boolean): number | undefined => {
     const text = fields.get(name)
-    if (text === undefined || isDigits(text)) return text === undefined ? undefined : Number(text)
+    if (text === undefined || fits(text)) return text === undefined ? undefined : Number(text)
     throw malformed(`a number in ${name} of 'show info'`, text)
   }
+  const count = (name: string): number | undefined => number(name, isDigits)
+  const seconds = (name: string): number | undefined => number(name, isSeconds)
   const pid = count('Pid') ?? 0
   const version = fields.get('Version') ?? ''
   if (version === '' || pid === 0) {
@@ -41,11 +47,20 @@ export function parseInfo(reply: string): ProcessInfo {
     version,
     pid,
     node: fields.get('node') ?? '',
-    start: String(count('Start_time_sec') ?? ''),
-    uptime: count('Uptime_sec') ?? 0,
+    start: String(floored(seconds('Start_time_sec')) ?? ''),
+    lived: (seconds('Uptime_sec') ?? 0) * 1_000,
     stopping: count('Stopping') === 1,
     connections: count('CurrConns') ?? Infinity,
   }
+}
+
+function floored(seconds: number | undefined): number | undefined {
+  return seconds === undefined ? undefined : Math.floor(seconds)
+}
+
+/** Whole seconds, or with the fraction that `float` brings. */
+function isSeconds(text: string): boolean {
+  return /^\d{1,12}(\.\d{1,9})?$/.test(text)
 }
 
 /** Whether a text is a count that a number holds. */

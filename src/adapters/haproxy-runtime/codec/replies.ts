@@ -145,3 +145,8 @@ export function isWorkerGone(text: string): boolean {
 export function isLineTooLong(text: string): boolean {
   return text.startsWith('The command line is too big')
 }
+
+/** Whether the first command of a line is none that whoever listens there knows. */
+export function isUnknownCommand(text: string): boolean {
+  return text.startsWith('Unknown command')
+}

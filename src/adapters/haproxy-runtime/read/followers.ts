@@ -42,7 +42,9 @@ export class Followers {
     if (scope === this.#scope) return this.#byLeader
     if (!sights.some(({ state }) => state.checked)) return new Map()
     try {
-      const [reply = ''] = await channel.run([showStat('-1', 'servers')], signal)
+      const {
+        replies: [reply = ''],
+      } = await channel.run([showStat('-1', 'servers')], signal)
       return this.learn(scope, parseStat(reply))
     } catch (error) {
       if (error instanceof AnotherProcess) return new Map() // reloaded since: the next look asks the new one

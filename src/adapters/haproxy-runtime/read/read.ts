@@ -2,6 +2,7 @@ import type { Clock } from '../../../provider/clock.js'
 import type { AdminState, MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Channel } from '../session/channel.js'
+import type { ProcessInfo } from '../codec/info.js'
 import { malformed } from '../codec/replies.js'
 import { isName, showServersState, showStat } from '../codec/commands.js'
 import {
@@ -34,6 +35,8 @@ export interface PoolSight {
 export interface ProcessSight {
   /** Before the counts were asked for. */
   readonly sampledAt: number
+  /** What the process said of itself right before its counts, in the same line. */
+  readonly info: ProcessInfo
   /** By `refKey`; a wanted member that is missing here was proved absent in this look. */
   readonly members: ReadonlyMap<string, Sight>
   readonly pools: ReadonlyMap<string, PoolSight>
@@ -77,6 +80,12 @@ const ATTEMPTS = 4
 export class ProcessView {
   readonly #layouts = new Map<string, Layout>()
   readonly #memory = new Map<string, Memory>()
+  readonly #read = new Set<string>()
+
+  /** Whether that server was ever read in this process. */
+  hasRead(ref: MemberRef): boolean {
+    return this.#read.has(refKey({ pool: ref.pool, member: ref.member }))
+  }
 
   /** Forget masks: something was changed. */
   touch(ref: MemberRef): void {
@@ -90,7 +99,7 @@ export class ProcessView {
     signal: AbortSignal,
   ): Promise<ReadonlyMap<string, ReadonlyMap<string, ServerState>>> {
     const names = [...pools].filter(isName)
-    const replies = await channel.run(
+    const { replies } = await channel.run(
       names.map((pool) => showServersState(pool)),
       signal,
     )
@@ -102,7 +111,11 @@ export class ProcessView {
   async readAll(channel: Channel, clock: Clock, signal: AbortSignal): Promise<ProcessSight> {
     for (let attempt = 1; ; attempt += 1) {
       const sampledAt = clock.now()
-      const [stat, state] = await channel.run([showStat('-1', 'both'), showServersState()], signal)
+      const { info, replies } = await channel.run(
+        [showStat('-1', 'both'), showServersState()],
+        signal,
+      )
+      const [stat, state] = replies
       const rows = parseStat(stat ?? '')
       const states = new Map(
         parseServersState(state ?? '').map((server) => [
@@ -121,7 +134,7 @@ export class ProcessView {
         members.set(refKey(ref), toSight(ref, row, found, fits))
       }
       if (contradiction && attempt < ATTEMPTS) continue
-      return { sampledAt, members, pools: countPools(rows, [...states.values()]) }
+      return { sampledAt, info, members, pools: countPools(rows, [...states.values()]) }
     }
   }
 
@@ -161,7 +174,7 @@ export class ProcessView {
       return names.some((name) => this.#wantsMask(pool, name, sampledAt, fresh.has(pool)))
     })
     const stat = plans.flatMap((plan) => plan.commands)
-    const replies = await channel.run(
+    const { info, replies } = await channel.run(
       [...stat, ...masks.map((pool) => showServersState(pool))],
       signal,
     )
@@ -197,7 +210,8 @@ export class ProcessView {
       await this.states(late, channel, signal)
       late.forEach((pool) => masked.add(pool))
     }
-    return this.#judge(pools, plans, rows, masked, attempt, sampledAt, clock.now())
+    const seen = this.#judge(pools, plans, rows, masked, attempt, sampledAt, clock.now())
+    return seen && { ...seen, info }
   }
 
   /** The commands that read the wanted rows of one backend, and the backend's own. */
@@ -258,7 +272,7 @@ export class ProcessView {
     attempt: number,
     sampledAt: number,
     now: number,
-  ): ProcessSight | undefined {
+  ): Omit<ProcessSight, 'info'> | undefined {
     const members = new Map<string, Sight>()
     const sums = new Map<string, PoolSight>()
     for (const [index, pool] of pools.entries()) {
@@ -290,6 +304,7 @@ export class ProcessView {
     const before = this.#memory.get(refKey(ref))
     const load = row.active + row.queued
     const quiet = before !== undefined && before.arrivals === row.arrivals && before.load === 0
+    this.#read.add(refKey(ref))
     this.#memory.set(refKey(ref), {
       status: row.status,
       tracks: row.tracked !== '',

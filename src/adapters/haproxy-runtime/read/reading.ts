@@ -4,18 +4,16 @@ import type {
   MemberRef,
   PoolReading,
   PresentReading,
+  Snapshot,
 } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import { identityOf, type ServerState } from '../codec/state.js'
 import type { ControlPoint, EverySight } from '../session/session.js'
 import { toHealth } from './health.js'
 import type { Settings } from '../options.js'
-import type { Process } from '../session/process.js'
+import { noteWork, type Process } from '../session/process.js'
 import { type ProcessSight, type Sight, wouldServe } from './read.js'
-import type { ScopeMemory } from './scopes.js'
 
-/** Old workers are told to go only once the new one runs: the margin on top of `within`. */
-const WITHIN_MARGIN = 2_000
 /** Scope of processes that are not known one by one: the master could not be asked. */
 const UNLISTED = 'old processes'
 /** Scope of processes that were replaced before the first look and can't be seen. */
@@ -25,52 +23,39 @@ const BEFORE = 'processes of before'
 export class Readings {
   readonly #settings: Settings
   readonly #point: ControlPoint
-  readonly #memory: ScopeMemory
   readonly #identities = new Map<string, string>()
 
-  constructor(settings: Settings, point: ControlPoint, memory: ScopeMemory) {
+  constructor(settings: Settings, point: ControlPoint) {
     this.#settings = settings
     this.#point = point
-    this.#memory = memory
+  }
+
+  /** Notes the work that the readings of a look speak of, process by process. */
+  note(refs: readonly MemberRef[], { process, sight, others }: EverySight, now: number): void {
+    for (const ref of refs) {
+      const key = keyOf(ref)
+      noteWork(process, key, workOf(sight.members.get(key)), now)
+      for (const { process: other, sight: there } of others.read)
+        noteWork(other, key, workOf(there.members.get(key)), now)
+    }
   }
 
   /** Every process that holds work for a member, or may. */
-  scopes(
-    ref: MemberRef,
-    { process, sight, others }: EverySight,
-    keep: boolean,
-    ctx: CallContext,
-  ): readonly LoadScope[] {
+  scopes(ref: MemberRef, seen: EverySight, { clock }: CallContext): readonly LoadScope[] {
+    const { process, sight, others } = seen
     const key = keyOf(ref)
-    const seen: LoadScope[] = []
+    const now = clock.now()
     const own = sight.members.get(key)
-    if (own !== undefined || this.#memory.knows(ref, process.scope)) {
-      seen.push(toScope(process, own, sight.sampledAt))
+    const scopes: LoadScope[] = [toScope(process, own, sight)]
+    for (const { process: other, sight: there, old } of others.read) {
+      const member = there.members.get(key)
+      scopes.push(old ? this.#old(other, member, there, now) : coming(other, member, there))
     }
-    for (const other of others.read) {
-      const there = other.sight.members.get(key)
-      if (there === undefined && !this.#memory.knows(ref, other.process.scope)) continue
-      seen.push({
-        ...toScope(other.process, there, other.sight.sampledAt),
-        // A worker that takes no changes over this socket yet is none to be proved idle.
-        ...(other.old ? {} : { state: 'unread' as const }),
-        inForce: there === undefined || there.own === 'drain' || there.own === 'maint',
-        old: other.old,
-        note: other.old
-          ? 'a process of before a reload'
-          : 'a worker that does not serve the socket yet',
-      })
-    }
-    const { oldWorkers } = this.#settings
-    const now = ctx.clock.now()
-    const over =
-      typeof oldWorkers === 'object' &&
-      now - this.#point.bornAt >= oldWorkers.within + WITHIN_MARGIN
-    const unread = (scope: string, incarnation: string, note: string, ended: boolean): void => {
-      seen.push({
+    const unread = (scope: string, incarnation: string, note: string): void => {
+      scopes.push({
         scope,
         incarnation,
-        state: ended ? 'ended' : 'unread',
+        state: 'unread',
         sampledAt: sight.sampledAt,
         active: 0,
         queued: 0,
@@ -79,31 +64,77 @@ export class Readings {
         note,
       })
     }
-    for (const { process: old, note, listed } of others.unread) {
-      if (!listed && !this.#memory.knows(ref, old.scope)) continue
-      const passed =
-        typeof oldWorkers === 'object' &&
-        now - process.startedAt >= oldWorkers.within + WITHIN_MARGIN
-      unread(old.scope, old.incarnation ?? '', note, !listed && (oldWorkers === 'accept' || passed))
+    for (const { process: other, note, listed } of others.unread) {
+      if (!listed && this.#point.unseen.isGivenUp(other, now)) continue
+      if (listed || other.view.hasRead(ref)) unread(other.scope, other.incarnation ?? '', note)
     }
-    if (others.blind !== undefined) unread(UNLISTED, '', others.blind, oldWorkers === 'accept')
-    else if (this.#memory.knows(ref, UNLISTED)) unread(UNLISTED, '', '', true)
-    const unseen = this.#point.unseenAtStart()
-    if (unseen !== undefined && oldWorkers !== 'accept') {
-      unread(BEFORE, '', unseen, over)
-    }
-    return this.#memory.complete(ref, seen, (scope) => this.#point.others.hasEnded(scope), keep)
+    if (others.blind !== undefined && this.#settings.oldWorkers !== 'accept')
+      unread(UNLISTED, '', others.blind)
+    const blindness = this.#point.unseen.blindness(now)
+    if (blindness?.refuses === true) unread(BEFORE, '', blindness.why)
+    return scopes
+  }
+
+  /**
+   * Which processes have ended: all that are not listed, where the master listed every one; else those
+   * that were seen to end, or that the option oldWorkers gives up.
+   */
+  ended({ others }: EverySight, { clock }: CallContext): NonNullable<Snapshot['ended']> {
+    if (others.complete) return 'unlisted'
+    const now = clock.now()
+    const { unseen, others: known } = this.#point
+    const given = others.unread.filter(
+      ({ process, listed }) => !listed && unseen.isGivenUp(process, now),
+    )
+    return [
+      ...known.ended,
+      ...given.map(({ process }) => process.scope),
+      ...(others.blind === undefined || this.#settings.oldWorkers === 'accept' ? [UNLISTED] : []),
+      ...(unseen.blindness(now)?.refuses === true ? [] : [BEFORE]),
+    ]
+  }
+
+  /** A process of before a reload. Its door stays as it was: it takes no changes any more. */
+  #old(process: Process, member: Sight | undefined, sight: ProcessSight, now: number): LoadScope {
+    const scope = toScope(process, member, sight)
+    const base = { ...scope, old: true, note: 'a process of before a reload' }
+    const { closed, left } = process.door
+    if (member === undefined || closed) return { ...base, open: false }
+    const note = `a process of before a reload, which takes no more changes; ${left} ${left === 1 ? 'connection is' : 'connections are'} left in it that could bring another request, and end by timeout http-keep-alive, or all by hard-stop-after`
+    // Its clients are given up, not what they have at work.
+    if (this.#isOpenAnyhow(process, now)) return { ...base, note }
+    const held = member.own === 'drain' || member.own === 'maint'
+    return { ...base, note, inForce: held, admin: member.own }
+  }
+
+  /** Whether an old process does not stand in the way although clients can come through it. */
+  #isOpenAnyhow({ replacedAt }: Process, now: number): boolean {
+    if (this.#settings.oldWorkers === 'accept') return true
+    return replacedAt !== undefined && this.#point.unseen.hasPassed(replacedAt, now)
+  }
+
+  /** The first old process through which clients can still come to a member, where that is accepted. */
+  #openDoor(ref: MemberRef, { others }: EverySight, now: number): Process | undefined {
+    return others.read.find(({ process, sight, old }) => {
+      const member = sight.members.get(keyOf(ref))
+      if (!old || member === undefined || member.own === 'maint') return false
+      return !process.door.closed && this.#isOpenAnyhow(process, now)
+    })?.process
   }
 
   /** A member that is there. */
   present(
     ref: MemberRef,
     sight: Sight,
-    scopes: readonly LoadScope[],
+    seen: EverySight,
     followers: readonly MemberRef[],
+    ctx: CallContext,
   ): PresentReading {
     const { state, own, inherited } = sight
-    const unverified = this.#unverified(scopes)
+    const now = ctx.clock.now()
+    const scopes = this.scopes(ref, seen, ctx)
+    const door = this.#openDoor(ref, seen, now)
+    const unverified = this.#unverified(scopes, seen, door, now)
     const hints = toHints(sight, followers)
     const known = state.address !== '-'
     return {
@@ -125,6 +156,7 @@ export class Readings {
           : { followers: followers.map(({ pool, member }) => ({ pool, member })) }),
       },
       ...(unverified === undefined ? {} : { unverified }),
+      ...(door === undefined ? {} : { sealed: false }),
       ...(hints.length === 0 ? {} : { hints }),
     }
   }
@@ -139,17 +171,25 @@ export class Readings {
     return identity
   }
 
-  #unverified(scopes: readonly LoadScope[]): string | undefined {
-    if (this.#settings.oldWorkers === 'accept') {
-      const unseen = this.#point.unseenAtStart()
-      if (unseen !== undefined) return unseen
-      const given = scopes.find(
-        ({ state, note }) => state === 'ended' && note?.startsWith('not readable'),
-      )
-      if (given !== undefined)
-        return `${given.scope} is ${given.note ?? ''}, and oldWorkers is 'accept'`
+  #unverified(
+    scopes: readonly LoadScope[],
+    { others }: EverySight,
+    door: Process | undefined,
+    now: number,
+  ): string | undefined {
+    const { unseen } = this.#point
+    if (door !== undefined) {
+      const { left } = door.door
+      return `${left} ${left === 1 ? 'connection' : 'connections'} of ${door.scope}, a process of before a reload, could still bring a request to it: with oldWorkers: 'wait' they are waited for`
     }
-    return this.#point.doubt(scopes.map(({ scope }) => scope))
+    const blindness = unseen.blindness(now)
+    if (blindness?.refuses === false) return blindness.why
+    const given = others.unread.find(({ process }) => unseen.isGivenUp(process, now))
+    if (given !== undefined) {
+      return `${given.process.scope} is ${given.note}, and was given up by the option oldWorkers`
+    }
+    if (others.blind !== undefined) return others.blind
+    return unseen.doubtOf(scopes.map(({ scope }) => scope))
   }
 }
 
@@ -158,17 +198,33 @@ export function keyOf(ref: MemberRef): string {
   return refKey({ pool: ref.pool, member: ref.member })
 }
 
-function toScope(process: Process, sight: Sight | undefined, sampledAt: number): LoadScope {
+function workOf(sight: Sight | undefined): number {
+  return sight === undefined ? 0 : sight.row.active + sight.row.queued
+}
+
+/** A worker that takes no changes over this socket yet is none to be proved idle. */
+function coming(process: Process, member: Sight | undefined, sight: ProcessSight): LoadScope {
+  return {
+    ...toScope(process, member, sight),
+    state: 'unread',
+    inForce: false,
+    old: false,
+    note: 'a worker that does not serve the socket yet',
+  }
+}
+
+function toScope(process: Process, member: Sight | undefined, sight: ProcessSight): LoadScope {
   const base = {
     scope: process.scope,
     incarnation: process.incarnation ?? '',
     state: 'read' as const,
-    sampledAt,
+    sampledAt: sight.sampledAt,
+    lived: sight.info.lived,
     inForce: true,
   }
   // A server is deleted only once nothing is attached to it.
-  if (sight === undefined) return { ...base, active: 0, queued: 0, released: true }
-  const { active, queued, pooled, arrivals } = sight.row
+  if (member === undefined) return { ...base, active: 0, queued: 0, released: true }
+  const { active, queued, pooled, arrivals } = member.row
   return { ...base, active, queued, pooled, arrivals }
 }
 

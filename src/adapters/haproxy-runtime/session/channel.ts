@@ -1,9 +1,8 @@
-import { DrainableError } from '../../../provider/error.js'
+import { SHOW_INFO } from '../codec/commands.js'
 import {
   isLineTooLong,
-  isWorkerGone,
+  isUnknownCommand,
   malformed,
-  ReplySplitter,
   splitChange,
   splitReplies,
 } from '../codec/replies.js'
@@ -11,13 +10,20 @@ import { incarnationOf, parseInfo, type ProcessInfo } from '../codec/info.js'
 import type { KeptConnection } from './kept-connection.js'
 import type { RuntimeSocket } from './socket.js'
 
-/** A way to ask one process read-only questions: one reply a command, in order. */
+/** What one process answered. */
+export interface Answer {
+  readonly info: ProcessInfo
+  /** One for each command, in order. */
+  readonly replies: readonly string[]
+}
+
+/** A way to ask one process read-only questions. */
 export interface Channel {
   /**
    * @throws {@link AnotherProcess} where another process answered, {@link WorkerGone} where it is
    * positively gone
    */
-  run(commands: readonly string[], signal: AbortSignal): Promise<string[]>
+  run(commands: readonly string[], signal: AbortSignal): Promise<Answer>
 }
 
 /** The socket is served by another process now: a reload, or a restart. */
@@ -36,13 +42,19 @@ export class WorkerGone extends Error {
   override readonly name = 'WorkerGone'
 }
 
+/** Whoever listens there does not know `show info`: the master itself, or no HAProxy. */
+export class NoWorker extends Error {
+  override readonly name = 'NoWorker'
+}
+
 /** A line stays below HAProxy's `tune.bufsize` (16,384 by default); a smaller one is found out. */
 const LINE_LIMIT = 12_000
 const SHORTEST_LINE = 500
 
-/** Lines of at most `limit` characters, each beginning with `first`. */
-function toLines(first: string, commands: readonly string[], limit: number): string[][] {
+/** Lines of at most `limit` characters, each beginning with {@link SHOW_INFO}. */
+export function toLines(commands: readonly string[], limit = LINE_LIMIT): string[][] {
   const lines: string[][] = []
+  const first = SHOW_INFO
   let line = [first]
   let length = first.length
   for (const command of commands) {
@@ -61,8 +73,6 @@ function toLines(first: string, commands: readonly string[], limit: number): str
 export class StatsChannel {
   readonly #socket: RuntimeSocket
   #limit = LINE_LIMIT
-  /** The last `show info`. */
-  info: ProcessInfo | undefined
 
   constructor(socket: RuntimeSocket) {
     this.#socket = socket
@@ -73,15 +83,13 @@ export class StatsChannel {
     return { run: (commands, signal) => this.#run(commands, signal, incarnation) }
   }
 
-  /** Whoever answers. */
-  async ask(
-    commands: readonly string[],
-    signal: AbortSignal,
-  ): Promise<{ info: ProcessInfo; replies: string[] }> {
-    const replies = await this.#run(commands, signal, undefined)
-    const { info } = this
-    if (info === undefined) throw malformed("a reply of 'show info'", '')
-    return { info, replies }
+  /**
+   * Whoever answers.
+   *
+   * @throws {@link NoWorker}
+   */
+  ask(commands: readonly string[], signal: AbortSignal): Promise<Answer> {
+    return this.#run(commands, signal, undefined)
   }
 
   /**
@@ -91,7 +99,7 @@ export class StatsChannel {
    * @throws {@link AnotherProcess} where another process than that executed it
    */
   async change(line: string, incarnation: string, signal: AbortSignal): Promise<string> {
-    const text = await this.#socket.exchange(`show info;${line}`, signal)
+    const text = await this.#socket.exchange(`${SHOW_INFO};${line}`, signal)
     const { info: said, reply } = splitChange(text, line.split(';').length)
     const info = parseInfo(said)
     if (incarnationOf(info) !== incarnation) throw new AnotherProcess(info)
@@ -102,24 +110,28 @@ export class StatsChannel {
     commands: readonly string[],
     signal: AbortSignal,
     expected: string | undefined,
-  ): Promise<string[]> {
-    const lines = toLines('show info', commands, this.#limit)
+  ): Promise<Answer> {
+    const lines = toLines(commands, this.#limit)
     // Several lines are answered by several connections: all must be of one process.
     let process = expected
+    let first: ProcessInfo | undefined
     const answers = await Promise.all(
-      lines.map((line) => this.#socket.exchange(line.join(';'), signal)),
+      // The master answers so, and does not close.
+      lines.map((line) => this.#socket.exchange(line.join(';'), signal, isUnknownCommand)),
     )
     const replies: string[] = []
     for (const [index, text] of answers.entries()) {
+      if (isUnknownCommand(text)) throw new NoWorker(text.slice(0, 200))
       if (isLineTooLong(text)) return this.#again(commands, signal, expected, text)
-      const [first, ...rest] = splitReplies(text, lines[index]?.length ?? 1)
-      const info = parseInfo(first ?? '')
+      const [said = '', ...rest] = splitReplies(text, lines[index]?.length ?? 1)
+      const info = parseInfo(said)
       process ??= incarnationOf(info)
       if (incarnationOf(info) !== process) throw new AnotherProcess(info)
-      this.info = info
+      first ??= info
       replies.push(...rest)
     }
-    return replies
+    if (first === undefined) throw malformed("a reply of 'show info'", '')
+    return { info: first, replies }
   }
 
   #again(
@@ -127,67 +139,10 @@ export class StatsChannel {
     signal: AbortSignal,
     expected: string | undefined,
     text: string,
-  ): Promise<string[]> {
+  ): Promise<Answer> {
     this.#limit = Math.floor(this.#limit / 2)
     if (this.#limit < SHORTEST_LINE) throw malformed('room for a command line', text)
     return this.#run(commands, signal, expected)
-  }
-}
-
-/** The socket of the master process: it passes commands on to any worker, old ones too. */
-export class MasterSocket {
-  readonly socket: RuntimeSocket
-
-  constructor(socket: RuntimeSocket) {
-    this.socket = socket
-  }
-
-  /** One command for the master itself. It never closes by itself: `quit` makes it. */
-  async ask(command: string, signal: AbortSignal): Promise<string> {
-    const text = await this.socket.exchange(`${command};quit`, signal)
-    return splitReplies(text, 1)[0] ?? ''
-  }
-
-  /** A channel to that worker; `incarnation` once it is known. */
-  to(
-    pid: number,
-    incarnation: () => string | undefined,
-    seen: (info: ProcessInfo) => void,
-  ): Channel {
-    return {
-      run: async (commands, signal) => {
-        const replies: string[] = []
-        for (const line of toLines('show info', commands, LINE_LIMIT)) {
-          const [first, ...rest] = await this.#line(pid, line, signal)
-          const info = parseInfo(first ?? '')
-          const expected = incarnation()
-          if (expected !== undefined && incarnationOf(info) !== expected) throw new WorkerGone()
-          seen(info)
-          replies.push(...rest)
-        }
-        return replies
-      },
-    }
-  }
-
-  /** `@!<pid>` alone sends the rest of the line to that worker; its `quit` ends the connection. */
-  async #line(pid: number, commands: readonly string[], signal: AbortSignal): Promise<string[]> {
-    const splitter = new ReplySplitter()
-    let taken = 0
-    let count = 0
-    const text = await this.socket.exchange(
-      [`@!${pid}`, ...commands, 'quit'].join(';'),
-      signal,
-      (all) => {
-        // 3.x does not close after this one, whatever follows on the line.
-        if (isWorkerGone(all)) return true
-        count += splitter.push(all.slice(taken)).length
-        taken = all.length
-        return count >= commands.length
-      },
-    )
-    if (isWorkerGone(text)) throw new WorkerGone()
-    return splitReplies(text, commands.length)
   }
 }
 
@@ -196,7 +151,7 @@ export function keptChannel(kept: KeptConnection): Channel {
   return {
     async run(commands, signal) {
       const replies: string[] = []
-      for (const command of commands) {
+      for (const command of [SHOW_INFO, ...commands]) {
         try {
           replies.push(await kept.run(command, signal))
         } catch (error) {
@@ -204,16 +159,12 @@ export function keptChannel(kept: KeptConnection): Channel {
           throw error
         }
       }
-      return replies
+      const [said = '', ...rest] = replies
+      return { info: parseInfo(said), replies: rest }
     },
   }
 }
 
 function hasEnded(kept: KeptConnection): boolean {
   return kept.state === 'ended'
-}
-
-/** Whether a failed read leaves open what is there: every one of ours but a reply that can't be read. */
-export function isSilence(error: unknown): boolean {
-  return error instanceof DrainableError && error.code !== 'MALFORMED_REPLY'
 }

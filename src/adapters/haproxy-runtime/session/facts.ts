@@ -1,8 +1,11 @@
 import { isAtLeast, parseVersion } from '../../../kit/version.js'
-import { MasterSocket, type StatsChannel } from './channel.js'
+import { DrainableError } from '../../../provider/error.js'
+import { type Address, parseAddress } from '../codec/address.js'
 import { incarnationOf, parseEnv, parseProc, type ProcessInfo } from '../codec/info.js'
+import { isUnknownCommand, malformed } from '../codec/replies.js'
+import { type StatsChannel, WorkerGone } from './channel.js'
+import { MasterSocket } from './master.js'
 import { RuntimeSocket, type SocketLimits } from './socket.js'
-import type { SocketAddress } from '../options.js'
 
 /** What is asked once, before anything else. */
 export interface Facts {
@@ -12,7 +15,7 @@ export interface Facts {
   /** Under a master (-W)? Undefined: the socket's level does not allow to ask. */
   readonly mworker: boolean | undefined
   /** Where the master's socket is, as this process knows it. */
-  readonly masterAddress: SocketAddress | undefined
+  readonly masterAddress: Address | undefined
   /** It is known that this process is the first one of its master: no reload has happened. */
   readonly neverReloaded: boolean
 }
@@ -55,19 +58,19 @@ export async function readFacts(stats: StatsChannel, signal: AbortSignal): Promi
   }
 }
 
-/** `unix@/run/m.sock`, `ipv4@127.0.0.1:9999`, as `-S` was given. */
-function parseCliAddress(text: string | undefined): SocketAddress | undefined {
-  const first = text?.split(/[;,]/)[0] ?? ''
-  const unix = /^(?:unix@)?(\/.+)$/.exec(first)
-  if (unix?.[1] !== undefined) return unix[1]
-  const tcp = /^(?:ipv[46]@|tcp[46]?@)?\[?([0-9A-Fa-f.:]+?)\]?:(\d+)$/.exec(first)
-  if (tcp?.[1] === undefined) return undefined
-  return { host: tcp[1], port: Number(tcp[2]) }
+/** As `-S` was given: an address, and options of it. */
+function parseCliAddress(text: string | undefined): Address | undefined {
+  const read = parseAddress(text?.split(/[;,]/)[0] ?? '')
+  return typeof read === 'string' ? undefined : read
 }
 
-/** The master at that address, if it is the one of this process. */
+/**
+ * The master at that address, if it is the one of this process.
+ *
+ * @throws `INVALID_OPTIONS` where it is no master socket at all
+ */
 export async function connectMaster(
-  address: SocketAddress,
+  address: Address,
   limits: SocketLimits,
   info: ProcessInfo,
   signal: AbortSignal,
@@ -75,19 +78,29 @@ export async function connectMaster(
   const socket = new RuntimeSocket(address, limits)
   const master = new MasterSocket(socket)
   try {
-    const { current, old } = parseProc(await master.ask('show proc', signal))
+    const said = await master.ask('show proc', signal)
+    if (isUnknownCommand(said)) {
+      const words = `haproxyRuntime(): ${address.label} is no master socket, it does not know 'show proc': expected in 'master' the path given to haproxy -S`
+      throw new DrainableError('INVALID_OPTIONS', words, { provider: 'haproxy-runtime' })
+    }
+    const { current, old } = parseProc(said)
     if (![...current, ...old].includes(info.pid)) return undefined
-    let found: ProcessInfo | undefined
-    await master
-      .to(
-        info.pid,
-        () => undefined,
-        (seen) => (found = seen),
-      )
-      .run([], signal)
-    return found !== undefined && incarnationOf(found) === incarnationOf(info) ? master : undefined
+    const { info: found } = await master.to(info.pid, undefined).run([], signal)
+    return incarnationOf(found) === incarnationOf(info) ? master : undefined
   } catch (error) {
     socket.close()
+    if (error instanceof WorkerGone) return undefined
     throw error
   }
+}
+
+/** The error of a `socket` that does not know `show info`: is it the master's? */
+export async function whatIsIt(socket: RuntimeSocket, signal: AbortSignal): Promise<Error> {
+  const said = await new MasterSocket(socket).ask('show proc', signal)
+  if (isUnknownCommand(said)) return malformed("the reply of 'show info'", said)
+  return new DrainableError(
+    'INVALID_OPTIONS',
+    `haproxyRuntime(): ${socket.label} is the master socket (haproxy -S): give it as 'master', and as 'socket' the 'stats socket' of the global section`,
+    { provider: 'haproxy-runtime' },
+  )
 }

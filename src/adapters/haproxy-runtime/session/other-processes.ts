@@ -1,10 +1,10 @@
-import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
-import { type Channel, keptChannel, type MasterSocket, WorkerGone } from './channel.js'
-import { parseInfo, parseProc, type ProcessInfo, type Workers } from '../codec/info.js'
-import type { KeptConnection } from './kept-connection.js'
-import { type Process, toProcess, unreadProcess } from './process.js'
+import type { MasterSocket } from './master.js'
+import { type Channel, keptChannel, WorkerGone } from './channel.js'
+import { parseProc, type Workers } from '../codec/info.js'
+import { checkDoor } from './door.js'
+import { isSettled, type Process, toProcess, unreadProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
 
 /** One process beside the current one, as just read. */
@@ -18,7 +18,7 @@ export interface ReadProcess {
 /** One that exists, or may, and could not be read. */
 export interface UnreadProcess {
   readonly process: Process
-  /** The master says that it exists; else it is only not known to have ended. */
+  /** It is known to exist, and which members it knows is not. */
   readonly listed: boolean
   readonly note: string
 }
@@ -38,18 +38,38 @@ interface Other {
   old: boolean
 }
 
+/** Names of ended processes that are still said to have ended, where nothing lists all of them. */
+const ENDED_SAID = 200
+/** A process without a way to it is named for that long after it last answered, ms. */
+const NO_WAY_KEPT = 60_000
+const NO_WAY =
+  "not readable: a reload replaced it and there is no way to it, give the master socket as 'master', or see the option oldWorkers"
+
 /** The processes beside the one that serves the socket: old workers, and one that is about to serve it. */
 export class OtherProcesses {
   readonly #others = new Map<string, Other>()
-  readonly #isSettled: (scope: string) => boolean
+  /** What is over: the names of those that have ended. */
+  #ended: readonly string[] = []
+  /** Whether a process without a way to it counts as ended; see the option oldWorkers. */
+  readonly #isGivenUp: (process: Process, now: number) => boolean
 
-  /** @param isSettled - whether the last reading of that scope that was given out held no work */
-  constructor(isSettled: (scope: string) => boolean) {
-    this.#isSettled = isSettled
+  constructor(isGivenUp: (process: Process, now: number) => boolean) {
+    this.#isGivenUp = isGivenUp
+  }
+
+  /** Names of processes that have ended. */
+  get ended(): readonly string[] {
+    return this.#ended
+  }
+
+  /** Whether there is none beside the current one, as far as is known. */
+  get none(): boolean {
+    return this.#others.size === 0
   }
 
   /** The current process was replaced. */
-  demote(process: Process): void {
+  demote(process: Process, by: Process): void {
+    process.replacedAt = by.startedAt
     this.#others.set(process.scope, { process, old: true })
   }
 
@@ -66,17 +86,10 @@ export class OtherProcesses {
     return other.process
   }
 
-  /** Whether a scope that was listed once is positively gone. */
-  hasEnded(scope: string): boolean {
-    return this.#others.get(scope)?.process.ended === true
-  }
-
-  /** Drops what nobody asks for any more. */
-  forget(isWanted: (scope: string) => boolean): void {
-    for (const [scope, { process }] of this.#others) {
-      const blind = process.kept?.state !== 'open'
-      if ((process.ended || blind) && !isWanted(scope)) this.#others.delete(scope)
-    }
+  /** Those that are known, without a look at any of them. */
+  unasked(note: string): OtherSight {
+    const unread = this.#alive().map((process) => ({ process, listed: true, note }))
+    return { read: [], unread, blind: undefined, complete: false }
   }
 
   async read(
@@ -93,8 +106,7 @@ export class OtherProcesses {
   /** Ways to those that can be spoken to. */
   channels(master: MasterSocket | undefined): Channel[] {
     const channels: Channel[] = []
-    for (const { process } of this.#others.values()) {
-      if (process.ended) continue
+    for (const process of this.#alive()) {
       if (master !== undefined) channels.push(toWorker(master, process))
       else if (process.kept?.state === 'open') channels.push(keptChannel(process.kept))
     }
@@ -113,14 +125,15 @@ export class OtherProcesses {
   ): Promise<OtherSight> {
     let workers: Workers
     try {
-      workers = await askWorkers(master, ctx)
+      workers = parseProc(await master.ask('show proc', ctx.signal))
     } catch (error) {
+      // A reload makes the master execute itself anew: for a moment nobody listens on its socket.
       const note = `not readable: the master could not be asked (${words(error, ctx)})`
       const unread = this.#alive().map((process) => ({ process, listed: false, note }))
       return { read: [], unread, blind: note, complete: false }
     }
     const pids = [...workers.current, ...workers.old].filter((pid) => pid !== current.pid)
-    for (const process of this.#alive()) if (!pids.includes(process.pid)) process.ended = true
+    for (const process of this.#alive()) if (!pids.includes(process.pid)) this.#end(process)
     const looks = await Promise.all(
       pids.map((pid) => this.#readWorker(pid, workers.old.includes(pid), wanted, master, ctx)),
     )
@@ -142,20 +155,21 @@ export class OtherProcesses {
   ): Promise<ReadProcess | UnreadProcess | { readonly gone: true }> {
     let process = this.#alive().find((candidate) => candidate.pid === pid)
     try {
-      if (process === undefined) {
-        const info = await whoIs(master, pid, ctx.signal)
+      if (process?.incarnation === undefined) {
+        const { info } = await master.to(pid, undefined).run([], ctx.signal)
+        // Known by its pid alone until now.
+        if (process !== undefined) this.#end(process)
         process = toProcess(info, ctx.clock.now())
       }
       this.#others.set(process.scope, { process, old })
-      const { kept } = process
-      if (kept?.state === 'open') return await this.#readOld(process, wanted, ctx)
-      const sight = await look(process, toWorker(master, process), wanted, ctx)
+      if (old) process.replacedAt ??= ctx.clock.now()
+      if (process.kept?.state === 'open') return await this.#readOld(process, wanted, ctx)
+      const channel = toWorker(master, process)
+      const sight = await look(process, channel, wanted, ctx)
+      if (old) await checkDoor(process, sight, channel, ctx)
       return { process, sight, old }
     } catch (error) {
-      if (error instanceof WorkerGone) {
-        if (process !== undefined) process.ended = true
-        return { gone: true }
-      }
+      if (error instanceof WorkerGone) return this.#gone(process)
       const note = `not readable: ${words(error, ctx)}`
       process ??= unreadProcess(pid, ctx.clock.now())
       this.#others.set(process.scope, { process, old })
@@ -164,6 +178,7 @@ export class OtherProcesses {
   }
 
   async #readKept(wanted: Wanted | 'all', ctx: CallContext): Promise<OtherSight> {
+    this.#giveUp(ctx.clock.now())
     const looks = await Promise.all(
       this.#alive().map((process) => this.#readOld(process, wanted, ctx)),
     )
@@ -182,34 +197,46 @@ export class OtherProcesses {
   ): Promise<ReadProcess | UnreadProcess | { readonly gone: true }> {
     const { kept } = process
     if (kept?.state !== 'open') {
-      if (kept?.state === 'ended') {
-        process.ended = true
-        return { gone: true }
-      }
-      return {
-        process,
-        listed: false,
-        note: "not readable: a reload replaced it and there is no way to it, give the master socket as 'master', or see the option oldWorkers",
-      }
+      return kept?.state === 'ended'
+        ? this.#gone(process)
+        : { process, listed: false, note: NO_WAY }
     }
     try {
-      const settled = this.#isSettled(process.scope)
-      const sight = await look(process, keptChannel(kept), wanted, ctx)
+      const settled = isSettled(process, ctx.clock.now())
+      const channel = keptChannel(kept)
+      const sight = await look(process, channel, wanted, ctx)
+      const { stopping, connections } = sight.info
       // The connection keeps the process alive: it is given up once nobody else is connected there,
       // and its zero was reported, so that its end is no loss.
-      const info = await whoAnswers(kept, ctx.signal)
-      if (settled && info.stopping && info.connections === 0 && isEmpty(sight)) {
-        process.ended = true
+      if (settled && stopping && connections === 0 && isEmpty(sight)) {
         kept.close()
-        return { gone: true }
+        return this.#gone(process)
       }
+      await checkDoor(process, sight, channel, ctx)
       return { process, sight, old: this.isOld(process.scope) }
     } catch (error) {
-      if (error instanceof WorkerGone) {
-        process.ended = true
-        return { gone: true }
-      }
+      if (error instanceof WorkerGone) return this.#gone(process)
       return { process, listed: false, note: `not readable: ${words(error, ctx)}` }
+    }
+  }
+
+  #gone(process: Process | undefined): { readonly gone: true } {
+    if (process !== undefined) this.#end(process)
+    return { gone: true }
+  }
+
+  #end(process: Process): void {
+    process.ended = true
+    this.#others.delete(process.scope)
+    this.#ended = [...this.#ended, process.scope].slice(-ENDED_SAID)
+  }
+
+  /** Those that can never be read again: over by the option oldWorkers, or not named any more. */
+  #giveUp(now: number): void {
+    for (const process of this.#alive()) {
+      if (process.kept?.state === 'open') continue
+      if (process.kept?.state === 'ended' || this.#isGivenUp(process, now)) this.#end(process)
+      else if (now - process.seenAt > NO_WAY_KEPT) this.#others.delete(process.scope)
     }
   }
 
@@ -218,47 +245,8 @@ export class OtherProcesses {
   }
 }
 
-/** A reload makes the master execute itself anew: for a moment nobody listens on its socket (2.6). */
-const MASTER_AWAY = 500
-const MASTER_LOOK = 20
-
-async function askWorkers(master: MasterSocket, ctx: CallContext): Promise<Workers> {
-  const until = ctx.clock.now() + MASTER_AWAY
-  for (;;) {
-    try {
-      return parseProc(await master.ask('show proc', ctx.signal))
-    } catch (error) {
-      const away = isDrainableError(error, 'UNREACHABLE', 'CONNECTION_LOST')
-      if (!away || ctx.clock.now() >= until) throw error
-      await pause(ctx.clock, MASTER_LOOK, ctx.signal)
-    }
-  }
-}
-
-/** Which process is at the other end. */
-export async function whoAnswers(kept: KeptConnection, signal: AbortSignal): Promise<ProcessInfo> {
-  return parseInfo(await kept.run('show info', signal))
-}
-
-async function whoIs(master: MasterSocket, pid: number, signal: AbortSignal): Promise<ProcessInfo> {
-  let info: ProcessInfo | undefined
-  await master
-    .to(
-      pid,
-      () => undefined,
-      (seen) => (info = seen),
-    )
-    .run([], signal)
-  if (info === undefined) throw new WorkerGone()
-  return info
-}
-
 function toWorker(master: MasterSocket, process: Process): Channel {
-  return master.to(
-    process.pid,
-    () => process.incarnation,
-    (info) => (process.incarnation ??= toProcess(info, 0).incarnation),
-  )
+  return master.to(process.pid, process.incarnation)
 }
 
 async function look(

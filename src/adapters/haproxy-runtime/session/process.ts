@@ -1,6 +1,6 @@
 import { incarnationOf, type ProcessInfo } from '../codec/info.js'
-import type { KeptConnection } from './kept-connection.js'
 import { ProcessView } from '../read/read.js'
+import type { KeptConnection } from './kept-connection.js'
 
 /** One HAProxy process that holds work, or may. */
 export interface Process {
@@ -16,20 +16,35 @@ export interface Process {
   seenAt: number
   /** By the clock of the calls: when it started, at the latest. */
   readonly startedAt: number
+  /** By the clock of the calls: when the process that replaced it started, at the latest. */
+  replacedAt: number | undefined
   /** It was seen to end. */
   ended: boolean
+  /** Who can still come through it once it was replaced. */
+  readonly door: Door
+  /** When a reading was last given out in which it held work, by the member's key. */
+  readonly busy: Map<string, number>
+}
+
+/** Whether an old process can still be asked for something by a client. */
+export interface Door {
+  /** Nobody can any more. It accepts no connection, so that stays so. */
+  closed: boolean
+  /** It was seen to accept no more connections. */
+  stopping: boolean
+  /** How many connections could bring another request, as last counted. */
+  left: number
+  /** When its streams were last asked for, and how long that took. */
+  askedAt: number
+  cost: number
 }
 
 export function toProcess(info: ProcessInfo, now: number): Process {
   return {
+    ...unreadProcess(info.pid, now),
     scope: `process ${info.pid}@${info.start}`,
-    pid: info.pid,
     incarnation: incarnationOf(info),
-    view: new ProcessView(),
-    kept: undefined,
-    seenAt: now,
-    startedAt: now - info.uptime * 1_000,
-    ended: false,
+    startedAt: now - info.lived,
   }
 }
 
@@ -43,6 +58,26 @@ export function unreadProcess(pid: number, now: number): Process {
     kept: undefined,
     seenAt: now,
     startedAt: now,
+    replacedAt: undefined,
     ended: false,
+    door: { closed: false, stopping: false, left: 0, askedAt: -Infinity, cost: 0 },
+    busy: new Map(),
   }
+}
+
+/** Notes what a reading that is given out says of it. */
+export function noteWork(process: Process, key: string, work: number, now: number): void {
+  if (work > 0) process.busy.set(key, now)
+  else process.busy.delete(key)
+}
+
+/** A member under drain is looked at again within that time, whatever its cadence, ms. */
+const LOOKED_AT = 2_000
+
+/**
+ * Whether the last reading of every member that is looked at held no work there. One that nobody looks at
+ * any more (its drain is over, it serves again) says nothing new and must not count.
+ */
+export function isSettled(process: Process, now: number): boolean {
+  return [...process.busy.values()].every((at) => at < now - LOOKED_AT)
 }

@@ -1,15 +1,18 @@
+import { until } from '../../../kit/until.js'
 import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import { AnotherProcess, type Channel, type MasterSocket, StatsChannel } from './channel.js'
+import { AnotherProcess, type Channel, keptChannel, NoWorker, StatsChannel } from './channel.js'
 import type { ServerState } from '../codec/state.js'
-import { connectMaster, type Facts, readFacts } from './facts.js'
+import { connectMaster, type Facts, readFacts, whatIsIt } from './facts.js'
 import { KeptConnection } from './kept-connection.js'
+import type { MasterSocket } from './master.js'
 import type { Settings } from '../options.js'
-import { type OtherSight, OtherProcesses, whoAnswers } from './other-processes.js'
+import { type OtherSight, OtherProcesses } from './other-processes.js'
 import { type Process, toProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
 import { RuntimeSocket } from './socket.js'
+import { Unseen } from './unseen.js'
 
 const PROVIDER = 'haproxy-runtime'
 /** A reload hands the socket over: for that long either process may answer. */
@@ -17,12 +20,17 @@ const HAND_OVER = 1_000
 const HAND_OVER_LOOK = 10
 /** Between two looks further apart than that, two reloads can have gone by unseen. */
 const UNSEEN_RELOAD = 2_000
+const JUST_REPLACED = 'a reload has just replaced it, it is read at the next look'
+/** While everything is busy, the master is asked for old workers that often. */
+const MASTER_LOOK = 250
 
 /** What one look saw: the process that serves, and those beside it. */
 export interface EverySight {
   readonly process: Process
   readonly sight: ProcessSight
   readonly others: OtherSight
+  /** It has just replaced the one of the look before. */
+  readonly replaced: boolean
 }
 
 /**
@@ -32,25 +40,24 @@ export interface EverySight {
 export class ControlPoint {
   readonly label: string
   readonly others: OtherProcesses
+  readonly unseen: Unseen
   readonly #settings: Settings
   readonly #socket: RuntimeSocket
   readonly #stats: StatsChannel
   #facts: Facts | undefined
   #master: MasterSocket | undefined
   #masterAsked = false
+  /** By the clock of the calls: when the master last listed its workers. */
+  #listedAt = -Infinity
   #current: Process | undefined
-  /** By the clock of the calls: when the first process that was seen started, at the latest. */
-  #bornAt = 0
-  /** Replaced between two looks so far apart that a whole process may have come and gone. */
-  #doubtful: ReadonlySet<string> = new Set()
 
-  /** @param isSettled - whether the last reading of that scope that was given out held no work */
-  constructor(settings: Settings, isSettled: (scope: string) => boolean) {
+  constructor(settings: Settings) {
     this.#settings = settings
-    this.#socket = new RuntimeSocket(settings.socket, settings)
+    this.#socket = new RuntimeSocket(settings.socket, settings, settings.tls)
     this.#stats = new StatsChannel(this.#socket)
     this.label = this.#socket.label
-    this.others = new OtherProcesses(isSettled)
+    this.unseen = new Unseen(settings, this.label)
+    this.others = new OtherProcesses((process, now) => this.unseen.isGivenUp(process, now))
   }
 
   /** The way to a process that serves the socket. */
@@ -68,17 +75,6 @@ export class ControlPoint {
     return this.others.channels(this.#master)
   }
 
-  /** By the clock of the calls: when the first process that was seen started, at the latest. */
-  get bornAt(): number {
-    return this.#bornAt
-  }
-
-  /** Why another process may have come and gone beside one of these unseen; undefined where it can't have. */
-  doubt(scopes: readonly string[]): string | undefined {
-    if (!scopes.some((scope) => this.#doubtful.has(scope))) return undefined
-    return `more than ${UNSEEN_RELOAD / 1_000} s passed between two looks while ${this.label} was reloaded, another process may have come and gone between them: give the master socket as 'master'`
-  }
-
   close(): void {
     this.#current?.kept?.close()
     this.others.close()
@@ -86,40 +82,61 @@ export class ControlPoint {
     this.#master?.socket.close()
   }
 
-  /** Whether processes of before the first look may hold work and can't be seen, and why. */
-  unseenAtStart(): string | undefined {
-    const facts = this.#facts
-    if (facts === undefined || this.#master !== undefined) return undefined
-    if (facts.mworker === undefined) {
-      return `whether ${this.label} has old workers can't be asked at level ${facts.level}, give the master socket (haproxy -S) as 'master'`
-    }
-    if (!facts.mworker || facts.neverReloaded) return undefined
-    return `HAProxy at ${this.label} runs under a master (-W), and old workers of an earlier reload would not be seen: give the path of its master socket (haproxy -S) as 'master', or set oldWorkers: { within: <your hard-stop-after> } or 'accept'`
-  }
-
   /** The process that serves, then the others; again where a reload is just handing the socket over. */
   async readEvery(wanted: Wanted | 'all', ctx: CallContext): Promise<EverySight> {
-    const until = ctx.clock.now() + HAND_OVER
+    const end = ctx.clock.now() + HAND_OVER
     for (;;) {
+      const before = this.#current?.scope
       const { process, sight } = await this.#readCurrent(wanted, ctx)
-      if (wanted !== 'all') await this.#keep(process, sight, ctx)
+      if (wanted !== 'all') {
+        // What a reload forgot is to be put back at once: the rest can be asked by the next look.
+        if (before !== undefined && before !== process.scope) {
+          const others = this.others.unasked(JUST_REPLACED)
+          return { process, sight, others, replaced: true }
+        }
+        await this.#keep(process, sight, ctx)
+        if (this.#mayWait(sight, ctx)) {
+          return { process, sight, others: this.others.unasked(''), replaced: false }
+        }
+      }
       const others = await this.others.read(wanted, process, this.#master, ctx)
+      this.#listedAt = others.blind === undefined ? ctx.clock.now() : -Infinity
       const coming = others.read.some(({ old }) => !old)
-      if (!coming || ctx.clock.now() >= until) return { process, sight, others }
+      if (!coming || ctx.clock.now() >= end) return { process, sight, others, replaced: false }
       await pause(ctx.clock, HAND_OVER_LOOK, ctx.signal)
     }
+  }
+
+  /**
+   * Whether the master need not be asked by this look: no other process is known, and every member is at
+   * work, so nothing is decided on it.
+   */
+  #mayWait({ members }: ProcessSight, { clock }: CallContext): boolean {
+    if (this.#master === undefined || !this.others.none) return false
+    if (clock.now() >= this.#listedAt + MASTER_LOOK) return false
+    const rows = [...members.values()].map(({ row }) => row)
+    return rows.length > 0 && rows.every(({ active, queued }) => active + queued > 0)
   }
 
   /** Asks once what is there, and finds the master. */
   async connect(ctx: CallContext): Promise<Facts> {
     ctx.signal.throwIfAborted()
-    if (this.#facts === undefined) {
-      const facts = await readFacts(this.#stats, ctx.signal)
-      this.#bornAt = ctx.clock.now() - facts.info.uptime * 1_000
-      this.#facts = facts
+    this.#facts ??= await this.#learn(ctx)
+    if (!this.#masterAsked) {
+      await this.#findMaster(this.#facts, ctx)
+      await this.unseen.learn(this.#facts, this.#master !== undefined, ctx.clock.now())
+      this.#masterAsked = true
     }
-    if (!this.#masterAsked) await this.#findMaster(this.#facts, ctx)
     return this.#facts
+  }
+
+  async #learn(ctx: CallContext): Promise<Facts> {
+    try {
+      return await readFacts(this.#stats, ctx.signal)
+    } catch (error) {
+      if (error instanceof NoWorker) throw await whatIsIt(this.#socket, ctx.signal)
+      throw error
+    }
   }
 
   /** The given master must be the right one; a found one is used if it is. */
@@ -127,38 +144,33 @@ export class ControlPoint {
     const given = this.#settings.master
     const address =
       given ?? (facts.mworker === true && this.#socket.local ? facts.masterAddress : undefined)
-    if (address === undefined) {
-      this.#masterAsked = true
-      return
-    }
-    const until = ctx.clock.now() + HAND_OVER
-    for (;;) {
+    if (address === undefined) return
+    let failure: unknown
+    const within = { every: HAND_OVER_LOOK, within: HAND_OVER }
+    const found = await until(ctx, within, async () => {
+      failure = undefined
       try {
         const { info } = await this.#stats.ask([], ctx.signal)
-        const master = await connectMaster(address, this.#settings, info, ctx.signal)
-        if (master !== undefined) {
-          this.#master = master
-          break
-        }
+        return await connectMaster(address, this.#settings, info, ctx.signal)
       } catch (error) {
         if (ctx.signal.aborted || !isDrainableError(error)) throw error
         // A master that executes itself anew (a start, a reload) does not listen for a moment.
         const refused = (error.cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
-        const away = refused || error.code === 'CONNECTION_LOST'
-        if (given === undefined && !away) break
-        if (!away || ctx.clock.now() >= until) throw error
+        failure = error
+        return refused || error.code === 'CONNECTION_LOST' ? undefined : 'failed'
       }
-      if (ctx.clock.now() >= until) {
-        if (given === undefined) break
-        throw new DrainableError(
+    })
+    if (found !== undefined && found !== 'failed') this.#master = found
+    else if (given !== undefined) {
+      throw (
+        failure ??
+        new DrainableError(
           'INVALID_OPTIONS',
           `haproxyRuntime(): the master given is not the one of the process that serves ${this.label}: its 'show proc' does not list that process`,
           { provider: PROVIDER },
         )
-      }
-      await pause(ctx.clock, HAND_OVER_LOOK, ctx.signal)
+      )
     }
-    this.#masterAsked = true
   }
 
   /** Reads whoever serves the socket, and follows it through a reload. */
@@ -192,7 +204,7 @@ export class ControlPoint {
   }
 
   async #follow<T>(ctx: CallContext, look: (process: Process) => Promise<T>): Promise<T> {
-    const until = ctx.clock.now() + HAND_OVER
+    const end = ctx.clock.now() + HAND_OVER
     for (;;) {
       const process = this.#current ?? (await this.#first(ctx))
       try {
@@ -201,11 +213,11 @@ export class ControlPoint {
         if (!(error instanceof AnotherProcess)) throw error
         const next = toProcess(error.info, ctx.clock.now())
         if (!this.others.isOld(next.scope)) {
-          this.#replace(process, this.others.take(next.scope) ?? next)
+          await this.#replace(process, this.others.take(next.scope) ?? next, error, ctx)
           continue
         }
         // The predecessor answered once more: the reload is handing the socket over.
-        if (ctx.clock.now() >= until) {
+        if (ctx.clock.now() >= end) {
           throw new DrainableError(
             'CONFLICT',
             `${this.label}: a process that was replaced by a reload still answers`,
@@ -223,25 +235,27 @@ export class ControlPoint {
     return this.#current
   }
 
-  #replace(before: Process, next: Process): void {
+  async #replace(
+    before: Process,
+    next: Process,
+    { info }: AnotherProcess,
+    { clock }: CallContext,
+  ): Promise<void> {
     if (this.#current !== before) return // another call was first
-    this.others.demote(before)
+    this.others.demote(before, next)
     this.#current = next
     if (this.#master !== undefined) return
-    if (next.seenAt - before.seenAt > UNSEEN_RELOAD) {
-      this.#doubtful = new Set([...this.#doubtful, before.scope])
-    }
-    if (before.kept?.state !== 'open' && this.#facts !== undefined) {
-      this.#facts = { ...this.#facts, neverReloaded: false }
-      this.#bornAt = next.startedAt
-    }
+    if (next.seenAt - before.seenAt > UNSEEN_RELOAD) this.unseen.doubt(before.scope)
+    if (before.kept?.state !== 'open') await this.unseen.lose(info, clock.now())
   }
 
   /**
    * Before the first change: a connection kept since before a reload goes on answering for the old
-   * process, and lets its last request be seen to end. Without a master it is the only way there.
+   * process, and lets its last request be seen to end. Without a master it is the only way there. Of a
+   * process that has just replaced another one the next look makes it: what that forgot is put back first.
    */
   async keepFirst(process: Process, ctx: CallContext): Promise<void> {
+    if (!this.others.none) return
     try {
       await this.#ensureKept(process, ctx)
     } catch (error) {
@@ -273,7 +287,7 @@ export class ControlPoint {
     const { replyTimeout } = this.#settings
     const kept = await KeptConnection.open(this.#socket, replyTimeout, ctx.signal)
     try {
-      const info = await whoAnswers(kept, ctx.signal)
+      const { info } = await keptChannel(kept).run([], ctx.signal)
       if (toProcess(info, 0).scope !== process.scope) throw new AnotherProcess(info)
       process.kept = kept
     } catch (error) {

@@ -1,25 +1,20 @@
-import { createConnection, type Socket } from 'node:net'
+import { createConnection, isIP, type Socket } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
-import { formatSocket } from '../../../provider/address.js'
+import { connect as connectTls, TLSSocket } from 'node:tls'
+import { checkPinned, toTlsConnect } from '../../../kit/tls.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { DrainableError, type ErrorCode } from '../../../provider/error.js'
+import type { Tls } from '../../../provider/contract.js'
+import type { Address } from '../codec/address.js'
 import { MAX_REPLY } from '../codec/replies.js'
-import type { SocketAddress } from '../options.js'
 
 /** Bounds of one socket. */
 export interface SocketLimits {
   readonly connectTimeout: number
-  /** Longest silence while a reply is owed. */
+  /** Longest time that a reply may take as a whole. */
   readonly replyTimeout: number
   /** Connections at once: `stats maxconn` is 10 by default, and beyond it HAProxy says nothing at all. */
   readonly maxConnections: number
-}
-
-/** How an address is written in messages and as `instance`. */
-export function formatAddress(address: SocketAddress): string {
-  return typeof address === 'string'
-    ? `unix:${address}`
-    : `tcp:${formatSocket(address.host, address.port)}`
 }
 
 /** A socket error in our words. `sent`: the command may have been executed. */
@@ -61,17 +56,24 @@ export function socketError(label: string, cause: unknown, sent: boolean): Drain
  */
 export class RuntimeSocket {
   readonly label: string
-  readonly #address: SocketAddress
+  /** Whether a clean end of a connection can only mean that its process has gone. */
+  readonly local: boolean
+  readonly #address: Address
   readonly #limits: SocketLimits
+  readonly #tls: Tls | undefined
   readonly #open = new Set<Socket>()
   readonly #slots: Turnstile
   #closed = false
 
-  constructor(address: SocketAddress, limits: SocketLimits) {
+  /** @throws `INVALID_OPTIONS` where `tls` names what can't be read */
+  constructor(address: Address, limits: SocketLimits, tls?: Tls) {
     this.#address = address
     this.#limits = limits
+    this.#tls = tls
     this.#slots = new Turnstile(limits.maxConnections)
-    this.label = formatAddress(address)
+    this.label = address.label
+    this.local = address.local
+    if (tls !== undefined) toTlsConnect(tls)
   }
 
   /**
@@ -104,12 +106,6 @@ export class RuntimeSocket {
     return socket
   }
 
-  /** Whether a clean end of a connection can only mean that its process has gone. */
-  get local(): boolean {
-    if (typeof this.#address === 'string') return true
-    return /^(localhost|127(\.\d{1,3}){3}|::1)$/i.test(this.#address.host)
-  }
-
   close(): void {
     this.#closed = true
     for (const socket of this.#open) socket.destroy(new Error('closed'))
@@ -126,12 +122,7 @@ export class RuntimeSocket {
         reject(closedError(this.label))
         return
       }
-      const address = this.#address
-      const socket = createConnection(
-        typeof address === 'string'
-          ? { path: address }
-          : { host: address.host, port: address.port },
-      )
+      const socket = this.#dial()
       this.#open.add(socket)
       const timer = setTimeout(() => {
         fail(
@@ -142,10 +133,11 @@ export class RuntimeSocket {
           ),
         )
       }, this.#limits.connectTimeout)
+      const ready = this.#tls === undefined ? 'connect' : 'secureConnect'
       const settle = (): void => {
         clearTimeout(timer)
         signal.removeEventListener('abort', onAbort)
-        socket.off('connect', onConnect)
+        socket.off(ready, onConnect)
         socket.off('error', onError)
       }
       const fail = (error: unknown): void => {
@@ -159,15 +151,36 @@ export class RuntimeSocket {
       const onError = (cause: Error): void =>
         fail(this.#closed ? closedError(this.label) : socketError(this.label, cause, false))
       const onConnect = (): void => {
+        const other = this.#unpinned(socket)
+        if (other !== undefined) {
+          onError(other)
+          return
+        }
         settle()
         socket.on('error', ignore)
         socket.setNoDelay(true)
         resolve(socket)
       }
-      socket.once('connect', onConnect)
+      socket.once(ready, onConnect)
       socket.once('error', onError)
       signal.addEventListener('abort', onAbort, { once: true })
     })
+  }
+
+  #dial(): Socket {
+    const { to } = this.#address
+    if (this.#tls === undefined) return createConnection(to)
+    const { servername } = this.#tls
+    const host = 'host' in to && isIP(to.host) === 0 ? to.host : undefined
+    const name = servername ?? host
+    return connectTls({ ...to, ...toTlsConnect(this.#tls), ...(name && { servername: name }) })
+  }
+
+  /** The error of a certificate that is not the pinned one. */
+  #unpinned(socket: Socket): Error | undefined {
+    return socket instanceof TLSSocket
+      ? checkPinned(this.#tls, socket.getPeerCertificate())
+      : undefined
   }
 
   #converse(
@@ -179,7 +192,8 @@ export class RuntimeSocket {
     return new Promise((resolve, reject) => {
       const decoder = new StringDecoder('utf8')
       let text = ''
-      let timer: NodeJS.Timeout | undefined
+      // One bound for the whole: an answer that dribbles ends by it too.
+      const timer = setTimeout(() => done(this.#silent(text)), this.#limits.replyTimeout)
       const done = (error: unknown): void => {
         clearTimeout(timer)
         signal.removeEventListener('abort', onAbort)
@@ -188,10 +202,6 @@ export class RuntimeSocket {
         else reject(error)
       }
       const onAbort = (): void => done(signal.reason)
-      const watch = (): void => {
-        clearTimeout(timer)
-        timer = setTimeout(() => done(this.#silent(text)), this.#limits.replyTimeout)
-      }
       socket.on('data', (chunk: Buffer) => {
         text += decoder.write(chunk)
         if (text.length > MAX_REPLY) {
@@ -203,13 +213,11 @@ export class RuntimeSocket {
             ),
           )
         } else if (complete?.(text) === true) done(undefined)
-        else watch()
       })
-      socket.on('error', (cause) => {
-        if (text === '')
-          done(this.#closed ? closedError(this.label) : socketError(this.label, cause, true))
-        else done(undefined)
-      })
+      // What came before a reset is no whole answer, however well it reads.
+      socket.on('error', (cause) =>
+        done(this.#closed ? closedError(this.label) : socketError(this.label, cause, true)),
+      )
       socket.on('end', () => done(text === '' ? this.#hungUp() : undefined))
       socket.on('close', () => done(text === '' ? this.#hungUp() : undefined))
       signal.addEventListener('abort', onAbort, { once: true })
@@ -217,7 +225,6 @@ export class RuntimeSocket {
         onAbort()
         return
       }
-      watch()
       socket.write(`${line}\n`)
     })
   }
@@ -237,7 +244,7 @@ export class RuntimeSocket {
       'CALL_TIMEOUT',
       text === ''
         ? `${this.label}: no answer within ${ms} ms, HAProxy is frozen, or all connections of its 'stats maxconn' are taken`
-        : `${this.label}: the answer stopped for ${ms} ms before its end`,
+        : `${this.label}: the answer was not whole within ${ms} ms`,
       { provider: 'haproxy-runtime' },
     )
   }

@@ -42,6 +42,7 @@ export class ProcessGroup {
     this.reloads++
     const saved = this.config.keepsState ? before.saved() : new Map<string, never>()
     this.#current = this.#start(saved)
+    this.#current.generation = this.reloads
     this.#old.unshift(before)
     for (const worker of this.#old) {
       worker.reloads++

@@ -16,6 +16,8 @@ export class Worker {
   /** Where the master's socket is, as `show env` says it. */
   masterAddress = ''
   readonly backends: readonly Backend[]
+  /** How many reloads the master had made when it was started. */
+  generation = 0
   /** How many reloads it has lived through; 0 is the current one. */
   reloads = 0
   /** Connections of clients: it lives as long as one of them does. */

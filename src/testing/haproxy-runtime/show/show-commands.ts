@@ -2,7 +2,7 @@ import { VERSIONS, showInfo } from './show-info.js'
 import { find, say } from '../cli/reply.js'
 import type { Context, Reply } from '../cli/reply.js'
 import { showServersConn, showServersState } from './show-servers.js'
-import { showSess } from './show-sess.js'
+import { showSess, showSessAll } from './show-sess.js'
 import { showStat } from './show-stat.js'
 
 export function stat({ worker, state: own, args }: Context): Reply {
@@ -20,8 +20,8 @@ export function conn({ worker, state: own, args }: Context): Reply {
   return text.startsWith('#') ? { text } : say(own, 3, text)
 }
 
-export function info({ worker }: Context): Reply {
-  return { text: showInfo(worker) }
+export function info({ worker, args }: Context): Reply {
+  return { text: showInfo(worker, args.includes('float')) }
 }
 
 export function version({ worker, state: own }: Context): Reply {
@@ -37,14 +37,19 @@ export function cliLevel({ state: own }: Context): Reply {
 }
 
 export function sess({ worker, args }: Context): Reply {
-  return { text: showSess(worker, args) }
+  return { text: args[0] === 'all' ? showSessAll(worker) : showSess(worker, args) }
 }
 
 export function env({ worker, state: own, args }: Context): Reply {
   const variables: Record<string, string> = {}
-  if (worker.config.master) {
-    variables['HAPROXY_MWORKER'] = '1'
-    if (worker.config.version !== '3.2') variables['HAPROXY_MASTER_CLI'] = worker.masterAddress
+  const { master, version } = worker.config
+  // Without a master's socket it runs under one all the same, as most do: from 3.0 on HAProxy tells by
+  // that whether it was ever reloaded. 2.6 does not, so there it is a process of its own.
+  if (master || version !== '2.6') variables['HAPROXY_MWORKER'] = '1'
+  if (master && version !== '3.2') variables['HAPROXY_MASTER_CLI'] = worker.masterAddress
+  if (worker.generation > 0) {
+    if (version === '3.0') variables['HAPROXY_LOAD_SUCCESS'] = '1'
+    if (version === '3.2') variables['HAPROXY_MWORKER_REEXEC'] = '1'
   }
   const [name] = args
   const found = Object.entries(variables).filter(([key]) => name === undefined || key === name)

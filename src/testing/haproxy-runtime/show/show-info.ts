@@ -18,12 +18,12 @@ const ZEROS_AFTER_CONNECTIONS =
   'SslBackendMaxKeyRate SslCacheLookups SslCacheMisses CompressBpsIn CompressBpsOut ' +
   'CompressBpsRateLim'
 
-/** `show info`. */
-export function showInfo(worker: Worker): string {
+/** `show info`; with `float` the times have their fractions. */
+export function showInfo(worker: Worker, float = false): string {
   const { version } = worker.config
   const { text, date } = VERSIONS[version]
   const up = Date.now() - worker.startedAt
-  const seconds = Math.floor(up / 1_000)
+  const time = (ms: number): number => (float ? ms / 1_000 : Math.floor(ms / 1_000))
   const lines: [string, string | number][] = [
     ['Name', 'HAProxy'],
     ['Version', text],
@@ -33,7 +33,7 @@ export function showInfo(worker: Worker): string {
     ...count('Process_num', 1),
     ['Pid', worker.pid],
     ['Uptime', uptime(up)],
-    ['Uptime_sec', seconds],
+    ['Uptime_sec', time(up)],
     ...zeros('Memmax_MB PoolAlloc_MB PoolUsed_MB PoolFailed'),
     ...count('Ulimit-n', 4_034),
     ...count('Maxsock', 4_034),
@@ -57,7 +57,7 @@ export function showInfo(worker: Worker): string {
     ...zeros('BytesOutRate DebugCommandsIssued CumRecvLogs'),
     ['Build info', text],
     ...zeros('Memmax_bytes PoolAlloc_bytes PoolUsed_bytes'),
-    ['Start_time_sec', Math.floor(worker.startedAt / 1_000)],
+    ['Start_time_sec', time(worker.startedAt)],
     ...zeros('Tainted'),
     ...(version === '2.6'
       ? []

@@ -1,0 +1,170 @@
+/** Clients that come through an old worker, which takes no more changes, to a server that is drained. */
+import { startDrain, type DrainReport } from 'drainable'
+import { describe, it } from 'vitest'
+import { engines } from '../../support/engines.js'
+import { until } from '../../support/haproxy.js'
+import { Client, Http2Client, lab, site, web1, type Config } from '../../support/haproxy-lab.js'
+import { Tunnel } from '../../support/haproxy-traffic.js'
+
+function member(report: DrainReport): DrainReport['members'][number] {
+  return report.members[0]!
+}
+
+const STICK: Config = (port) =>
+  site(port, 'web', { persistence: 'stick-table type ip size 10\n  stick on src' })
+
+describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
+  it.concurrent.for([
+    ['cookie', 1, undefined],
+    ['cookie', 2, undefined],
+    ['stick table', 1, STICK],
+  ] as const)(
+    'a client whose answer was under way at a reload is waited for (%s, %i reloads)',
+    async ([by, reloads, config], { expect }) => {
+      await using it = await lab({ engine, ...(config && { config }) })
+      const { haproxy, s1 } = it
+      await using lb = it.provider()
+      using client = new Client(haproxy.port('web'), by === 'cookie' ? 's1' : undefined)
+      if (by === 'stick table') await client.ask('/') // the table is learnt
+      const answer = client.ask('/stream')
+      await until(() => s1.active === 1 || it.s2.active === 1, 'in flight')
+      const [busy, ref] = s1.active === 1 ? [s1, web1] : [it.s2, { pool: 'web', member: 's2' }]
+      await using drained = startDrain(lb, ref, { timeout: '60s' })
+      await drained.inForce
+      for (let count = 0; count < reloads; count += 1) {
+        await haproxy.reload()
+        await until(
+          async () => (await haproxy.stat('web', ref.member, 'status')) === 'DRAIN',
+          'the drain is back in the new process',
+        )
+      }
+      let wasIdle = false
+      drained.on('idle', () => (wasIdle = true))
+      busy.release()
+      expect((await answer).cut).toBe(false)
+      const left = await until(
+        () => drained.why().find(({ code, text }) => code === 'old-scope' && /1 conn/.test(text)),
+        'why() names the connection that is left',
+      )
+      expect(left.text).toContain('hard-stop-after')
+      expect(left.text).toContain('takes no more changes')
+      await until(
+        async () => (await haproxy.stat('web', ref.member, 'status')) === 'MAINT',
+        'the door of the new process is closed',
+      )
+      expect(wasIdle).toBe(false)
+      // It comes in through the old worker all the same, and is the last one on its connection.
+      const last = await client.ask('/')
+      expect(last.status).toBe(200)
+      if (by === 'cookie') expect(last.server).toBe(ref.member)
+      const report = await drained.done
+      expect(member(report)).toMatchObject({ outcome: 'idle', sealed: true, verifiedIdle: true })
+      const total = busy.total
+      expect((await client.ask('/')).server).not.toBe(ref.member)
+      expect(busy.total).toBe(total)
+    },
+  )
+
+  it.concurrent('with close-spread-time an idle client is waited for', async ({ expect }) => {
+    await using it = await lab({ engine, global: '  close-spread-time 60s' })
+    const { haproxy, s1 } = it
+    await using lb = it.provider()
+    const client = new Client(haproxy.port('web'), 's1')
+    await client.ask('/')
+    await using drained = startDrain(lb, web1, { timeout: '60s' })
+    await haproxy.reload()
+    await until(() => drained.why().some(({ code }) => code === 'old-scope'), 'the door is named')
+    expect(await client.ask('/')).toMatchObject({ status: 200, server: 's1' })
+    expect(drained.report().members[0]?.phase).not.toBe('idle')
+    client[Symbol.dispose]()
+    expect(member(await drained.done)).toMatchObject({ outcome: 'idle', sealed: true })
+    expect(s1.active).toBe(0)
+  })
+
+  it.concurrent('a connection idle at the reload holds nothing up', async ({ expect }) => {
+    await using it = await lab({ engine })
+    await using lb = it.provider()
+    using client = new Client(it.haproxy.port('web'), 's1')
+    await client.ask('/')
+    await using drained = startDrain(lb, web1, { timeout: '20s' })
+    await it.haproxy.reload()
+    expect(member(await drained.done)).toMatchObject({
+      outcome: 'idle',
+      sealed: true,
+      verifiedIdle: true,
+    })
+  })
+
+  it.concurrent('a WebSocket of another pool holds nothing up', async ({ expect }) => {
+    const config: Config = (port) => site(port, 'web') + site(port, 'other')
+    await using it = await lab({ engine, config })
+    const { haproxy, s1 } = it
+    await using lb = it.provider()
+    using client = new Client(haproxy.port('web'), 's1')
+    await using tunnel = await Tunnel.websocket(haproxy.port('other'), 's2')
+    const answer = client.ask('/stream')
+    await until(() => s1.active === 1, 'in flight')
+    await using drained = startDrain(lb, web1, { timeout: '30s' })
+    await drained.inForce
+    await haproxy.reload()
+    s1.release()
+    await answer
+    await until(() => drained.why().some(({ text }) => /1 connection is left/.test(text)), 'left')
+    await client.ask('/')
+    const report = await drained.done
+    expect(member(report)).toMatchObject({ outcome: 'idle', sealed: true, verifiedIdle: true })
+    await tunnel.echo('still there')
+  })
+
+  it.concurrent('an HTTP/2 client ends with what it had in flight', async ({ expect }) => {
+    const config: Config = (port) => site(port, 'web', { bind: 'proto h2' })
+    await using it = await lab({ engine, config })
+    const { haproxy, s1 } = it
+    await using lb = it.provider()
+    using client = new Http2Client(haproxy.port('web'))
+    const answer = client.ask('/stream', 's1')
+    await until(() => s1.active === 1, 'in flight')
+    await using drained = startDrain(lb, web1, { timeout: '30s' })
+    await drained.inForce
+    await haproxy.reload()
+    await until(() => drained.why().some(({ code }) => code === 'old-scope'), 'named')
+    s1.release()
+    expect(await answer).toBe('first;done')
+    const report = await drained.done
+    expect(member(report)).toMatchObject({ outcome: 'idle', sealed: true })
+    const total = s1.total
+    await client.ask('/', 's1')
+    expect(s1.total).toBe(total)
+  })
+
+  it.concurrent.for([{ oldWorkers: 'accept' }, { oldWorkers: { within: '10ms' } }] as const)(
+    'with %j idle is said unsealed and unverified',
+    async (options, { expect }) => {
+      await using it = await lab({ engine })
+      const { haproxy, s1 } = it
+      await using lb = it.provider(options)
+      using client = new Client(haproxy.port('web'), 's1')
+      const answer = client.ask('/stream')
+      await until(() => s1.active === 1, 'in flight')
+      await using drained = startDrain(lb, web1, { timeout: '30s' })
+      await drained.inForce
+      await haproxy.reload()
+      s1.release()
+      await answer
+      const report = await drained.done
+      expect(member(report)).toMatchObject({
+        outcome: 'idle',
+        sealed: false,
+        verifiedIdle: false,
+      })
+      expect(
+        drained
+          .why()
+          .map(({ text }) => text)
+          .join(),
+      ).toContain("oldWorkers: 'wait'")
+      expect(await haproxy.stat('web', 's1', 'status')).toBe('MAINT')
+      expect((await client.ask('/')).server).toBe('s1')
+    },
+  )
+})

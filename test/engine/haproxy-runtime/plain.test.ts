@@ -1,0 +1,65 @@
+/** HAProxy without a master: nothing on its socket says that it replaced another process. */
+import { drain, type DrainReport } from 'drainable'
+import { haproxyRuntime } from 'drainable/haproxy-runtime'
+import { describe, it } from 'vitest'
+import { engines } from '../../support/engines.js'
+import { until } from '../../support/haproxy.js'
+import { lab, web1 } from '../../support/haproxy-lab.js'
+import { request } from '../../support/haproxy-traffic.js'
+
+function member(report: DrainReport): DrainReport['members'][number] {
+  return report.members[0]!
+}
+
+describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
+  it.concurrent('started alone: its arguments prove idle', async ({ expect }) => {
+    await using it = await lab({ engine, mode: 'plain' })
+    await using lb = it.provider()
+    expect(member(await drain(lb, web1, { timeout: '20s' }))).toMatchObject({
+      outcome: 'idle',
+      verifiedIdle: true,
+      sealed: true,
+    })
+  })
+
+  it.concurrent.for([{}, { oldWorkers: 'accept' }] as const)(
+    'reloaded with -sf before the first look: idle is not verified, %j',
+    async (options, { expect }) => {
+      await using it = await lab({ engine, mode: 'plain' })
+      const { haproxy, s1 } = it
+      const answer = request(haproxy.port('web'), '/stream', { cookie: 's1' })
+      await until(() => s1.active === 1, 'in flight')
+      await haproxy.reload()
+      await using lb = it.provider(options)
+      const report = await drain(lb, web1, { timeout: '20s' })
+      expect(member(report)).toMatchObject({ outcome: 'idle', verifiedIdle: false })
+      expect(JSON.stringify(report)).toContain('haproxy -sf')
+      expect(s1.active).toBe(1)
+      s1.release()
+      await answer
+    },
+  )
+
+  it.concurrent('within waits until the predecessor must have gone', async ({ expect }) => {
+    await using it = await lab({ engine, mode: 'plain', global: '  hard-stop-after 1s' })
+    const { haproxy, s1 } = it
+    const answer = request(haproxy.port('web'), '/stream', { cookie: 's1' })
+    await until(() => s1.active === 1, 'in flight')
+    await haproxy.reload()
+    await using lb = it.provider({ oldWorkers: { within: '1s' } })
+    const report = await drain(lb, web1, { timeout: '20s' })
+    expect(member(report)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    expect(s1.active).toBe(0)
+    expect((await answer).cut).toBe(true)
+  })
+
+  it.concurrent('over TCP nothing proves that it was started alone', async ({ expect }) => {
+    const global = `  stats socket ipv4@127.0.0.1:\${CLI} level admin`
+    await using it = await lab({ engine, mode: 'plain', global })
+    await using lb = haproxyRuntime({ socket: { host: '127.0.0.1', port: it.haproxy.cliPort } })
+    expect(member(await drain(lb, web1, { timeout: '20s' }))).toMatchObject({
+      outcome: 'idle',
+      verifiedIdle: false,
+    })
+  })
+})

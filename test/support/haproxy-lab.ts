@@ -1,0 +1,114 @@
+/** One HAProxy with two servers behind it, and clients that hold on to their connections. */
+import { Agent } from 'node:http'
+import { connect, type ClientHttp2Session } from 'node:http2'
+import { haproxyRuntime, type HaproxyRuntimeOptions } from 'drainable/haproxy-runtime'
+import { Haproxy, type HaproxyOptions } from './haproxy.js'
+import { type Answer, Backend, request } from './haproxy-traffic.js'
+
+export type Config = HaproxyOptions['config']
+
+export const web1 = { pool: 'web', member: 's1' }
+
+/** A frontend and its backend, persistent by cookie unless told otherwise; `name` is of both. */
+export function site(
+  port: (name: string) => number,
+  name: string,
+  more: { readonly bind?: string; readonly persistence?: string; readonly server?: string } = {},
+): string {
+  const { bind = '', persistence = 'cookie SRV insert', server = '' } = more
+  const cookie = (of: string): string => (persistence.startsWith('cookie') ? `cookie ${of}` : '')
+  return `
+frontend f_${name}
+  bind 127.0.0.1:${port(name)} ${bind}
+  default_backend ${name}
+backend ${name}
+  ${persistence}
+  server s1 127.0.0.1:${port('s1')} ${cookie('s1')} ${server}
+  server s2 127.0.0.1:${port('s2')} ${cookie('s2')} ${server}
+`
+}
+
+export interface Lab extends AsyncDisposable {
+  readonly haproxy: Haproxy
+  readonly s1: Backend
+  readonly s2: Backend
+  /** A provider of it, with the master where there is one that may be known. */
+  provider(options?: Partial<HaproxyRuntimeOptions>): ReturnType<typeof haproxyRuntime>
+}
+
+export async function lab(
+  options: Omit<HaproxyOptions, 'config'> & { config?: Config },
+): Promise<Lab> {
+  const haproxy = await Haproxy.start({ config: (port) => site(port, 'web'), ...options })
+  const s1 = await Backend.start(haproxy.port('s1'), 's1')
+  const s2 = await Backend.start(haproxy.port('s2'), 's2')
+  const known = (options.mode ?? 'master') === 'master'
+  return {
+    haproxy,
+    s1,
+    s2,
+    provider: (more) =>
+      haproxyRuntime({
+        socket: haproxy.socket,
+        ...(known ? { master: haproxy.master } : {}),
+        ...more,
+      }),
+    async [Symbol.asyncDispose]() {
+      await haproxy[Symbol.asyncDispose]()
+      await s1[Symbol.asyncDispose]()
+      await s2[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** A client with one connection that it keeps. */
+export class Client implements Disposable {
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  readonly #port: number
+  readonly #cookie: string | undefined
+
+  constructor(port: number, cookie?: string) {
+    this.#port = port
+    this.#cookie = cookie
+  }
+
+  ask(path: string): Promise<Answer> {
+    const cookie = this.#cookie === undefined ? {} : { cookie: this.#cookie }
+    return request(this.#port, path, { ...cookie, agent: this.#agent })
+  }
+
+  [Symbol.dispose](): void {
+    this.#agent.destroy()
+  }
+}
+
+/** A client of HTTP/2 with prior knowledge. */
+export class Http2Client implements Disposable {
+  readonly #session: ClientHttp2Session
+
+  constructor(port: number) {
+    this.#session = connect(`http://127.0.0.1:${port}`)
+    this.#session.on('error', () => undefined)
+  }
+
+  /** The body; undefined where there is no whole answer. */
+  ask(path: string, cookie?: string): Promise<string | undefined> {
+    return new Promise((resolve) => {
+      const headers = cookie === undefined ? {} : { cookie: `SRV=${cookie}` }
+      let text = ''
+      try {
+        const stream = this.#session.request({ ':path': path, ...headers })
+        stream.setEncoding('utf8')
+        stream.on('data', (chunk: string) => (text += chunk))
+        stream.on('end', () => resolve(text))
+        stream.on('error', () => resolve(undefined))
+      } catch {
+        resolve(undefined)
+      }
+    })
+  }
+
+  [Symbol.dispose](): void {
+    this.#session.destroy()
+  }
+}
