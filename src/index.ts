@@ -79,11 +79,15 @@ export type {
   Ticket,
   TicketChange,
   TicketMember,
+  TicketOwner,
 } from './core/tickets/ticket.js'
 export type { TicketStore } from './core/tickets/store.js'
 export { fileTickets } from './core/tickets/file-tickets.js'
 export { fromUnstorage } from './core/tickets/unstorage.js'
 export type { UnstorageLike } from './core/tickets/unstorage.js'
+export { findOrphans } from './core/verbs/orphans.js'
+export type { FindOrphansOptions, Orphan, OrphanMember } from './core/verbs/orphans.js'
+export type { MemberStatus } from './core/status.js'
 export { select, watch } from './core/verbs/watch.js'
 export type { SelectOptions, WatchOptions } from './core/verbs/watch.js'
 export type { TypedEvents } from './core/emitter.js'

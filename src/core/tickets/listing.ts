@@ -79,14 +79,29 @@ export async function holdsTicket(store: TicketStore, id: string): Promise<boole
  * @throws what the store threw
  */
 export async function ticketAt(store: TicketStore, key: string): Promise<string | undefined> {
-  let value: unknown
+  return (await readTicket(store, key))?.id
+}
+
+/**
+ * The ticket that is stored under a key: its own word for its id, or the key where it can't be read.
+ * `undefined` for nothing and for other things.
+ *
+ * @throws what the store threw
+ */
+export async function readTicket(
+  store: TicketStore,
+  key: string,
+): Promise<{ readonly id: string; readonly value: unknown } | undefined> {
+  let stored: unknown
   try {
-    value = await store.get(key)
+    stored = await store.get(key)
   } catch (error) {
-    if (isDrainableError(error, 'TICKET_INVALID')) return key
+    if (isDrainableError(error, 'TICKET_INVALID')) return { id: key, value: undefined }
     throw error
   }
-  return value === undefined || value === null ? undefined : idIn(key, value)
+  if (stored === undefined || stored === null) return undefined
+  const id = idIn(key, stored)
+  return id === undefined ? undefined : { id, value: parseStored(stored) }
 }
 
 /** The id of the ticket that a value is, or its key where it can't be read. `undefined` for other things. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { DrainableError } from '../../provider/error.js'
 import type { Ticket } from './ticket.js'
-import { holdsTicket, listing, shows, ticketAt } from './listing.js'
+import { listing, readTicket, shows, ticketAt } from './listing.js'
 import { isTicketId, parseStored, type TicketStore } from './store.js'
 import { TicketIndex } from './ticket-index.js'
 
@@ -79,15 +79,41 @@ export async function dropTicket(store: TicketStore, id: string): Promise<void> 
   await index.remove(id).catch(() => undefined)
 }
 
+/** How many tickets are asked for at once. */
+const READ_AT_ONCE = 16
+
+/** One ticket as the store has it. */
+export interface StoredTicket {
+  readonly id: string
+  /** What is stored; `undefined` where it can't be read. */
+  readonly value: unknown
+}
+
 /**
- * Ids of all tickets in the store, sorted. One that can't be read is among them; other things are not.
+ * All tickets in the store, sorted by id. One that can't be read is among them; other things are not.
  *
  * @throws what the store threw
  */
-export async function listTickets(store: TicketStore): Promise<readonly string[]> {
+export async function storedTickets(
+  store: TicketStore,
+  signal?: AbortSignal,
+): Promise<readonly StoredTicket[]> {
   const ids = await writerOf(store).index.ids()
   for await (const id of listing(store) ?? []) ids.add(id)
-  const held: string[] = []
-  for (const id of [...ids].sort()) if (await holdsTicket(store, id)) held.push(id)
-  return held
+  const left = ids.values()
+  const found: StoredTicket[] = []
+  const read = async (): Promise<void> => {
+    for (const id of left) {
+      signal?.throwIfAborted()
+      const ticket = await readTicket(store, id)
+      if (ticket?.id === id) found.push(ticket)
+    }
+  }
+  await Promise.all(Array.from({ length: READ_AT_ONCE }, read))
+  return found.sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+/** Ids of all tickets in the store, sorted; see {@link storedTickets}. */
+export async function listTickets(store: TicketStore): Promise<readonly string[]> {
+  return (await storedTickets(store)).map(({ id }) => id)
 }

@@ -195,6 +195,21 @@ const memberSchema = z.strictObject({
   state: frozenSchema,
 })
 
+/** Who wrote a ticket, so that others can tell whether that process still lives. */
+const ownerSchema = z.strictObject({
+  /** The caller's own word for who drains; null for none. */
+  name: text.nullable(),
+  host: text,
+  /** Null where no process goes on with the drain between two calls (`stepDrain`). */
+  pid: z.int().min(0).nullable(),
+  /** Which boot of the machine. */
+  boot: text,
+  /** When the process began, in the kernel's ticks since boot; null where the machine does not tell. */
+  started: text.nullable(),
+  /** Where the pid counts: containers have numbers of their own; null where the machine does not tell. */
+  space: text.nullable(),
+})
+
 /** The ticket of a drain; this schema is its type. */
 export const ticketSchema = z.strictObject({
   v: z.literal(1),
@@ -210,5 +225,7 @@ export const ticketSchema = z.strictObject({
   policy: policyDataSchema,
   /** When it was written: wall time in epoch milliseconds, and seconds of uptime of which boot. */
   saved: z.strictObject({ wall: z.number(), boot: text, uptime: z.number().min(0) }),
+  /** Who goes on with the drain. */
+  owner: ownerSchema,
   members: z.array(memberSchema),
 })

@@ -36,6 +36,13 @@ export type FrozenState = Frozen<z.infer<typeof frozenSchema>>
 export type PolicyData = Frozen<z.infer<typeof policyDataSchema>>
 
 /**
+ * Who goes on with a drain: the process that wrote its ticket last.
+ *
+ * @interface
+ */
+export type TicketOwner = Ticket['owner']
+
+/**
  * Checks a ticket that came from outside: every field.
  *
  * @throws `TICKET_INVALID` naming what is wrong
@@ -65,6 +72,14 @@ function invalid(subject: string, what: string): DrainableError {
   )
 }
 
+/** Whether a ticket is of this balancer. */
+export function belongsTo({ instance, parts }: Ticket, provider: DrainableProvider): boolean {
+  const all = parts.every(
+    (part) => part.instance === provider.instance && part.name === provider.name,
+  )
+  return all && instance === provider.instance
+}
+
 /**
  * Checks that a ticket belongs to a balancer, and where it is to be gone on with, that it has members.
  *
@@ -76,14 +91,10 @@ export function checkTicket(
   subject: string,
   needsMembers: boolean,
 ): void {
-  const { instance, parts } = ticket
-  const belongs = parts.every(
-    (part) => part.instance === provider.instance && part.name === provider.name,
-  )
-  if (!belongs || instance !== provider.instance) {
+  if (!belongsTo(ticket, provider)) {
     throw new DrainableError(
       'TICKET_INVALID',
-      `${subject}: instance, parts: ticket '${ticket.id}' belongs to ${parts.map((part) => `${part.name} ${part.instance}`).join(', ')}, this provider is ${provider.name} ${provider.instance}`,
+      `${subject}: instance, parts: ticket '${ticket.id}' belongs to ${ticket.parts.map((part) => `${part.name} ${part.instance}`).join(', ')}, this provider is ${provider.name} ${provider.instance}`,
       { provider: provider.name },
     )
   }

@@ -66,6 +66,8 @@ export interface Policy extends Call {
   readonly tickets?: TicketStore | undefined
   /** The ticket's id. @defaultValue a random one */
   readonly id?: string | undefined
+  /** Who drains, in your own words (a job, a user): `findOrphans` shows it. Never a secret. @defaultValue host and pid alone */
+  readonly owner?: string | undefined
   /** Called with the ticket before and after each change; the first change waits for it. */
   readonly onTicket?: ((t: Ticket) => Promise<void> | void) | undefined
 }
@@ -77,6 +79,15 @@ const storeSchema = z.custom<TicketStore>(
     ),
   'expected a store with get, set and delete',
 )
+
+/**
+ * Checks that something is a ticket store.
+ *
+ * @throws `INVALID_OPTIONS`
+ */
+export function checkStore(value: unknown, subject: string): TicketStore {
+  return parseOptions(z.strictObject({ store: storeSchema }), { store: value }, subject).store
+}
 
 /** Where tickets go. */
 export const ticketShape = {
@@ -108,6 +119,10 @@ const policySchema = z.strictObject({
     .string()
     .regex(/^[\w.:@-]{1,200}$/, 'expected 1 to 200 letters, digits or _ . : @ -')
     .exactOptional(),
+  owner: z
+    .string()
+    .regex(/^\P{Cc}{1,200}$/u, 'expected 1 to 200 characters, none of them control characters')
+    .exactOptional(),
 })
 
 /** A policy, checked and with its defaults. */
@@ -119,6 +134,7 @@ export interface ResolvedPolicy {
   readonly tickets: TicketStore | undefined
   readonly onTicket: ((t: Ticket) => Promise<void> | void) | undefined
   readonly id: string | undefined
+  readonly owner?: string | undefined
 }
 
 /**
@@ -150,6 +166,7 @@ export function parsePolicy(policy: Policy, subject: string): ResolvedPolicy {
     tickets: given.tickets,
     onTicket: given.onTicket,
     id: given.id,
+    owner: given.owner,
   }
 }
 

@@ -1,4 +1,4 @@
-import type { AdminState, MaintEffect, Reading } from '../../provider/contract.js'
+import type { MaintEffect, Reading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { lacksEffect } from '../machine/changes.js'
@@ -8,8 +8,9 @@ import type { SeenLook } from '../runner/look/look.js'
 import type { Prepared, RunContext } from '../runner/run-spec.js'
 import type { TicketKeeper } from '../tickets/keeper.js'
 import { parseStored } from '../tickets/store.js'
+import { owedOf, type Owed } from '../tickets/owed.js'
 import { thawMember } from '../tickets/thaw.js'
-import { parseTicket, type TicketMember } from '../tickets/ticket.js'
+import { parseTicket } from '../tickets/ticket.js'
 import { firstLook } from './first-look.js'
 import { checkTimeout, toMachinePolicy, type ResolvedPolicy } from './policy.js'
 import { wallOffsetOf } from './spec.js'
@@ -85,15 +86,6 @@ async function askFloor(
   return look
 }
 
-/** What a ticket still owes a member. */
-interface Owed {
-  readonly member: TicketMember
-  /** The own state that it was found in. */
-  readonly own: AdminState | 'unknown'
-  /** Whether it is held; else only a change of ours may still be carried out. */
-  readonly held: boolean
-}
-
 /** The undo of an earlier run: older than what is found now, and the one to keep. */
 function withLedger(state: DrainState, owed: Owed, wallOffset: number): DrainState {
   const { startedAt: now, goal, deadline, hold } = state
@@ -153,16 +145,4 @@ async function inheritTicket(
     `ticket '${id}' still holds ${formatRef(left.ref)} and its undo would be lost: restore it first, or give this drain another id`,
     { ref: left.ref },
   )
-}
-
-/** What a ticket owes a member as it is found: the undo of a hold that is there, or that may be carried out yet. */
-function owedOf(member: TicketMember, reading: Reading): Owed | undefined {
-  if (!reading.present || member.identity !== reading.identity) return undefined
-  const { intended, late } = member.state.hold
-  const held =
-    reading.own !== member.wasAdmin &&
-    member.changes.some(({ state, kind }) => state !== 'unchanged' && kind !== 'terminate')
-  return held || intended !== null || late.length > 0
-    ? { member, own: reading.own, held }
-    : undefined
 }

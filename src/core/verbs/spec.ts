@@ -4,6 +4,7 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import type { DrainEvent } from '../events.js'
 import type { RunSpec } from '../runner/run-spec.js'
 import { TicketKeeper } from '../tickets/keeper.js'
+import { ownerHere, type HeldBy } from '../tickets/owner.js'
 import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import type { ResolvedPolicy } from './policy.js'
 
@@ -13,8 +14,12 @@ export function wallOffsetOf(clock: ResolvedPolicy['clock']): number {
 }
 
 /** The keeper of the ticket of a drain that begins now. */
-export function newKeeper(resolved: ResolvedPolicy, provider: DrainableProvider): TicketKeeper {
-  const { clock, data, tickets, onTicket, id } = resolved
+export function newKeeper(
+  resolved: ResolvedPolicy,
+  provider: DrainableProvider,
+  heldBy: HeldBy = 'process',
+): TicketKeeper {
+  const { clock, data, tickets, onTicket, id, owner } = resolved
   const startedAt = clock.now()
   const iso = (at: number): string => new Date(at + wallOffsetOf(clock)).toISOString()
   const { name, instance } = provider
@@ -26,18 +31,24 @@ export function newKeeper(resolved: ResolvedPolicy, provider: DrainableProvider)
       startedAt: iso(startedAt),
       deadline: data.timeout === null ? null : iso(startedAt + data.timeout),
       policy: data,
+      owner: ownerHere(owner ?? null, heldBy),
     },
     { store: tickets, onTicket },
     clock,
   )
 }
 
-/** The keeper of a ticket that another run began. */
-export function sameKeeper(ticket: Ticket, resolved: ResolvedPolicy): TicketKeeper {
+/** The keeper of a ticket that another run began: it is this process's from now on. */
+export function sameKeeper(
+  ticket: Ticket,
+  resolved: ResolvedPolicy,
+  heldBy: HeldBy = 'process',
+): TicketKeeper {
   const { id, instance, parts, startedAt, deadline, policy } = ticket
   const { tickets, onTicket, clock } = resolved
+  const owner = ownerHere(resolved.owner ?? ticket.owner.name, heldBy)
   return new TicketKeeper(
-    { id, instance, parts, startedAt, deadline, policy },
+    { id, instance, parts, startedAt, deadline, policy, owner },
     { store: tickets, onTicket },
     clock,
   )

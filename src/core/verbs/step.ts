@@ -104,7 +104,7 @@ function beginStep(
     ...parsePolicy(start.policy === undefined ? {} : start.policy, subject),
     ...withCall(call, parsePolicy({}, subject)),
   }
-  const keeper = newKeeper(resolved, provider)
+  const keeper = newKeeper(resolved, provider, 'nobody')
   const spec: RunSpec = {
     ...baseSpec(provider, resolved, subject, emit),
     side: 'drain',
@@ -135,7 +135,7 @@ function resumeStep(
   const base = parsePolicy({}, subject)
   const resolved: ResolvedPolicy = { ...base, data: ticket.policy, ...withCall(call, base) }
   const { clock } = resolved
-  const keeper = sameKeeper(ticket, resolved)
+  const keeper = sameKeeper(ticket, resolved, 'nobody')
   const gap = gapSince(ticket.saved, clock)
   const announced = new Map<string, Change>()
   for (const member of ticket.members) {

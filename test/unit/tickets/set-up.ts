@@ -17,6 +17,7 @@ export function ticketOf(id: string): Ticket {
     members: [],
     parts: [{ balancer: null, name: 'fake', instance: 'fake' }],
     saved: { wall: 0, boot: 'boot', uptime: 0 },
+    owner: { name: null, host: 'host', pid: 1, boot: 'boot', started: null, space: null },
   }
 }
 

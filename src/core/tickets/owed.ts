@@ -1,0 +1,23 @@
+import type { AdminState, Reading } from '../../provider/contract.js'
+import type { TicketMember } from './ticket.js'
+
+/** What a ticket still owes a member. */
+export interface Owed {
+  readonly member: TicketMember
+  /** The own state that it was found in. */
+  readonly own: AdminState | 'unknown'
+  /** Whether it is held; else only a change of ours may still be carried out. */
+  readonly held: boolean
+}
+
+/** What a ticket owes a member as it is found: the undo of a hold that is there, or that may be carried out yet. */
+export function owedOf(member: TicketMember, reading: Reading): Owed | undefined {
+  if (!reading.present || member.identity !== reading.identity) return undefined
+  const { intended, late } = member.state.hold
+  const held =
+    reading.own !== member.wasAdmin &&
+    member.changes.some(({ state, kind }) => state !== 'unchanged' && kind !== 'terminate')
+  return held || intended !== null || late.length > 0
+    ? { member, own: reading.own, held }
+    : undefined
+}

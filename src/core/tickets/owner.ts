@@ -1,0 +1,85 @@
+import { readFileSync, readlinkSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { host } from './host.js'
+import type { TicketOwner } from './ticket.js'
+
+/** Field 22 of `/proc/<pid>/stat`, counted behind the name in brackets, which may hold anything. */
+const START_FIELD = 19
+
+/** Whether the process that wrote a ticket goes on with its drain. */
+export type OwnerState = 'lives' | 'gone' | 'unknown'
+
+let self: Omit<TicketOwner, 'name'> | undefined
+
+/** Who holds a drain between two calls: this process, or nobody. */
+export type HeldBy = 'process' | 'nobody'
+
+/** This process, as the owner of a ticket. */
+export function ownerHere(name: string | null, heldBy: HeldBy = 'process'): TicketOwner {
+  self ??= {
+    host: hostname(),
+    pid: process.pid,
+    boot: host.boot(),
+    started: startOf('self') ?? null,
+    space: pidSpace(),
+  }
+  return { name, ...self, ...(heldBy === 'nobody' ? { pid: null } : {}) }
+}
+
+/**
+ * Whether an owner still lives, and how we know: said for certain only of a process of the same machine,
+ * in the same boot, whose pid means the same here as there. Of any other nobody here can tell.
+ */
+export function judgeOwner(owner: TicketOwner): {
+  readonly state: OwnerState
+  readonly text: string
+} {
+  const { host: machine, boot, pid, started, space } = owner
+  const named = owner.name === null ? '' : ` (${owner.name})`
+  if (pid === null) {
+    const text = `stepped from ${machine}${named}: no process holds it between two steps`
+    return { state: 'unknown', text }
+  }
+  const who = `process ${pid} on ${machine}${named}`
+  const here = ownerHere(null)
+  if (machine !== here.host || boot !== here.boot || space !== here.space) {
+    const why =
+      machine !== here.host
+        ? 'another machine'
+        : boot !== here.boot
+          ? 'another boot of it, or another machine of that name'
+          : 'another container of it'
+    return { state: 'unknown', text: `${who}: ${why}, so nobody here can tell whether it lives` }
+  }
+  if (!exists(pid)) return { state: 'gone', text: `${who} has ended` }
+  const now = startOf(pid)
+  if (started !== null && now !== undefined && now !== started)
+    return { state: 'gone', text: `${who} has ended: its number belongs to another one now` }
+  return { state: 'lives', text: `${who} lives` }
+}
+
+function exists(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH' // EPERM: there, and not ours
+  }
+}
+
+function startOf(pid: number | 'self'): string | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return text.slice(text.lastIndexOf(')') + 2).split(' ')[START_FIELD]
+  } catch {
+    return undefined
+  }
+}
+
+function pidSpace(): string | null {
+  try {
+    return readlinkSync('/proc/self/ns/pid')
+  } catch {
+    return null
+  }
+}

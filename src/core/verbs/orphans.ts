@@ -1,0 +1,165 @@
+import type { AdminState, DrainableProvider } from '../../provider/contract.js'
+import { systemClock } from '../../provider/clock.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { refKey } from '../../provider/member-ref.js'
+import { parseOptions } from '../../provider/options.js'
+import { quote } from '../../provider/quote.js'
+import { CALL_LIMIT } from '../runner/look/call.js'
+import type { SeenLook } from '../runner/look/look.js'
+import { readingOf } from '../runner/look/readings.js'
+import { schedulerOf } from '../runner/look/scheduler.js'
+import { transition } from '../machine/transition.js'
+import { statusOf, type MemberStatus } from '../status.js'
+import { judgeOwner } from '../tickets/owner.js'
+import { storedTickets } from '../tickets/saved.js'
+import type { TicketStore } from '../tickets/store.js'
+import { owedOf } from '../tickets/owed.js'
+import { thawMember } from '../tickets/thaw.js'
+import { belongsTo, parseTicket, type Ticket, type TicketMember } from '../tickets/ticket.js'
+import { callSchema, checkProvider, fn, type Call } from './call.js'
+import { checkStore, toResumedPolicy } from './policy.js'
+import { wallOffsetOf } from './spec.js'
+
+/** A member of an orphan, as it is now. */
+export interface OrphanMember extends MemberStatus {
+  /** The state that the balancer has for it now; null where it is gone, or another member has its name. */
+  readonly own: AdminState | 'unknown' | null
+  /** Whether `restore()` with the ticket has something to undo, or a change that was sent may still come. */
+  readonly owes: boolean
+}
+
+/** A drain that nobody goes on with, as far as can be told from here. */
+export interface Orphan {
+  /** To resume it (`resumeDrain`) or to undo it (`restore`). */
+  readonly ticket: Ticket
+  /** `gone`: the process that drained has ended. `unknown`: it ran elsewhere, or the drain goes by steps. */
+  readonly owner: { readonly state: 'gone' | 'unknown'; readonly text: string }
+  readonly members: readonly OrphanMember[]
+}
+
+/** Options of {@link findOrphans}. */
+export interface FindOrphansOptions extends Pick<Call, 'signal' | 'clock'> {
+  /** Called for a ticket that can't be read, of whatever balancer; without it such a ticket is an error. */
+  readonly onUnreadable?: ((id: string, error: DrainableError) => void) | undefined
+}
+
+const optionsSchema = callSchema
+  .pick({ signal: true, clock: true })
+  .extend({ onUnreadable: fn.exactOptional() })
+
+/**
+ * Drains of this balancer that were left: their ticket is in the store, and the process that wrote it is
+ * gone, or can't be told from one that is. One look at their members says what is held now; nothing is
+ * changed. A ticket whose process lives is no orphan, whatever became of its drain.
+ *
+ * A process of another machine or container, or one before a reboot, can't be seen from here: its ticket
+ * is listed with `owner.state` `unknown`. Resuming a drain that somebody goes on with is harmless, undoing
+ * it is not: make sure first.
+ *
+ * @param s - where the drains kept their tickets (`Policy.tickets`)
+ * @param p - a provider of the balancer; tickets of other balancers are left out
+ * @throws `TICKET_INVALID` naming tickets that can't be read, unless `onUnreadable` takes them; what the store or the balancer failed with; `signal.reason` on abort
+ * @example
+ * ```ts
+ * for (const { ticket, owner, members } of await findOrphans(tickets, lb)) {
+ *   console.log(ticket.id, owner.text, ticket.startedAt, members.map((member) => member.own))
+ *   if (owner.state === 'gone') await restore(lb, ticket, { tickets })
+ * }
+ * ```
+ */
+export async function findOrphans(
+  s: TicketStore,
+  p: DrainableProvider,
+  o: FindOrphansOptions = {},
+): Promise<readonly Orphan[]> {
+  const subject = 'findOrphans()'
+  const store = checkStore(s, subject)
+  const provider = checkProvider(p, subject)
+  const { clock = systemClock, ...given } = parseOptions(optionsSchema, o, subject)
+  const onUnreadable = given.onUnreadable as FindOrphansOptions['onUnreadable']
+  const signal = given.signal ?? new AbortController().signal
+  signal.throwIfAborted()
+  const tickets = await readAll(store, signal, subject, onUnreadable)
+  const left = tickets.flatMap((ticket) => {
+    if (!belongsTo(ticket, provider)) return []
+    const { state, text } = judgeOwner(ticket.owner)
+    return state === 'lives' ? [] : [{ ticket, owner: { state, text } }]
+  })
+  // Several tickets may hold one member.
+  const refs = new Map(
+    left.flatMap(({ ticket }) => ticket.members.map(({ ref }) => [refKey(ref), ref] as const)),
+  )
+  if (refs.size === 0) return left.map((orphan) => ({ ...orphan, members: [] }))
+  const scheduler = schedulerOf(provider, clock)
+  const { capabilities } = await scheduler.describe(signal, CALL_LIMIT)
+  const look = await scheduler.look([...refs.values()], signal, CALL_LIMIT)
+  const wallOffset = wallOffsetOf(clock)
+  return left.map(({ ticket, owner }) => {
+    const policy = toResumedPolicy(ticket.policy, capabilities, subject)
+    const members = ticket.members.map((member) => {
+      const state = stateNow(member, look, { now: clock.now(), wallOffset }, policy)
+      const reading = readingOf(look.snapshot, member.ref)
+      const same = reading.present && reading.identity === member.identity
+      const since = member.changes[0]?.at ?? ticket.startedAt
+      const times = { since, deadline: ticket.deadline, now: clock.now(), wallOffset }
+      return {
+        ...statusOf(state, policy, times),
+        own: same ? reading.own : null,
+        owes: owedOf(member, reading) !== undefined,
+      }
+    })
+    return { ticket, owner, members }
+  })
+}
+
+/** Every ticket of a store. One that is damaged must not hide the others, nor be lost among them. */
+async function readAll(
+  store: TicketStore,
+  signal: AbortSignal,
+  subject: string,
+  onUnreadable: FindOrphansOptions['onUnreadable'],
+): Promise<readonly Ticket[]> {
+  const tickets: Ticket[] = []
+  const damaged: { readonly id: string; readonly error: DrainableError }[] = []
+  for (const { id, value } of await storedTickets(store, signal)) {
+    try {
+      tickets.push(parseTicket(value, `${subject}: ticket '${quote(id)}'`))
+    } catch (error) {
+      if (!isDrainableError(error)) throw error
+      damaged.push({ id, error })
+    }
+  }
+  if (onUnreadable !== undefined) for (const { id, error } of damaged) onUnreadable(id, error)
+  else if (damaged.length > 0) {
+    const ids = damaged.map(({ id }) => `'${quote(id)}'`).join(', ')
+    throw new DrainableError(
+      'TICKET_INVALID',
+      `${subject}: the store holds ${damaged.length === 1 ? 'a ticket' : 'tickets'} that can't be read: ${ids}; remove what is none of ours, or pass onUnreadable to go on without`,
+      { cause: damaged[0]?.error },
+    )
+  }
+  return tickets
+}
+
+/** A member as a run would know it after one look that changes nothing. */
+function stateNow(
+  member: TicketMember,
+  look: SeenLook,
+  { now, wallOffset }: { readonly now: number; readonly wallOffset: number },
+  policy: Parameters<typeof transition>[2],
+): ReturnType<typeof thawMember> {
+  const goal = { kind: 'watch' } as const
+  const state = thawMember(member, { now, wallOffset, goal, deadline: null })
+  const reading = readingOf(look.snapshot, member.ref)
+  const { ended } = look.snapshot
+  const input = {
+    type: 'reading' as const,
+    reading,
+    askedAt: look.askedAt,
+    took: look.took,
+    at: now,
+    wall: now + wallOffset,
+    ...(ended === undefined ? {} : { ended }),
+  }
+  return transition(state, input, policy).state
+}

@@ -1,0 +1,242 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { afterEach, describe, expect, test } from 'vitest'
+import {
+  drain,
+  fileTickets,
+  findOrphans,
+  isDrainableError,
+  resumeDrain,
+  restore,
+  stepDrain,
+  type Ticket,
+  type TicketStore,
+} from 'drainable'
+import { fakeProvider } from 'drainable/testing'
+import { setUp, thrown, web1, web2 } from '../core/set-up.js'
+import { plainStore, temporaryFolder } from './set-up.js'
+
+const children: ChildProcess[] = []
+
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+})
+
+/** A process of this machine that does nothing until it is killed. */
+async function process2(): Promise<{ pid: number; kill: () => Promise<void> }> {
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)'], { stdio: 'ignore' })
+  children.push(child)
+  await once(child, 'spawn')
+  return {
+    pid: child.pid!,
+    kill: async () => {
+      const gone = once(child, 'exit')
+      child.kill('SIGKILL')
+      await gone
+    },
+  }
+}
+
+/** A drain of web1 that its process has left, and the store as another process finds it. */
+async function left(change: (owner: Ticket['owner']) => Partial<Ticket['owner']>): Promise<
+  ReturnType<typeof setUp> & {
+    readonly map: Map<string, unknown>
+    readonly store: TicketStore
+  }
+> {
+  const at = setUp()
+  const map = new Map<string, unknown>()
+  const tickets = plainStore(map)
+  const { clock, lb } = at
+  await clock.runUntil(drain(lb, web1, { clock, tickets, id: 'job-1', owner: 'deploy 7' }))
+  const ticket = map.get('job-1') as Ticket
+  map.set('job-1', { ...ticket, owner: { ...ticket.owner, ...change(ticket.owner) } })
+  return { ...at, map, store: plainStore(map) }
+}
+
+/** The number of a process that has ended. */
+async function deadPid(): Promise<number> {
+  const child = await process2()
+  await child.kill()
+  return child.pid
+}
+
+describe('findOrphans', () => {
+  test('lists a drain whose process has ended, by whom, since when and what is held', async () => {
+    const pid = await deadPid()
+    const { clock, lb, store } = await left(() => ({ pid, started: '1' }))
+    lb.occupy(web1, 2)
+    const [orphan, ...more] = await findOrphans(store, lb, { clock })
+    expect(more).toEqual([])
+    expect(orphan!.ticket.id).toBe('job-1')
+    expect(orphan!.owner.state).toBe('gone')
+    expect(orphan!.owner.text).toContain(`process ${pid} on`)
+    expect(orphan!.owner.text).toContain('deploy 7')
+    const [member] = orphan!.members
+    expect(member).toMatchObject({
+      ref: web1,
+      own: 'maint',
+      owes: true,
+      phase: 'draining',
+      active: 2,
+    })
+    expect(member!.since).toBe(orphan!.ticket.members[0]!.changes[0]!.at)
+    expect(member!.why[0]).toMatchObject({ code: 'in-flight', count: 2 })
+  })
+
+  test('what it lists can be resumed, and undone', async () => {
+    const pid = await deadPid()
+    const { clock, lb, map, store } = await left(() => ({ pid, started: '1' }))
+    const [orphan] = await findOrphans(store, lb, { clock })
+    const resumed = resumeDrain(lb, orphan!.ticket, { clock, tickets: store })
+    expect((await clock.runUntil(resumed.done)).outcome).toBe('idle')
+    await resumed.release()
+    // It is this process's drain now.
+    expect(await findOrphans(store, lb, { clock })).toEqual([])
+    await clock.runUntil(restore(lb, orphan!.ticket, { clock, tickets: store }))
+    expect(lb.state(web1)).toBe('ready')
+    expect(map.has('job-1')).toBe(false)
+  })
+
+  test('a drain of a process that lives is none, until it is killed', async () => {
+    const other = await process2()
+    const { clock, lb, store } = await left(() => ({ pid: other.pid, started: null }))
+    expect(await findOrphans(store, lb, { clock })).toEqual([])
+    await other.kill()
+    expect(await findOrphans(store, lb, { clock })).toHaveLength(1)
+  })
+
+  test('our own drains are none', async () => {
+    const { clock, lb, store } = await left(() => ({}))
+    expect(await findOrphans(store, lb, { clock })).toEqual([])
+  })
+
+  test.runIf(process.platform === 'linux')('a number that was given again is gone', async () => {
+    const { clock, lb, store } = await left(() => ({ started: '1' }))
+    const [orphan] = await findOrphans(store, lb, { clock })
+    expect(orphan!.owner).toMatchObject({ state: 'gone' })
+    expect(orphan!.owner.text).toContain('belongs to another one now')
+  })
+
+  test.for([
+    ['another machine', { host: 'elsewhere' }],
+    ['another boot', { boot: 'before' }],
+    ['another container', { space: 'pid:[1]' }],
+    ['stepped from', { pid: null }],
+  ] as const)('of %s nobody can tell: listed, and said so', async ([words, owner]) => {
+    const { clock, lb, store } = await left(() => owner)
+    const [orphan] = await findOrphans(store, lb, { clock })
+    expect(orphan!.owner.state).toBe('unknown')
+    expect(orphan!.owner.text).toContain(words)
+  })
+
+  test('a drain by steps belongs to no process', async () => {
+    const { clock, lb } = setUp()
+    const map = new Map<string, unknown>()
+    const store = { ...plainStore(map), keys: () => map.keys() }
+    const step = await clock.runUntil(stepDrain(lb, { target: web1 }, { clock }))
+    await store.set(step.ticket.id, step.ticket)
+    const [orphan] = await findOrphans(store, lb, { clock })
+    expect(orphan!.owner.state).toBe('unknown')
+  })
+
+  test('a member that somebody made ready owes nothing', async () => {
+    const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
+    lb.setBehind(web1, 'ready')
+    const [orphan] = await findOrphans(store, lb, { clock })
+    expect(orphan!.members[0]).toMatchObject({ own: 'ready', owes: false, phase: 'active' })
+  })
+
+  test('a member that is gone has no state', async () => {
+    const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
+    lb.setBehind(web1, 'gone')
+    const [orphan] = await findOrphans(store, lb, { clock })
+    expect(orphan!.members[0]).toMatchObject({ own: null, owes: false })
+  })
+
+  test('tickets of other balancers are left out', async () => {
+    const { clock, store } = await left(() => ({ host: 'elsewhere' }))
+    const other = fakeProvider({ pools: { web: ['web1'] }, clock, instance: 'another' })
+    expect(await findOrphans(store, other, { clock })).toEqual([])
+  })
+
+  test('one look for all of them, however many', async () => {
+    const { clock, lb, map, store } = await left(() => ({ host: 'elsewhere' }))
+    const ticket = map.get('job-1') as Ticket
+    for (let i = 2; i <= 50; i += 1) map.set(`job-${i}`, { ...ticket, id: `job-${i}` })
+    const listed = { ...store, keys: () => map.keys() }
+    const before = lb.requests.length
+    expect(await findOrphans(listed, lb, { clock })).toHaveLength(50)
+    expect(lb.requests.slice(before).filter((call) => call.verb === 'observe')).toHaveLength(1)
+  })
+
+  test('a damaged ticket is an error that names it, or the callback’s', async () => {
+    const { clock, lb, map, store } = await left(() => ({ host: 'elsewhere' }))
+    const ticket = map.get('job-1') as Ticket
+    map.set('job-2', { ...ticket, id: 'job-2', members: 7 })
+    map.set('notes', { hello: 'world' })
+    const listed = { ...store, keys: () => map.keys() }
+    const error = await thrown(findOrphans(listed, lb, { clock }))
+    expect(isDrainableError(error, 'TICKET_INVALID') && error.message).toContain("'job-2'")
+    const damaged: string[] = []
+    const found = await findOrphans(listed, lb, { clock, onUnreadable: (id) => damaged.push(id) })
+    expect(found.map((orphan) => orphan.ticket.id)).toEqual(['job-1'])
+    expect(damaged).toEqual(['job-2'])
+  })
+
+  test('an abort ends it', async () => {
+    const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
+    const reason = new Error('enough')
+    expect(await thrown(findOrphans(store, lb, { clock, signal: AbortSignal.abort(reason) }))).toBe(
+      reason,
+    )
+  })
+
+  test('a store or a balancer that fails is told', async () => {
+    const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
+    const broken = { ...store, get: () => Promise.reject(new Error('disk full')) }
+    expect(await thrown(findOrphans(broken, lb, { clock }))).toMatchObject({ message: 'disk full' })
+    await lb.close()
+    expect(await thrown(findOrphans(store, lb, { clock }))).toSatisfy((e) => isDrainableError(e))
+  })
+
+  test.for<{ word: string; store?: null; lb?: null; options?: object }>([
+    { word: 'store', store: null },
+    { word: 'provider', lb: null },
+    { word: 'verbose', options: { verbose: true } },
+  ])('refuses a wrong $word', async ({ word, store, lb, options = {} }) => {
+    const error = await thrown(
+      findOrphans(
+        (store === null ? null : plainStore(new Map())) as TicketStore,
+        (lb === null ? null : setUp().lb) as ReturnType<typeof setUp>['lb'],
+        options,
+      ),
+    )
+    expect(isDrainableError(error, 'INVALID_OPTIONS') && error.message).toContain(word)
+  })
+
+  test('finds tickets in files', async () => {
+    await using folder = await temporaryFolder()
+    const { clock, lb, map } = await left(() => ({ host: 'elsewhere' }))
+    await fileTickets(folder.path).set('job-1', map.get('job-1'))
+    const found = await findOrphans(fileTickets(folder.path), lb, { clock })
+    expect(found.map((orphan) => orphan.ticket.id)).toEqual(['job-1'])
+  })
+
+  test('of several members each is told apart', async () => {
+    const { clock, lb } = setUp()
+    const map = new Map<string, unknown>()
+    const store = plainStore(map)
+    const policy = { clock, tickets: store, keepReady: 0, id: 'two' }
+    await clock.runUntil(drain(lb, [web1, web2], policy))
+    const ticket = map.get('two') as Ticket
+    map.set('two', { ...ticket, owner: { ...ticket.owner, host: 'elsewhere' } })
+    lb.setBehind(web2, 'ready')
+    const [orphan] = await findOrphans(store, lb, { clock })
+    const owed = orphan!.members.map(({ ref, own, owes }) => [ref.member, own, owes])
+    expect(owed).toEqual([
+      ['web1', 'maint', true],
+      ['web2', 'ready', false],
+    ])
+  })
+})
