@@ -14,15 +14,18 @@ export async function buildControlPlane(directory: string): Promise<string> {
   const sources = fileURLToPath(new URL('./kube/', import.meta.url))
   copyFileSync(join(sources, 'main.go'), join(directory, 'main.go'))
   const env = { CGO_ENABLED: '0', GOFLAGS: '-mod=mod', GOWORK: 'off', GOMAXPROCS: '2' }
-  const go = (...args: string[]) => run('go', args, { cwd: directory, env, timeout: 1_500_000 })
+  // Slow is no failure on a busy machine: -x and -v let each step say what it does, and only one that
+  // has said nothing for long is given up.
+  const go = (...args: string[]) =>
+    run('go', args, { cwd: directory, env, timeout: 7_200_000, silence: 1_200_000 })
 
   writeFileSync(join(directory, 'go.mod'), 'module drainable.test/controlplane\n\ngo 1.26.0\n')
-  const answer = await go('mod', 'download', '-json', `k8s.io/kubernetes@${kubernetes}`)
+  const answer = await go('mod', 'download', '-x', '-json', `k8s.io/kubernetes@${kubernetes}`)
   const { GoMod: upstream } = JSON.parse(answer) as { GoMod: string }
   writeFileSync(join(directory, 'go.mod'), moduleFile(readFileSync(upstream, 'utf8')))
-  await go('mod', 'tidy', '-e')
+  await go('mod', 'tidy', '-v', '-e')
   const stamp = `-s -w -X k8s.io/component-base/version.gitVersion=${kubernetes}`
-  await go('build', '-p', '2', '-ldflags', stamp, '-o', 'controlplane', '.')
+  await go('build', '-v', '-p', '2', '-ldflags', stamp, '-o', 'controlplane', '.')
   return join(directory, 'controlplane')
 }
 

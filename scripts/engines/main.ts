@@ -51,7 +51,7 @@ async function provide(entry: CatalogEntry): Promise<boolean> {
       return true
     }
     const directory = join(enginesDirectory, entry.name)
-    const release = await lock(`${directory}.lock`)
+    const release = await lock(`${directory}.lock`, say)
     try {
       const present = check(entry, readMarker(directory)?.path)
       if (present !== undefined) {
@@ -90,8 +90,8 @@ function check(entry: CatalogEntry, path: string | undefined): Engine | undefine
 }
 
 /** Two runs at once would fill one folder together: the second waits for the first. */
-async function lock(path: string): Promise<() => void> {
-  for (;;) {
+async function lock(path: string, say: (text: string) => void): Promise<() => void> {
+  for (let tried = 0; ; tried++) {
     try {
       const file = openSync(path, 'wx')
       writeSync(file, String(process.pid))
@@ -100,6 +100,7 @@ async function lock(path: string): Promise<() => void> {
       }
     } catch {
       if (!isHeld(path)) rmSync(path, { force: true })
+      else if (tried === 1) say(`waits for another run that fills it (${path})`)
       await pause(200)
     }
   }

@@ -7,6 +7,7 @@ import {
   readEngines,
   runVersion,
 } from '../../../scripts/engines/manifest.ts'
+import { run } from '../../../scripts/engines/run.ts'
 
 let folder: string
 
@@ -54,5 +55,25 @@ describe('engines of the environment', () => {
   it('are an error when one of them does not run', () => {
     vi.stubEnv('DRAINABLE_ENVOY', join(folder, 'nothing'))
     expect(() => enginesFromEnvironment('envoy')).toThrow(/DRAINABLE_ENVOY names .*nothing/)
+  })
+})
+
+describe('a program that an installation waits for', () => {
+  // Its input is a pipe that nobody writes to: it never ends by itself.
+  const talks = ['-c', 'echo compiling k8s.io/api; exec cat']
+
+  it('is given up after its time, with what it said last', async () => {
+    await expect(run('sh', talks, { timeout: 1_500 })).rejects.toThrow(
+      /^sh -c .* was given up: it did not end within 1.5 s; it said last: compiling k8s.io.api$/,
+    )
+  })
+
+  it('or after it said nothing for long, however much time is left', async () => {
+    await expect(run('sh', talks, { silence: 300 })).rejects.toThrow('it said nothing for 0.3 s')
+  })
+
+  it('and one that fails or is killed is no matter of time', async () => {
+    await expect(run('sh', ['-c', 'echo no space >&2; exit 3'])).rejects.toThrow('failed: no space')
+    await expect(run('sh', ['-c', 'kill -KILL $$'])).rejects.toThrow('failed by SIGKILL: nothing')
   })
 })
