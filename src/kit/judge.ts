@@ -1,11 +1,10 @@
+import { atLeast } from '../provider/admin-state.js'
 import { formatSocket } from '../provider/address.js'
 import type { AdminState, Change } from '../provider/contract.js'
 import type { DrainableError } from '../provider/error.js'
 import { formatRef } from '../provider/member-ref.js'
 import type { CarefulAdapter, ChangeOf, ChangeOutcome, Sight } from './change.js'
 import { refusal, type Subject } from './errors.js'
-
-const RANK = { ready: 0, drain: 1, maint: 2 } as const
 
 /** What a judge asks of an adapter: of each kind only whether it is a text, which says why it can't be done. */
 export interface Rules<F extends Sight> extends Pick<
@@ -88,7 +87,7 @@ function judgeAdd(
 }
 
 function isThere(change: ChangeOf<'hold' | 'restore'>, own: AdminState): boolean {
-  return change.kind === 'hold' ? RANK[own] >= RANK[change.to] : own === change.to
+  return change.kind === 'hold' ? atLeast(own, change.to) : own === change.to
 }
 
 /** One wording for each conflict: what is so, and that nothing came of the change. */

@@ -130,13 +130,19 @@ export interface LoadScope {
   readonly pooled?: number
   /** Cumulative: everything that starts or restarts work (HAProxy: stot + wretr). A fall is a change too. */
   readonly arrivals?: number
-  /** Has this process taken the wished state, or (Envoy) acknowledged the newest set? */
-  readonly inForce: boolean
   /**
-   * The state that this process itself has taken for the member. The core compares it with its wish:
-   * an old worker that stayed at drain is not in force for a seal. Default: {@link LoadScope.inForce} decides.
+   * The state that this process itself has taken for the member: its own or an inherited one, whichever
+   * is higher. The core compares it with its wish, which a provider is never told: an old worker that
+   * stayed at ready or at drain is not in force. Default: {@link PresentReading.own} speaks for this
+   * process too.
    */
   readonly admin?: AdminState | 'unknown'
+  /**
+   * `false`: what this process was sent last is not in force in it yet, whatever `admin` says (Envoy: the
+   * newest set was not acknowledged, or does not act yet; Citrix ADC: the numbers are from before the
+   * change). It is no comparison with a wish: that is what `admin` is for. Default: true.
+   */
+  readonly inForce?: boolean
   /**
    * `false`: nobody can come to the member through this process any more, whatever its state (it
    * accepts no connection, and none is left that could bring another request). Default: somebody can.
@@ -221,9 +227,11 @@ export interface Snapshot {
   readonly readings: readonly Reading[]
   readonly pools: readonly PoolReading[]
   /**
-   * Names of processes that are known to have ended; or `unlisted`: the product listed every process
-   * in this very moment (`show proc`, a list of units), so one that no reading lists has ended.
-   * Without it a process that is not listed any more is unread, because nobody said that it is gone.
+   * What ends processes: the names of those that are known to have ended; or `unlisted`: the product
+   * listed every process in this very moment (`show proc`, a list of units), so one that a reading does
+   * not list has ended. Without it a process that is not listed any more is unread, because nobody said
+   * that it is gone. A provider lists what it sees now, and remembers nothing for that: the core knows
+   * which processes it has seen for a member, also those that a ticket brings.
    */
   readonly ended?: readonly string[] | 'unlisted'
 }

@@ -9,6 +9,7 @@ import type {
   PoolReading,
   Reading,
 } from '../provider/contract.js'
+import { atLeast } from '../provider/admin-state.js'
 import { formatSocket } from '../provider/address.js'
 import { DrainableError } from '../provider/error.js'
 import type { ErrorCode } from '../provider/error.js'
@@ -21,7 +22,7 @@ export interface FakeScope {
   readonly state?: 'read' | 'unread' | 'ended'
   /** Default: a number that grows with each reload. */
   readonly incarnation?: string
-  /** `false`: it never takes a wished state. Default: it takes each at once. */
+  /** `false`: nothing that it is told comes into force. Default: it takes each state at once. */
   readonly inForce?: boolean
   /** Replaced by a newer one: takes no more changes. */
   readonly old?: boolean
@@ -56,8 +57,6 @@ interface Process {
   readonly frozen?: ReadonlyMap<string, AdminState>
   readonly counts: Map<string, Count>
 }
-
-const RANK: Readonly<Record<AdminState, number>> = { ready: 0, drain: 1, maint: 2 }
 
 /** The balancer behind {@link fakeProvider}: plain state, no time, no promise. */
 export class FakeBalancer {
@@ -223,7 +222,7 @@ export class FakeBalancer {
     }
     switch (change.kind) {
       case 'hold':
-        if (RANK[member.own] >= RANK[change.to]) return { ref, status: 'unchanged' }
+        if (atLeast(member.own, change.to)) return { ref, status: 'unchanged' }
         return this.#set(member, change.to)
       case 'restore':
         if (member.own === change.to) return { ref, status: 'unchanged' }
@@ -310,8 +309,10 @@ export class FakeBalancer {
     const counted = this.#capabilities.counts !== 'none'
     const state = process.ended ? 'ended' : (wish.state ?? 'read')
     const known = state === 'read' && counted ? process.counts.get(key) : undefined
-    const taken = process.frozen === undefined || process.frozen.get(key) !== 'ready'
-    const inForce = wish.inForce ?? (taken || member?.own === 'ready')
+    const frozen = process.frozen?.get(key)
+    const admin = frozen ?? highest(member)
+    // An old one that was drained when it was replaced lets nobody in any more, whatever is wished since.
+    const open = frozen === undefined || frozen === 'ready'
     const old = wish.old ?? process.frozen !== undefined
     return {
       scope: process.scope,
@@ -322,7 +323,9 @@ export class FakeBalancer {
       queued: known?.queued ?? 0,
       ...(wish.pooled !== undefined && { pooled: wish.pooled }),
       ...(counted && { arrivals: known?.arrivals ?? 0 }),
-      inForce,
+      ...(admin !== undefined && { admin }),
+      inForce: wish.inForce ?? true,
+      ...(!open && { open }),
       ...(wish.released !== undefined && { released: wish.released }),
       ...(wish.note !== undefined && { note: wish.note }),
       ...(old && { old }),
@@ -351,6 +354,13 @@ export class FakeBalancer {
       if (process.frozen && !busy) process.ended = true
     }
   }
+}
+
+/** The own or the inherited state, whichever lets less in. */
+function highest(member: FakeMember | undefined): AdminState | undefined {
+  if (member === undefined) return undefined
+  const { own, inherited = 'ready' } = member
+  return atLeast(inherited, own) ? inherited : own
 }
 
 /** The next process of a name gets an incarnation of its own. */

@@ -1,6 +1,6 @@
 import type { AdminState, LoadScope, Reading, Snapshot } from 'drainable'
 import type { BalancerProcess, Fact } from './balancer-process.js'
-import { keyOf, RANK, type Member, type Truth } from './truth.js'
+import { keyOf, type Member, type Truth } from './truth.js'
 import type { MemberRef } from 'drainable'
 import type { Random } from './random.js'
 
@@ -145,7 +145,6 @@ export class Samples {
       ...(this.#truth.product.countsArrivals
         ? { arrivals: unread || lie === 'arrivals' ? 0 : counts.arrivals }
         : {}),
-      inForce: lie === 'holds' || (old ? RANK[admin] >= RANK[own] : admin === own),
       admin: unread ? 'unknown' : lie === 'holds' ? own : admin,
       open: !old || process.attached > 0,
       ...(old ? { old: true } : {}),
@@ -197,7 +196,6 @@ function endedScope(process: BalancerProcess, now: number): LoadScope {
     sampledAt: now,
     active: 0,
     queued: 0,
-    inForce: true,
     old: true,
   }
 }

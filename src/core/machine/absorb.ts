@@ -6,7 +6,7 @@ import { followPending, settleLate } from './late.js'
 import { owesUndo } from './owner.js'
 import { allInForce, inWishedState } from './proof.js'
 import { forgetSamples, trackScopes } from './scopes.js'
-import { incarnationsOf, loadOf, type DrainState } from './state.js'
+import { incarnationsOf, loadOf, neededState, type DrainState } from './state.js'
 
 /** Takes a reading in: what is known afterwards, no decision yet. */
 export function absorbReading(draft: Draft, input: ReadingInput): void {
@@ -29,7 +29,7 @@ function takeScopes(draft: Draft, { reading, ended, took = 0 }: ReadingInput): v
     ended,
     took,
     at: draft.now,
-    wish: draft.state.hold.wish,
+    wish: neededState(draft.state),
   })
   draft.proof({ scopes: tracked.scopes, ended: tracked.ended })
   if (tracked.lost.length === 0) return

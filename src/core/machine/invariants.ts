@@ -1,4 +1,5 @@
-import { atLeast, type DrainState } from './state.js'
+import { atLeast } from '../../provider/admin-state.js'
+import { type DrainState } from './state.js'
 
 /**
  * What holds in every state the machine can reach. Tests check it after every transition.

@@ -1,10 +1,11 @@
+import { atLeast } from '../../provider/admin-state.js'
 import type { AdminState, Change, Reading } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import { isTwin, lacksEffect, lateChange, noted, ownChange, targetOf } from './changes.js'
 import { confirm, countCut } from './confirm.js'
 import type { Draft } from './draft.js'
 import { backOff } from './pace.js'
-import { atLeast, type DrainState, type LateChange, type SentChange } from './state.js'
+import { type DrainState, type LateChange, type SentChange } from './state.js'
 import { meetAgain } from './was.js'
 
 /**

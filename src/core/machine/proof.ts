@@ -1,10 +1,11 @@
+import { atLeast, isInForce } from '../../provider/admin-state.js'
 import type { LoadScope } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
 import { formatRef } from '../../provider/member-ref.js'
 import type { Proof } from '../../provider/report.js'
 import type { MachinePolicy } from './policy.js'
-import { isInForce, judgeScope, type IdleRule } from './scopes.js'
-import { atLeast, type DrainState, type ScopeMark } from './state.js'
+import { judgeScope, type IdleRule } from './scopes.js'
+import { neededState, type DrainState, type ScopeMark } from './state.js'
 
 /** The rule for this member as it stands; null while no hold is in effect. */
 export function idleRule(state: DrainState, policy: MachinePolicy): IdleRule | null {
@@ -12,7 +13,7 @@ export function idleRule(state: DrainState, policy: MachinePolicy): IdleRule | n
   if (effectiveSince === null) return null
   const { blind, freshness, counts } = policy.capabilities
   const { settle } = policy
-  return { settle, blind, freshness, counts, effectiveSince, wish: state.hold.wish }
+  return { settle, blind, freshness, counts, effectiveSince, wish: neededState(state) }
 }
 
 /** Whether the member's own state is as wished. A member that vanished takes no work either. */
@@ -30,7 +31,7 @@ export function allInForce(state: DrainState): boolean {
   const tracks = [...state.proof.scopes.values()]
   return (
     tracks.length > 0 &&
-    tracks.every(({ last }) => last.state === 'read' && isInForce(last, state.hold.wish))
+    tracks.every(({ last }) => last.state === 'read' && isInForce(last, neededState(state)))
   )
 }
 
@@ -152,7 +153,7 @@ export function verdictStands(state: DrainState): 'stands' | 'early' | 'fell' {
   for (const [name, { last }] of scopes) {
     const same =
       last.state === 'read' &&
-      isInForce(last, state.hold.wish) &&
+      isInForce(last, neededState(state)) &&
       asMarked(last, verdict.scopes.get(name))
     if (!same) return 'fell'
     early ||= verdict.sealedAt !== null && last.sampledAt <= verdict.sealedAt

@@ -1,3 +1,4 @@
+import { atLeast } from '../../provider/admin-state.js'
 import type { Change, ChangeResult } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
@@ -6,7 +7,7 @@ import { confirm, countCut, countTerminated } from './confirm.js'
 import type { Draft } from './draft.js'
 import { loseAnswer, showsWithout } from './late.js'
 import { backOff } from './pace.js'
-import { atLeast, type DrainState, type LateChange, type SentChange } from './state.js'
+import { type DrainState, type LateChange, type SentChange } from './state.js'
 import { meetAgain, stateBefore } from './was.js'
 
 /** Takes the result of the change under way in. */

@@ -1,5 +1,6 @@
+import { isInForce } from '../../provider/admin-state.js'
 import type { AdminState, LoadScope, Snapshot } from '../../provider/contract.js'
-import { atLeast, type ProofState, type ScopeTrack } from './state.js'
+import type { ProofState, ScopeTrack } from './state.js'
 
 /** An answer that took longer than that may hide that the product stood still, in milliseconds. */
 const SLOW_ANSWER = 250
@@ -26,7 +27,7 @@ export interface ScopeLook {
   readonly ended: Snapshot['ended']
   readonly took: number
   readonly at: number
-  /** The state that a process must have taken to be in force. Under a watch none: it follows whatever somebody else does. */
+  /** The state that a process must have taken to be in force, see `neededState`. */
   readonly wish: AdminState | 'none'
 }
 
@@ -135,12 +136,6 @@ function advance(
 /** Whether the product's own clock fell: how long it lived since is not known. */
 function wentBack({ lived: before }: LoadScope, { lived }: LoadScope): boolean {
   return before !== undefined && lived !== undefined && lived < before
-}
-
-/** Whether a process has taken the wish, or nobody can come through it any more. */
-export function isInForce(scope: LoadScope, wish: AdminState | 'none'): boolean {
-  if (scope.open === false) return true
-  return scope.inForce && (scope.admin === undefined || atLeast(scope.admin, wish))
 }
 
 /** The scopes after the hold took effect anew: nothing read before counts any more. */

@@ -285,11 +285,9 @@ export function initialState(
   }
 }
 
-const RANK = { none: -1, ready: 0, drain: 1, maint: 2 } as const
-
-/** Whether a state is at least as closed as another. */
-export function atLeast(own: AdminState | 'none' | 'unknown', wish: AdminState | 'none'): boolean {
-  return own !== 'unknown' && RANK[own] >= RANK[wish]
+/** What a process must have taken to be in force: the wish; under a watch drain, whoever has drained it. */
+export function neededState({ goal, hold }: DrainState): DrainState['hold']['wish'] {
+  return goal.kind === 'watch' ? 'drain' : hold.wish
 }
 
 /** The own state last read; `unknown` where there is none. */

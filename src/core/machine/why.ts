@@ -1,3 +1,4 @@
+import { isInForce } from '../../provider/admin-state.js'
 import type { LoadScope } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
 import { formatRef } from '../../provider/member-ref.js'
@@ -6,8 +7,8 @@ import type { Why, WhyCode } from '../../provider/report.js'
 import { targetOf } from './changes.js'
 import type { MachinePolicy } from './policy.js'
 import { idleRule, inWishedState } from './proof.js'
-import { isInForce, judgeScope, NOT_LISTED } from './scopes.js'
-import { ownOf, type DrainState, type ScopeTrack } from './state.js'
+import { judgeScope, NOT_LISTED } from './scopes.js'
+import { neededState, ownOf, type DrainState, type ScopeTrack } from './state.js'
 
 /** In flight for longer than that without a change is named as long-lived, in milliseconds. */
 const LONG_LIVED = 60_000
@@ -160,10 +161,12 @@ function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Sa
       count: scope.queued,
     })
   }
-  const held = state.hold.confirmed !== 'none'
-  if (!isInForce(scope, state.hold.wish) && (held || scope.old === true)) {
-    const code = scope.old === true && scope.admin !== undefined ? 'old-scope' : 'not-in-force'
-    const what = scope.admin === undefined ? 'has not taken the drain' : `is at ${scope.admin}`
+  const watched = state.goal.kind === 'watch' && inWishedState(state)
+  const held = state.hold.confirmed !== 'none' || watched
+  if (!isInForce(scope, neededState(state)) && (held || scope.old === true)) {
+    const stays = scope.inForce !== false && scope.admin !== undefined
+    const code = scope.old === true && stays ? 'old-scope' : 'not-in-force'
+    const what = stays ? `is at ${scope.admin}` : 'has not taken the drain'
     say(code, `${scope.scope} ${what}${noted(scope)}: it may still send new work`, where)
   }
 }

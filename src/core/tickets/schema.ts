@@ -90,7 +90,7 @@ const scopeSchema = z.strictObject({
   queued: count,
   pooled: z.number().exactOptional(),
   arrivals: count.exactOptional(),
-  inForce: z.boolean(),
+  inForce: z.boolean().exactOptional(),
   admin: z.enum(['ready', 'drain', 'maint', 'unknown']).exactOptional(),
   open: z.boolean().exactOptional(),
   lived: z.number().exactOptional(),

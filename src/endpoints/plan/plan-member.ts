@@ -1,3 +1,4 @@
+import { atLeast, isInForce } from '../../provider/admin-state.js'
 import type { AdminState, PresentReading, Reading } from '../../provider/contract.js'
 import type { HeldBack, PlannedChange, PlanOptions } from './plan.js'
 import type { ReadyFloor } from './ready-floor.js'
@@ -29,15 +30,13 @@ export function planMember(
   const to = knownLevel(level.to, options)
   if (to === undefined)
     return { ref, reason: `the product knows no ${level.to}, so ${reason} can't be followed` }
-  if (RANK[own] < RANK[to]) {
+  if (!atLeast(own, to)) {
     if (!floor.take(wish)) return { ref, reason: `${reason}, but ${floor.text}` }
     const said = level.why === '' ? reason : `${reason}; ${level.why}`
     return { change: { kind: 'hold', ref, identity, to }, reason: said }
   }
   return wish.remove ? planRemove(wish, own, options) : undefined
 }
-
-const RANK: Readonly<Record<AdminState, number>> = { ready: 0, drain: 1, maint: 2 }
 
 /** How a member that does not answer is held, and why so. */
 function goneLevel(
@@ -94,15 +93,16 @@ function planRemove(
 
 /** Nothing new can come, and every process says by itself that nothing is left. */
 function isReleased(reading: Reading): boolean {
-  if (!reading.present || !(reading.sealed ?? reading.own === 'maint')) return false
-  const { scopes } = reading
+  if (!reading.present) return false
+  const { scopes, own, sealed = own === 'maint' } = reading
+  if (own === 'unknown' || !sealed) return false
   return (
     scopes.length > 0 &&
     scopes.every(
       (scope) =>
         scope.state === 'ended' ||
         (scope.state === 'read' &&
-          scope.inForce &&
+          isInForce(scope, own) &&
           scope.released === true &&
           scope.active === 0 &&
           scope.queued === 0),

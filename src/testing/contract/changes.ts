@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { isIPv4 } from 'node:net'
+import { isInForce } from '../../provider/admin-state.js'
 import type { Change, ChangeResult, MemberRef } from '../../provider/contract.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { assertRejected, byName, NETWORK, outcome, readingOf, succeeded, work } from './bench.js'
@@ -26,7 +27,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
   'comes into force in every scope': async (bench) => {
     await bench.hold(bench.a)
     await bench.untilReading(bench.a, 'the state is in force', ({ scopes }) =>
-      scopes.every((scope) => scope.inForce && scope.state === 'read'),
+      scopes.every((scope) => scope.state === 'read' && isInForce(scope, bench.level)),
     )
   },
 

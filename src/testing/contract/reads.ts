@@ -197,5 +197,8 @@ function assertScope(scope: LoadScope): void {
     assert.ok(Number.isSafeInteger(count) && count >= 0, `${name}: ${key} is a count`)
   }
   assert.ok(Number.isFinite(scope.sampledAt), `${name}: it says when it was sampled`)
-  assert.equal(typeof scope.inForce, 'boolean', `${name}: it says whether the state is in force`)
+  const { admin = 'unknown', inForce = true, open = true } = scope
+  assert.ok(['ready', 'drain', 'maint', 'unknown'].includes(admin), `${name}: admin is a state`)
+  for (const word of [inForce, open])
+    assert.equal(typeof word, 'boolean', `${name}: inForce and open are true or false`)
 }

@@ -192,8 +192,8 @@ describe('never a false idle', () => {
         readings: snapshot.readings.map((reading) => ({
           ...reading,
           scopes: reading.scopes.map((scope) => {
-            const { scope: name, incarnation, state, sampledAt, active, queued, inForce } = scope
-            return { scope: name, incarnation, state, sampledAt, active, queued, inForce }
+            const { scope: name, incarnation, state, sampledAt, active, queued } = scope
+            return { scope: name, incarnation, state, sampledAt, active, queued }
           }),
         })),
       }

@@ -6,6 +6,10 @@ describe('a process is in force', () => {
     expect(idle({ scopes: { w1: { admin: 'drain' } } }).phase).toBe('idle')
   })
 
+  test('where it says nothing of itself: the own state speaks for it', () => {
+    expect(idle().state.proof.scopes.get('w1')?.last).not.toHaveProperty('inForce')
+  })
+
   test('where it took a higher one', () => {
     expect(idle({ scopes: { w1: { admin: 'maint' } } }).phase).toBe('idle')
   })

@@ -161,7 +161,6 @@ export class MemberRun {
       active: 0,
       queued: 0,
       arrivals: 100,
-      inForce: true,
     }
     this.#scopes.set(name, { ...known, ...figures })
     return this

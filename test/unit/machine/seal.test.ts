@@ -167,6 +167,13 @@ describe('what slipped in before the seal starts the proof anew', () => {
   })
 })
 
+test('a maint of somebody else that an old process did not take is no seal', () => {
+  const scopes = { old: { old: true, admin: 'drain' as const } }
+  const run = held({ seal: 'never', scopes }).set({ own: 'maint' }).looks(2_000)
+  expect(run.phase).toBe('idle')
+  expect(run.state.proof.sealed).toBe(false)
+})
+
 describe('a seal that is refused', () => {
   test('for good leaves the verdict: idle without it', () => {
     const run = sealing().refuse(failure('UNSUPPORTED')).look()

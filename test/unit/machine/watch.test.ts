@@ -42,9 +42,22 @@ describe('goal watch', () => {
     expect(watching().set({ own: 'unknown' }).looks(2_000).phase).toBe('active')
   })
 
-  test('does not ask what a process has taken', () => {
-    const run = watching({ scopes: { w1: { admin: 'ready' } } }).looks(2_000)
+  test('waits for a process that stayed at ready, and names it', () => {
+    const run = watching({ scopes: { w2: { admin: 'ready', old: true } } }).looks(2_000)
+    expect(run.phase).toBe('draining')
+    expect(run.why).toMatchObject([{ code: 'old-scope', scope: 'w2' }])
+    expect(run.scope('w2', { open: false }).looks(2_000).phase).toBe('idle')
+  })
+
+  test('names no process of a member that serves', () => {
+    const run = watching({ own: 'ready', scopes: { w1: { admin: 'ready' } } }).look()
+    expect(run.codes).toEqual([])
+  })
+
+  test('takes a process at drain for closed enough, and not for sealed', () => {
+    const run = watching({ own: 'maint', scopes: { w1: { admin: 'drain' } } }).looks(2_000)
     expect(run.phase).toBe('idle')
+    expect(run.state.proof.sealed).toBe(false)
   })
 
   test('goes back to active when it is opened', () => {

@@ -46,7 +46,14 @@ describe('fakeProvider', () => {
     expect(reading.present && reading.own).toBe('ready')
     expect(reading.scopes).toMatchObject([
       { scope: 'worker', incarnation: '2', active: 0, arrivals: 0 },
-      { scope: 'worker-old-1', incarnation: '1', active: 1, old: true, inForce: true },
+      {
+        scope: 'worker-old-1',
+        incarnation: '1',
+        active: 1,
+        old: true,
+        admin: 'drain',
+        open: false,
+      },
     ])
     end()
     const { scopes } = await read(lb, web1)
@@ -59,7 +66,7 @@ describe('fakeProvider', () => {
     lb.reload()
     await lb.apply([{ kind: 'hold', ref: web1, to: 'drain' }], ctx)
     const { scopes } = await read(lb, web1)
-    expect(scopes.map((s) => s.inForce)).toEqual([true, false])
+    expect(scopes.map(({ admin }) => admin)).toEqual(['drain', 'ready'])
   })
 
   test('a reload that cuts leaves no old process', async () => {

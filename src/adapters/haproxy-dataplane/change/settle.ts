@@ -1,9 +1,9 @@
+import { atLeast } from '../../../provider/admin-state.js'
 import type { AdminState, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { PROVIDER } from '../session/session.js'
 import type { Round } from '../read/read.js'
-import { atLeast } from '../read/state.js'
 import type { Sent } from './step.js'
 
 /** The state that a change asks for, of those that a look can show. */

@@ -103,13 +103,6 @@ export function healthOf(row: Pick<StatsRow, 'status' | 'check' | 'lastChange'>)
   return check.fall === 1 && (row.lastChange ?? 0) >= 60 ? 'up' : 'unknown'
 }
 
-const ORDER: Record<AdminState, number> = { ready: 0, drain: 1, maint: 2 }
-
-/** Whether a state closes the door at least as far as another. */
-export function atLeast(own: AdminState, wished: AdminState): boolean {
-  return ORDER[own] >= ORDER[wished]
-}
-
 /** Address and port out of the statistics' `addr`, such as `127.0.0.1:80` or `[::1]:80`. */
 export function splitAddress(text: string): { readonly address: string; readonly port: number } {
   const colon = text.lastIndexOf(':')

@@ -1,3 +1,4 @@
+import { isInForce } from '../../../provider/admin-state.js'
 import type { PresentReading } from '../../../provider/contract.js'
 import type { Draft } from '../draft.js'
 import { maintEffect } from '../policy.js'
@@ -18,10 +19,10 @@ export function closeDoor(draft: Draft, reading: PresentReading): boolean {
   const { state } = draft
   const { verdict, sealFailures } = state.proof
   if (verdict === null) return false
-  const closed = isClosed(reading)
-  const raised = closed || reading.own === 'maint'
+  const closed = isClosed(state, reading)
   const seal = { kind: 'hold' as const, to: 'maint' as const, ref: state.ref, ...draft.identity }
-  const wanted = !raised && sealFailures < MOST_SEALS && sealWished(draft, reading)
+  const asked = closed || state.hold.wish === 'maint'
+  const wanted = !asked && sealFailures < MOST_SEALS && sealWished(draft, reading)
   if (wanted && !isRefused(state, seal)) {
     if (send(draft, seal)) draft.hold({ wish: 'maint' })
     // A wait is on after a refusal: the verdict is found anew then.
@@ -38,14 +39,21 @@ export function closeDoor(draft: Draft, reading: PresentReading): boolean {
   return true
 }
 
-/** What the provider says of the door itself counts more than the state. */
-function isClosed({ own, sealed }: PresentReading): boolean {
-  return sealed ?? own === 'maint'
+/**
+ * Whether nobody comes to the member any more, persistent or not: an old process that stayed at drain
+ * lets them in, whoever set the member to maint since. What the provider says of the door itself counts
+ * more.
+ */
+export function isClosed({ proof }: DrainState, { own, sealed }: PresentReading): boolean {
+  if (sealed !== undefined) return sealed
+  const read = [...proof.scopes.values()].filter(({ last }) => last.state === 'read')
+  return own === 'maint' && read.every(({ last }) => isInForce(last, 'maint'))
 }
 
 /** Whether a door that was found closed, by whomever, is open again before the outcome was said. */
-export function isUnsealed({ proof, ending }: DrainState, reading: PresentReading): boolean {
-  return proof.sealed && !ending.settled && !isClosed(reading)
+export function isUnsealed(state: DrainState, reading: PresentReading): boolean {
+  const { proof, ending } = state
+  return proof.sealed && !ending.settled && !isClosed(state, reading)
 }
 
 function sealWished({ policy }: Draft, reading: PresentReading): boolean {

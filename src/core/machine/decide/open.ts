@@ -1,3 +1,4 @@
+import { atLeast } from '../../../provider/admin-state.js'
 import type { AdminState, PresentReading } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
 import { DrainableError } from '../../../provider/error.js'
@@ -7,7 +8,7 @@ import type { Draft } from '../draft.js'
 import type { OpenGoal } from '../goal.js'
 import { owesUndo, whoseHold } from '../owner.js'
 import { isRefused } from '../result.js'
-import { anotherIncarnation, atLeast, incarnationsOf, ownOf, type DrainState } from '../state.js'
+import { anotherIncarnation, incarnationsOf, ownOf, type DrainState } from '../state.js'
 import { endGone, goneForCertain } from './gone.js'
 import { send } from './send.js'
 

@@ -1,6 +1,6 @@
 import type { Draft } from '../draft.js'
 import { inWishedState, marksOf, stillIdle } from '../proof.js'
-import { atLeast } from '../state.js'
+import { isClosed } from './door.js'
 import { endGone, goneForCertain } from './gone.js'
 import { loseIdle, prove } from './idle.js'
 
@@ -27,7 +27,7 @@ export function decideWatch(draft: Draft): void {
   if (proof === null) return
   draft.proof({
     proof,
-    sealed: atLeast(reading.own, 'maint'),
+    sealed: isClosed(draft.state, reading),
     verdict: { at: draft.now, proof, scopes: marksOf(draft.state), sealedAt: null },
     unverified: reading.unverified ?? null,
   })

@@ -202,7 +202,7 @@ function problemOf(given: LoadScope, at: number): string | undefined {
   const scope = loose(given)
   const said = (field: keyof LoadScope): string => `it says ${field}: ${show(scope[field])}`
   if (typeof scope.scope !== 'string') return said('scope')
-  const { state, arrivals, sampledAt, admin, open, lived } = scope
+  const { state, arrivals, sampledAt, inForce, admin, open, lived } = scope
   if (state === 'unread' || state === 'ended') return undefined
   if (state !== 'read') return said('state')
   if (typeof scope.incarnation !== 'string') return said('incarnation')
@@ -211,7 +211,7 @@ function problemOf(given: LoadScope, at: number): string | undefined {
   if (arrivals !== undefined && !isCount(arrivals)) return said('arrivals')
   if (typeof sampledAt !== 'number' || !(sampledAt <= at && sampledAt >= at - LONGEST))
     return said('sampledAt')
-  if (typeof scope.inForce !== 'boolean') return said('inForce')
+  if (inForce !== undefined && typeof inForce !== 'boolean') return said('inForce')
   if (admin !== undefined && admin !== 'unknown' && !STATES.includes(admin)) return said('admin')
   if (open !== undefined && typeof open !== 'boolean') return said('open')
   if (lived !== undefined && !(typeof lived === 'number' && lived >= 0 && lived < Infinity))
@@ -240,7 +240,6 @@ function unread(scope: LoadScope, problem: string, at: number): LoadScope {
     sampledAt: at,
     active: 0,
     queued: 0,
-    inForce: false,
     ...(problem === '' ? {} : { note: problem }),
   }
 }
