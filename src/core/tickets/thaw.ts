@@ -142,9 +142,12 @@ export function thawStep(
     },
     proof: {
       ...frozen.proof,
-      scopes: new Map(frozen.proof.scopes.map((track) => [track.last.scope, track])),
+      effectiveSince: earlier(frozen.proof.effectiveSince, options.now),
+      scopes: new Map(
+        frozen.proof.scopes.map((track) => [track.last.scope, untilNow(track, options.now)]),
+      ),
       verdict:
-        verdict === null
+        verdict === null || verdict.at > options.now
           ? null
           : {
               ...verdict,
@@ -185,6 +188,13 @@ function pastMoments(
       until: late.until === null || late.until > now + LONGEST_CUT ? null : late.until,
     })),
   }
+}
+
+/** A proof that knows of a moment to come is none, see {@link pastMoments}. */
+function untilNow(track: ScopeTrack, now: number): ScopeTrack {
+  const { quietFrom, steadySince, zeros } = track
+  const newest = Math.max(quietFrom, steadySince, zeros?.last.sampledAt ?? quietFrom)
+  return newest > now ? restart(track, now) : track
 }
 
 /** A change that may have been sent before now; a look that is asked for in this moment counts. */
