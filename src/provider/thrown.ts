@@ -41,3 +41,8 @@ export function codesOf(error: unknown): readonly string[] {
 export function isClosed(error: DrainableError): boolean {
   return !error.retryable && (error.code === 'UNREACHABLE' || error.code === 'CONNECTION_LOST')
 }
+
+/** Whether an error says that the balancer, or the way to it, did not answer: not that it refused. */
+export function isUnreachable(error: unknown): error is DrainableError {
+  return isDrainableError(error, 'UNREACHABLE', 'CALL_TIMEOUT', 'CONNECTION_LOST')
+}

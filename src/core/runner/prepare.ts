@@ -2,7 +2,7 @@ import { pause } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import type { DrainReport } from '../../provider/report.js'
 import { CALL_LIMIT, isNobodyThere, LAST_LOOK } from './look/call.js'
-import { toDrainableError } from '../../provider/thrown.js'
+import { isUnreachable, toDrainableError } from '../../provider/thrown.js'
 import type { Contest } from './balancer/contest.js'
 import type { Prepared, RunContext, RunSpec } from './run-spec.js'
 import type { RunState } from './run-state.js'
@@ -37,9 +37,7 @@ export async function prepareRun(run: RunState, context: RunContext): Promise<Pr
 
 /** Only what the network did is tried again: what the caller or the balancer refused stays refused. */
 function isNetwork(error: DrainableError): boolean {
-  return (
-    error.retryable && isDrainableError(error, 'UNREACHABLE', 'CALL_TIMEOUT', 'CONNECTION_LOST')
-  )
+  return error.retryable && isUnreachable(error)
 }
 
 /** Until when what failed is tried again. */
@@ -78,8 +76,7 @@ export function unpreparedReport(run: RunState, thrown: unknown): DrainReport {
   const givenUp = run.stop.signal.aborted && !isDrainableError(thrown, 'CALL_TIMEOUT')
   if (givenUp || signal?.aborted === true) return { outcome: 'aborted', members: [], elapsed }
   const error = toDrainableError(thrown, provider.name, subject)
-  const unreachable = isDrainableError(error, 'UNREACHABLE', 'CALL_TIMEOUT', 'CONNECTION_LOST')
-  return { outcome: unreachable ? 'unreachable' : 'refused', members: [], elapsed, error }
+  return { outcome: isUnreachable(error) ? 'unreachable' : 'refused', members: [], elapsed, error }
 }
 
 /** Why a run whose time passed before it could begin has ended. */

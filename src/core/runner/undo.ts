@@ -1,10 +1,10 @@
 import type { MemberRef } from '../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import type { DrainReport, MemberReport, Outcome } from '../../provider/report.js'
 import { openGoal, UNDO_LIMIT } from '../machine/goal.js'
 import { QUIET_LIMIT } from './look/call.js'
-import { toDrainableError } from '../../provider/thrown.js'
+import { isUnreachable, toDrainableError } from '../../provider/thrown.js'
 import { closeUndone } from './close-ticket.js'
 import type { Contest } from './balancer/contest.js'
 import type { Ending } from './ending.js'
@@ -224,9 +224,7 @@ function unreachedBy(
   thrown: unknown,
 ): { readonly outcome: Outcome; readonly error: DrainableError } {
   const error = ended?.error ?? toDrainableError(thrown, provider.name, subject)
-  const outcome = isDrainableError(error, 'UNREACHABLE', 'CALL_TIMEOUT', 'CONNECTION_LOST')
-    ? 'unreachable'
-    : 'refused'
+  const outcome = isUnreachable(error) ? 'unreachable' : 'refused'
   return { outcome: ended?.error === undefined ? outcome : ended.outcome, error }
 }
 

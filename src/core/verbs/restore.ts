@@ -1,5 +1,5 @@
 import type { DrainableProvider } from '../../provider/contract.js'
-import { isDrainableError } from '../../provider/error.js'
+import { isUnreachable } from '../../provider/thrown.js'
 import type { DrainReport } from '../../provider/report.js'
 import { guarded } from '../emitter.js'
 import { unreached } from '../runner/report.js'
@@ -67,11 +67,7 @@ export async function restore(
   if (report.members.length > 0) return report
   // It could not even begin: nothing is known of the members, so each is as unreachable as the balancer.
   const { error } = report
-  if (
-    error !== undefined &&
-    !isDrainableError(error, 'UNREACHABLE', 'CALL_TIMEOUT', 'CONNECTION_LOST')
-  )
-    throw error
+  if (error !== undefined && !isUnreachable(error)) throw error
   return { ...report, members: unreached(known, report) }
 }
 

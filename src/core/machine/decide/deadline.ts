@@ -1,5 +1,6 @@
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
+import { isUnreachable } from '../../../provider/thrown.js'
 import type { Outcome } from '../../../provider/report.js'
 import type { Draft } from '../draft.js'
 import { loadOf, type DrainState } from '../state.js'
@@ -50,7 +51,10 @@ function outcomeAtDeadline({
   const refused = refusalOf(state)
   if (policy.onTimeout === 'proceed') return ['proceeded', refused]
   if (!wasHeld(state) && hold.atMinimum) return ['refused', minimumError(state)]
-  if (!wasHeld(state) && refused !== null) return ['refused', refused]
+  // A hold that could not even be sent was not refused, where looks don't come through either.
+  const silent = unread !== null || (input.type === 'overdue' && input.silent)
+  const unsent = silent && refused !== null && isUnreachable(refused)
+  if (!wasHeld(state) && refused !== null && !unsent) return ['refused', refused]
   if (unread !== null) return ['unreachable', refused ?? unread.error]
   if (input.type === 'overdue' && input.silent) return ['unreachable', refused ?? input.error]
   return ['timeout', refused ?? (wasHeld(state) ? null : hold.loss)]
