@@ -80,6 +80,8 @@ class Call<F extends Sight, L> {
   readonly #results = new Map<number, ChangeResult>()
   /** Places of those of which something may have been sent. */
   readonly #sent = new Set<number>()
+  /** Of those begun: whether anything was sent by now. */
+  readonly #begun = new Map<number, () => boolean>()
   readonly #attempts = new Map<number, number>()
   #over = false
 
@@ -108,13 +110,17 @@ class Call<F extends Sight, L> {
     const cause: unknown = this.#ctx.signal.reason
     for (const place of this.#changes.entries()) {
       const [i, { ref }] = place
-      if (this.#sent.has(i) || this.#results.has(i)) continue
+      if (this.#wasSent(i) || this.#results.has(i)) continue
       const words = `${formatRef(ref)}: the call was given up before the change was sent`
       const { provider } = this.#adapter
       const error = new DrainableError('CALL_TIMEOUT', words, { provider, ref, cause })
       this.#hand(place, { ref, status: 'rejected', error })
     }
     this.#over = true
+  }
+
+  #wasSent(i: number): boolean {
+    return this.#sent.has(i) && this.#begun.get(i)?.() !== false
   }
 
   /** One look for all of them. Where it fails, nothing was sent of them: they are refused. */
@@ -169,6 +175,7 @@ class Call<F extends Sight, L> {
       const outcome = await this.#send(place, found)
       if ('later' in outcome) {
         begun.set({ change, found, later: outcome.later }, place)
+        if (outcome.sent !== undefined) this.#begun.set(place[0], outcome.sent)
         continue
       }
       this.#end(place, outcome)
@@ -224,7 +231,10 @@ class Call<F extends Sight, L> {
         else if (this.#mayTryAgain(place)) again.push(place)
       }
     } catch (thrown) {
-      for (const place of begun.values()) this.#end(place, this.#thrown(thrown, place[1]))
+      for (const place of begun.values()) {
+        const outcome = this.#thrown(thrown, place[1])
+        this.#end(place, this.#wasSent(place[0]) ? outcome : { ...outcome, status: 'rejected' })
+      }
     }
     return again
   }

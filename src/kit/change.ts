@@ -31,6 +31,11 @@ export type ChangeOutcome = ChangeResult extends infer R
 /** A change that was begun, and that {@link CarefulAdapter.finish} ends together with others. */
 export interface Later<L> {
   readonly later: L
+  /**
+   * Whether anything of it was sent by now: what was not is refused where the call is given up, and not
+   * left open. @default it was
+   */
+  readonly sent?: () => boolean
 }
 
 /** A begun change, as `finish` gets it. */
