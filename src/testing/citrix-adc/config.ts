@@ -54,7 +54,11 @@ export class Config {
       group.autoscale = pool.autoscale ?? 'DISABLED'
       for (const member of pool.members) {
         const { server, address, port, weight, health } = toSeed(member, index++, 'member')
-        group.members.push(new Entity(this.server(server, address), port, weight, health))
+        const one =
+          pool.autoscale === 'DNS' && this.servers.has(server)
+            ? { name: server, address, enabled: true }
+            : this.server(server, address)
+        group.members.push(new Entity(one, port, weight, health))
       }
     }
     for (const [name, given] of Object.entries(seed.vservers ?? {})) {
@@ -62,6 +66,7 @@ export class Config {
       const vserver = this.addVserver(name, pool.servicetype ?? 'HTTP', {})
       vserver.trofspersistence = pool.trofspersistence ?? 'ENABLED'
       vserver.backupvserver = pool.backupvserver
+      vserver.groups.push(...(pool.groups ?? []))
       for (const member of pool.members) {
         const { name: service, address, port, weight, health } = toSeed(member, index++, 'service')
         const made =
@@ -131,6 +136,14 @@ export class Config {
   /** A member by server name, or by the address it was bound with, and port. */
   member(group: Group, server: string, port: number): Entity | undefined {
     return group.members.find((one) => same(one.server.name, server) && one.port === port)
+  }
+
+  /** Everything that is bound to a virtual server, by services and by groups. */
+  boundTo({ services, groups }: Vserver): readonly Entity[] {
+    return [
+      ...services.flatMap(({ name }) => this.services.get(name)?.entity ?? []),
+      ...groups.flatMap((name) => this.groups.get(name)?.members ?? []),
+    ]
   }
 
   /** Everything that a server carries. */

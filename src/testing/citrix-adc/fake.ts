@@ -5,6 +5,7 @@ import type { HttpFake } from '../http/request.js'
 import type { HttpServer } from '../http/server.js'
 import { toServedTls } from '../http/tls.js'
 import type { Config } from './config.js'
+import { ADDRESSES, otherOf } from './addresses.js'
 import { later, Node } from './node.js'
 import {
   dialectOf,
@@ -112,6 +113,8 @@ class Fake implements CitrixFake {
     this.#front = new HttpFront({
       remember: (base, _request, name) => ({ ...base, node: nodes.get(name)?.().address ?? name }),
       error: (failure) => toAnswer(errorReply(failure), severity),
+      isFor: (failure, name) =>
+        failure.node === undefined || nodes.get(name)?.().address === failure.node,
       garbage: toAnswer({ status: 200, body: '<html><body>Please wait</body></html>' }, severity),
     })
     const add = (name: string, port: number, node: () => Node): HttpServer => {
@@ -278,7 +281,7 @@ class Fake implements CitrixFake {
     }
     // A single address stands for whichever node is primary: behind it, the other one answers now.
     before.paired = true
-    before.address = before.address === ADDRESSES[0] ? ADDRESSES[1] : ADDRESSES[0]
+    before.address = otherOf(before.address)
     before.sessions.expire()
     return Promise.resolve()
   }
@@ -322,8 +325,6 @@ class Fake implements CitrixFake {
     return found
   }
 }
-
-const ADDRESSES = ['192.0.2.240', '192.0.2.241'] as const
 
 function pairOf(options: FakeOptions, onForcedFailover: () => void): readonly Node[] {
   const first = new Node(options, ADDRESSES[0], 'Primary')

@@ -144,7 +144,8 @@ export class Node {
     if (tree === 'stat' && query.args.has('clearstats')) {
       for (const { entity } of config.all()) entity.load.total = 0n
     }
-    const ask = { config, dialect: this.#dialect, name, query }
+    const { bulk = {} } = this.options
+    const ask = { config, dialect: this.#dialect, name, query, bulk }
     const rows = tree === 'stat' ? this.#stat(session, envelope, () => reader(ask)) : reader(ask)
     return this.#rows(type, shape(rows, query))
   }
@@ -189,13 +190,14 @@ export class Node {
     const commands = rows.map((row) => ({ type, verb, name: envelope.name, payload: row }))
     const [only] = commands
     if (only === undefined) throw new NitroError(1095)
-    if (Array.isArray(payload)) return this.#bulk(commands, session, envelope.onError)
+    if (Array.isArray(payload) && this.options.bulk?.actions === false) throw new NitroError(1234)
+    if (Array.isArray(payload)) return this.#bulk(commands, session, envelope)
     this.run(session.partition, only)
     if (warnings && this.role === 'Secondary') return secondaryWarning()
     return this.#ok(verb === 'add' ? 201 : 200)
   }
 
-  #bulk(commands: readonly Command[], session: Session, onError: 'exit' | 'continue'): Reply {
+  #bulk(commands: readonly Command[], session: Session, { onError, warnings }: Envelope): Reply {
     const response: Plain[] = []
     let failed = false
     for (const command of commands) {
@@ -209,6 +211,7 @@ export class Node {
         if (onError === 'exit') break
       }
     }
+    if (!failed && warnings && this.role === 'Secondary') return secondaryWarning()
     if (!failed) return this.#ok(commands[0]?.verb === 'add' ? 201 : 200)
     const message = 'Bulk operation failed'
     return { status: 207, body: { errorcode: 1243, message, severity: 'ERROR', response } }

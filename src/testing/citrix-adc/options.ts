@@ -26,12 +26,17 @@ export interface FakePool {
   readonly servicetype?: string
   /** `DISABLED`: connections live on after OUT OF SERVICE. Default `ENABLED`. */
   readonly downstateflush?: 'ENABLED' | 'DISABLED'
-  /** `API` and `DNS` groups refuse actions on one member. Default `DISABLED`. */
+  /**
+   * `API` and `DNS` groups refuse actions on one member. In a `DNS` group members of one name and port are
+   * addresses that DNS has for one server. Default `DISABLED`.
+   */
   readonly autoscale?: 'DISABLED' | 'DNS' | 'POLICY' | 'CLOUD' | 'API'
   /** Of a virtual server: `DISABLED` turns persistent clients away in TROFS. Default `ENABLED`. */
   readonly trofspersistence?: 'ENABLED' | 'DISABLED'
   /** Of a virtual server: who serves when nobody of its own does. */
   readonly backupvserver?: string
+  /** Of a virtual server: service groups that are bound to it. */
+  readonly groups?: readonly string[]
 }
 
 /** The content of one partition. */
@@ -90,6 +95,15 @@ export interface FakeOptions extends FakeConfig {
   readonly latency?: number
   /** One row comes as an object where an array is usual. Default `false`. */
   readonly loneObjects?: boolean
+  /**
+   * What is answered for many at once: `bindings` by `?bulkbindings=yes` (since 11.1), `stats` with members
+   * below each group in the list of groups, `actions` on a list in the body. Default: all of it.
+   */
+  readonly bulk?: {
+    readonly bindings?: boolean
+    readonly stats?: boolean
+    readonly actions?: boolean
+  }
 }
 
 /** Every option by its name. */
@@ -118,6 +132,7 @@ export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, true>> = {
   checkDelay: true,
   latency: true,
   loneObjects: true,
+  bulk: true,
 }
 
 /** One request, as it came. */
@@ -128,6 +143,8 @@ export interface FakeRequest extends HttpFakeRequest {
 
 /** What goes wrong. */
 export interface FakeFailure extends HttpFakeFailure {
+  /** Only at the node of this address, its NSIP; default: at every address. */
+  readonly node?: string
   /** Of `status`: the errorcode of NITRO's answer. Default: HTML that is none of NITRO's. */
   readonly errorcode?: number
   /** Of `status`, beside `errorcode`: its words. Default: the stock text. */

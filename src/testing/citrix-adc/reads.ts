@@ -1,5 +1,5 @@
 import type { Config, Group, Plain, Vserver } from './config.js'
-import type { Dialect } from './options.js'
+import type { Dialect, FakeOptions } from './options.js'
 import { NitroError } from './reply.js'
 import type { Query } from './query.js'
 import {
@@ -16,6 +16,9 @@ import {
   vserverStat,
 } from './rows.js'
 
+/** How a build answers for many at once. */
+export type Bulk = NonNullable<FakeOptions['bulk']>
+
 /** A question about the configuration or the statistics of one partition. */
 export interface Ask {
   readonly config: Config
@@ -23,6 +26,7 @@ export interface Ask {
   /** Undefined: all of them. */
   readonly name: string | undefined
   readonly query: Query
+  readonly bulk: Bulk
 }
 
 type Reader = (ask: Ask) => readonly Plain[]
@@ -83,18 +87,54 @@ export const CONFIG_READS: Readonly<Record<string, Reader>> = {
           })),
       ),
     ),
+  servicegroupbindings: ({ config, query }) => {
+    const name = needed(query, 'servicegroupname')
+    const [group] = pick(config.groups, name, 'serviceGroupName')
+    const bound = [...config.vservers.values()].filter(({ groups }) => groups.includes(name))
+    const state = group?.enabled === true ? 'ENABLED' : 'DISABLED'
+    return [
+      { servicegroupname: name, state },
+      ...bound.map((one) => ({ servicegroupname: name, vservername: one.name })),
+    ]
+  },
+  svcbindings: ({ config, query }) => {
+    const name = needed(query, 'servicename')
+    const [service] = pick(config.services, name, 'name')
+    const bound = [...config.vservers.values()].filter(({ services }) =>
+      services.some((one) => one.name === name),
+    )
+    return [
+      { servicename: name, ipaddress: service?.entity.server.address, port: service?.entity.port },
+      ...bound.map((one) => ({ servicename: name, vservername: one.name })),
+    ]
+  },
+  lbpersistentsessions: ({ config, query }) =>
+    [...config.vservers.values()]
+      .filter(({ name }) => (query.args.get('vserver') ?? name) === name)
+      .flatMap((vserver) =>
+        config.boundTo(vserver).flatMap((one) =>
+          Array.from({ length: one.load.persistent }, (_, i) => ({
+            vserver: vserver.name,
+            type: '1',
+            srcip: `198.51.100.${i % 250}`,
+            destip: one.server.address,
+            destport: one.port,
+            timeout: '120',
+          })),
+        ),
+      ),
   lbparameter: ({ config }) => [{ retainservicestate: config.retainServiceState ? 'ON' : 'OFF' }],
 }
 
 /** What `GET stat/<type>` knows of load balancing. */
 export const STAT_READS: Readonly<Record<string, Reader>> = {
   service: ({ config, name }) => pick(config.services, name, 'service').map(serviceStat),
-  servicegroup: ({ config, name, query }) =>
+  servicegroup: ({ config, name, query, bulk }) =>
     pick(config.groups, name, 'serviceGroupName').map((group) => ({
       servicegroupname: group.name,
       state: group.enabled ? 'ENABLED' : 'DISABLED',
       servicetype: group.servicetype,
-      ...(wantsBindings(query)
+      ...(wantsBindings(query) && (name !== undefined || bulk.stats !== false)
         ? rowsOf(
             'servicegroupmember',
             group.members.map((one) => memberStat(group, one, true)),
@@ -155,7 +195,8 @@ function pick<T>(from: ReadonlyMap<string, T>, name: string | undefined, argumen
 /** Bindings need a name, or the word `bulkbindings`. */
 function bound<T>(ask: Ask, from: ReadonlyMap<string, T>, argument: string): T[] {
   if (ask.name !== undefined) return pick(from, ask.name, argument)
-  if (ask.query.words.get('bulkbindings')?.toLowerCase() !== 'yes') {
+  const all = ask.query.words.get('bulkbindings')?.toLowerCase() === 'yes'
+  if (!all || ask.bulk.bindings === false) {
     throw new NitroError(1095, argument)
   }
   return [...from.values()]

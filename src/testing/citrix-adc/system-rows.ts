@@ -1,7 +1,21 @@
 import type { Plain } from './config.js'
-import type { Node } from './node.js'
+import { otherOf } from './addresses.js'
+import type { FakeOptions } from './options.js'
 import { NitroError } from './reply.js'
 import { ctime } from './rows.js'
+
+/** What a node says of itself. */
+export interface NodeView {
+  readonly address: string
+  readonly role: 'Primary' | 'Secondary'
+  readonly paired: boolean
+  readonly bootedAt: number
+  readonly transitionAt: number
+  readonly savedAt: number
+  readonly changed: boolean
+  readonly partitions: ReadonlyMap<string, unknown>
+  readonly options: FakeOptions
+}
 
 /** Objects that a client may ask for and that are of no use to a drain: known, and empty. */
 const EMPTY = new Set([
@@ -50,7 +64,7 @@ const EMPTY_STAT = new Set([
  * @returns undefined for a type that nobody knows
  */
 export function systemRows(
-  node: Node,
+  node: NodeView,
   tree: 'config' | 'stat',
   type: string,
   name: string | undefined,
@@ -65,7 +79,7 @@ export function systemRows(
   return found
 }
 
-const STAT: Readonly<Record<string, (node: Node) => readonly Plain[]>> = {
+const STAT: Readonly<Record<string, (node: NodeView) => readonly Plain[]>> = {
   hanode: (node) => [
     {
       hacurstatus: node.paired ? 'YES' : 'NO',
@@ -91,8 +105,11 @@ const STAT: Readonly<Record<string, (node: Node) => readonly Plain[]>> = {
   ns: (node) => [{ starttime: ctime(node.bootedAt), starttimelocal: ctime(node.bootedAt) }],
 }
 
-const CONFIG: Readonly<Record<string, (node: Node) => readonly Plain[]>> = {
-  hanode: (node) => [haRow('0', node), ...(node.peer === undefined ? [] : [haRow('1', node.peer)])],
+const CONFIG: Readonly<Record<string, (node: NodeView) => readonly Plain[]>> = {
+  hanode: (node) => [
+    haRow('0', node.address, node.role),
+    ...(node.paired ? [haRow('1', otherOf(node.address), otherRole(node))] : []),
+  ],
   nsversion: (node) => [
     {
       version: `NetScaler NS${node.options.version ?? '13.1'}: Build 49.13.nc, Date: Jul  3 2023, 10:11:12   (64-bit)`,
@@ -107,7 +124,7 @@ const CONFIG: Readonly<Record<string, (node: Node) => readonly Plain[]>> = {
       lastconfigsavetime: ctime(node.savedAt),
       systemtime: String(Math.floor(Date.now() / 1_000)),
       configchanged: node.changed,
-      primaryip: node.role === 'Primary' ? node.address : (node.peer?.address ?? ''),
+      primaryip: node.role === 'Primary' ? node.address : otherOf(node.address),
     },
   ],
   nspartition: (node) =>
@@ -128,13 +145,17 @@ const CONFIG: Readonly<Record<string, (node: Node) => readonly Plain[]>> = {
         ],
 }
 
-function haRow(id: string, node: Node): Plain {
+function otherRole({ role }: NodeView): string {
+  return role === 'Primary' ? 'Secondary' : 'Primary'
+}
+
+function haRow(id: string, address: string, state: string): Plain {
   return {
     id,
-    name: node.address,
-    ipaddress: node.address,
+    name: address,
+    ipaddress: address,
     hastatus: 'UP',
-    state: node.role,
+    state,
     hasync: 'ENABLED',
     haprop: 'ENABLED',
     hellointerval: '200',

@@ -184,6 +184,15 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   'lbvserver delete': (config, command) => {
     config.vservers.delete(found(config.vservers, named(command, 'name'), 'name').name)
   },
+  'lbpersistentsessions clear': (config, { payload }) => {
+    only(payload, ['vserver', 'persistenceparameter'])
+    const { vserver } = payload
+    const meant =
+      vserver === undefined
+        ? [...config.vservers.values()]
+        : [found(config.vservers, text(payload, 'vserver'), 'vserver')]
+    for (const one of meant.flatMap((each) => config.boundTo(each))) one.load.persistent = 0
+  },
   'lbparameter set': (config, { payload }) => {
     if (payload['retainservicestate'] !== undefined) {
       config.retainServiceState = payload['retainservicestate'] === 'ON'
