@@ -41,7 +41,7 @@ export const entries: readonly Entry[] = [
   ...adapter('haproxy-runtime', {
     about: 'HAProxy Runtime API, 2.6 and newer',
     externals: core,
-    kilobytes: 345,
+    kilobytes: 350,
     fake: { kilobytes: 110 },
   }),
   ...adapter('haproxy-dataplane', {
@@ -58,9 +58,9 @@ export const entries: readonly Entry[] = [
   }),
   ...adapter('citrix-adc', {
     about: 'Citrix ADC (NetScaler), NITRO',
-    externals: http,
-    kilobytes: 348,
-    fake: { kilobytes: 93 },
+    externals: [...http, 'p-retry'],
+    kilobytes: 375,
+    fake: { kilobytes: 97 },
   }),
   ...adapter('envoy', {
     about: 'Envoy, by file, REST or a callback; `drainable/envoy/grpc` by xDS',

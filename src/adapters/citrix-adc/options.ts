@@ -48,6 +48,14 @@ export interface CitrixAdcOptions {
    */
   readonly desiredState?: 'refuse' | 'try' | undefined
   /**
+   * `forget`: before a member is disabled without grace (a hold to maint, a cut) the persistence entries
+   * of the virtual servers it is bound to are deleted, those of clients of other members too: these are
+   * balanced anew. Persistence by a cookie that the appliance inserts has no entries.
+   *
+   * @default 'keep'
+   */
+  readonly persistence?: 'keep' | 'forget' | undefined
+  /**
    * How old the appliance's counts can be. They are repeated for about seven seconds; a smaller value
    * is for simulators.
    *
@@ -73,6 +81,7 @@ const schema = z
     partition: z.string().min(1).exactOptional(),
     save: z.boolean().default(false),
     desiredState: z.enum(['refuse', 'try']).default('refuse'),
+    persistence: z.enum(['keep', 'forget']).default('keep'),
     freshness: durationOption({ max: 3_600_000 }).default(8_000),
     callTimeout: durationOption({ min: 50, max: 600_000 }).default(10_000),
   })

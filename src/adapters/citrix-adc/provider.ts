@@ -1,30 +1,34 @@
 import type {
+  AddressTarget,
   CallContext,
   Capabilities,
   Change,
   ChangeResult,
   DrainableProvider,
-  LoadScope,
   MemberRef,
   PoolReading,
   ProviderInfo,
   Reading,
   Snapshot,
 } from '../../provider/contract.js'
+import { canonicalAddress } from '../../provider/address.js'
 import { DrainableError } from '../../provider/error.js'
-import { refKey } from '../../provider/member-ref.js'
 import { pathOf, rowsOf } from './codec/nitro.js'
 import { Memory } from './read/memory.js'
 import type { Settings } from './options.js'
 import { type InCharge, Pair } from './session/pair.js'
+import { Looks, type Seen } from './read/looks.js'
 import { Index, wantedOf } from './read/match.js'
-import { type Found, type PoolState, Reader } from './read/read.js'
+import type { Found, PoolState } from './read/pool.js'
 import { toReading } from './read/reading.js'
 import { isNetworkError } from './session/session.js'
 import { Writer } from './change/change.js'
 
 /** A role that changes again and again is given up after so many looks. */
 const LOOKS = 3
+
+/** The appliance looks at its members once a second, in milliseconds. */
+const STATE_INTERVAL = 1_000
 
 /** A Citrix ADC, a pair of them or a cluster, over NITRO. */
 export class CitrixAdcProvider implements DrainableProvider {
@@ -34,14 +38,14 @@ export class CitrixAdcProvider implements DrainableProvider {
   readonly #options: Settings
   readonly #pair: Pair
   readonly #memory = new Memory()
+  readonly #looks: Looks
   readonly #writer: Writer
-  /** Of each member that was ever found, the nodes that could hold work for it, with their incarnations. */
-  readonly #nodes = new Map<string, Map<string, string>>()
 
   constructor(options: Settings) {
     this.#options = options
     this.#pair = new Pair(options)
-    this.#writer = new Writer(options, this.#pair, this.#memory)
+    this.#looks = new Looks(options.freshness)
+    this.#writer = new Writer(options, this.#pair, this.#memory, this.#looks)
     const partition = options.partition === undefined ? '' : `#${options.partition}`
     const urls = options.urls.map((url) => new URL(url))
     this.instance = `${urls.map((url) => url.origin + url.pathname.replace(/\/$/, '')).join(',')}${partition}`
@@ -50,6 +54,7 @@ export class CitrixAdcProvider implements DrainableProvider {
   async describe(ctx: CallContext): Promise<ProviderInfo> {
     ctx.signal.throwIfAborted()
     const { session } = await this.#pair.inCharge(ctx)
+    await this.#pair.refuseStrangers(ctx)
     const reply = await session.get(pathOf('config', 'nsversion'), ctx)
     const said = rowsOf(reply, 'nsversion')[0]?.at('version').text()?.slice(0, 500) ?? ''
     const build = /NS(\d+(?:\.\d+)*):?\s*(?:Build\s+(\d+(?:\.\d+)*))?/i.exec(said)
@@ -64,16 +69,18 @@ export class CitrixAdcProvider implements DrainableProvider {
       const charge = await this.#pair.inCharge(ctx)
       const stamp = this.#memory.stamp()
       try {
-        const pools = await this.#read(refs, charge, ctx)
-        const asked = assign(refs, pools)
-        const disabled = await disabledServers(asked, charge, ctx)
+        const { pools, counted } = await this.#read(refs, charge, ctx)
         // The standing is read after the counts and was read before them: they are of one incarnation.
-        if (await this.#pair.stillInCharge(charge, ctx)) {
-          const readings = asked.map((one) => this.#toReading(one, disabled, charge, stamp, ctx))
-          return { readings, pools: pools.map(toPoolReading) }
+        if (await this.#pair.stillInCharge(charge, ctx, counted)) {
+          const readings = assign(refs, pools).map((one) => this.#toReading(one, charge, stamp))
+          // One node holds the traffic: whoever held it before has ended with its role.
+          const ended = charge.standing.role === 'unknown' ? {} : ({ ended: 'unlisted' } as const)
+          return { readings, pools: pools.map(toPoolReading), ...ended }
         }
+        this.#looks.forget()
       } catch (error) {
         this.#pair.forget()
+        this.#looks.forget()
         if (ctx.signal.aborted || !isNetworkError(error) || look > 1) throw error
         if (this.#options.urls.length === 1) throw error
         continue
@@ -86,6 +93,19 @@ export class CitrixAdcProvider implements DrainableProvider {
         )
       }
     }
+  }
+
+  /** All that is bound by address is told in few lists: only what has it is counted then. */
+  async find({ address, port }: AddressTarget, ctx: CallContext): Promise<readonly MemberRef[]> {
+    ctx.signal.throwIfAborted()
+    const { session } = await this.#pair.inCharge(ctx)
+    const { pools } = await this.#looks.everything(session, ctx, false)
+    const wished = canonicalAddress(address)
+    return assign('all', pools).flatMap(({ ref, found }) => {
+      const entry = found?.entry
+      if (entry?.address === undefined || canonicalAddress(entry.address) !== wished) return []
+      return port === undefined || entry.port === port ? [ref] : []
+    })
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -114,116 +134,50 @@ export class CitrixAdcProvider implements DrainableProvider {
       lateBound: 10_000,
       survivesReload: this.#options.save,
       countsAfterRemove: false,
-      minInterval: 500,
+      minInterval: Math.min(STATE_INTERVAL, this.#options.freshness),
     }
   }
 
-  async #read(
+  #read(
     refs: readonly MemberRef[] | 'all',
     { session }: InCharge,
     ctx: CallContext,
-  ): Promise<readonly PoolState[]> {
-    const reader = new Reader(session, ctx)
-    if (refs === 'all') return reader.everything()
-    const pools: PoolState[] = []
-    for (const [pool, members] of byPool(refs)) {
-      const found = await reader.pool(pool, wantedOf(members))
-      if (found !== undefined) pools.push(found)
-    }
-    return pools
+  ): Promise<Seen> {
+    if (refs === 'all') return this.#looks.everything(session, ctx)
+    const wishes = new Map(
+      [...Map.groupBy(refs, ({ pool }) => pool)].map(([pool, of]) => [
+        pool,
+        wantedOf(of.map(({ member }) => member)),
+      ]),
+    )
+    return this.#looks.at(wishes, session, ctx)
   }
 
-  #toReading(
-    { ref, pool, found }: Asked,
-    disabled: ReadonlySet<string>,
-    { standing }: InCharge,
-    stamp: number,
-    ctx: CallContext,
-  ): Reading {
-    const { node, incarnation } = standing
-    if (pool === undefined || found === undefined) {
-      // Unbinding cuts: nothing of it is left anywhere.
-      return { ref, present: false, scopes: this.#endedScopes(ref, undefined, ctx) }
-    }
-    const { entry } = found
-    const known = this.#nodes.get(refKey(ref)) ?? new Map<string, string>()
-    this.#nodes.set(refKey(ref), known.set(node, incarnation))
-    this.#memory.sight(entry, stamp, incarnation)
-    const deed = this.#memory.recall(entry, stamp, incarnation)
-    this.#memory.counted(entry.subject, found.counts, pool.sampledAt)
-    const reading = toReading(ref, {
-      ...found,
-      deed,
-      serverDisabled: disabled.has(entry.server),
-      standing,
-      sampledAt: pool.sampledAt,
-      hints: this.#writer.hints,
-    })
-    return { ...reading, scopes: [...reading.scopes, ...this.#endedScopes(ref, node, ctx)] }
-  }
-
-  /** Nodes that were in charge once and are not any more: their connections ended with their role. */
-  #endedScopes(
-    ref: MemberRef,
-    current: string | undefined,
-    { clock }: CallContext,
-  ): readonly LoadScope[] {
-    return [...(this.#nodes.get(refKey(ref)) ?? [])]
-      .filter(([node]) => node !== current)
-      .map(([node, incarnation]) => ({
-        scope: node,
-        incarnation,
-        state: 'ended' as const,
-        sampledAt: clock.now(),
-        active: 0,
-        queued: 0,
-        inForce: true,
-      }))
+  #toReading({ ref, found }: Asked, { standing }: InCharge, stamp: number): Reading {
+    // Unbinding cuts: nothing of it is left anywhere.
+    if (found === undefined) return { ref, present: false, scopes: [] }
+    const { entry, counts, countedAt } = found
+    this.#memory.sight(entry, stamp, standing.incarnation)
+    const deed = this.#memory.recall(entry, stamp, standing.incarnation)
+    this.#memory.counted(entry.subject, counts, countedAt)
+    return toReading(ref, { ...found, deed, standing, hints: this.#writer.hints })
   }
 }
 
 /** A ref and what was found for it. */
 interface Asked {
   readonly ref: MemberRef
-  readonly pool: PoolState | undefined
   readonly found: Found | undefined
 }
 
 function assign(refs: readonly MemberRef[] | 'all', pools: readonly PoolState[]): readonly Asked[] {
   if (refs === 'all') {
-    return pools.flatMap((pool) =>
-      pool.entries.map((found) => {
-        const ref = { pool: pool.name, member: found.entry.member }
-        return { ref, pool, found }
-      }),
+    return pools.flatMap(({ name, entries }) =>
+      entries.map((found) => ({ ref: { pool: name, member: found.entry.member }, found })),
     )
   }
-  const byName = new Map(pools.map((pool) => [pool.name, { pool, index: new Index(pool) }]))
-  return refs.map((ref) => {
-    const known = byName.get(ref.pool)
-    return { ref, pool: known?.pool, found: known?.index.pick(ref.member) }
-  })
-}
-
-/** Those servers that take their members with them; asked only about members that are out. */
-function disabledServers(
-  asked: readonly Asked[],
-  { session }: InCharge,
-  ctx: CallContext,
-): Promise<ReadonlySet<string>> {
-  const servers = asked.flatMap(({ found }) =>
-    found === undefined || found.entry.phase === 'in' ? [] : [found.entry.server],
-  )
-  return new Reader(session, ctx).disabledServers(servers)
-}
-
-function byPool(refs: readonly MemberRef[]): ReadonlyMap<string, readonly string[]> {
-  return new Map(
-    [...Map.groupBy(refs, ({ pool }) => pool)].map(([pool, of]) => [
-      pool,
-      of.map(({ member }) => member),
-    ]),
-  )
+  const byName = new Map(pools.map((pool) => [pool.name, new Index(pool)]))
+  return refs.map((ref) => ({ ref, found: byName.get(ref.pool)?.pick(ref.member) }))
 }
 
 function toPoolReading({ name, serving, total, whenNone }: PoolState): PoolReading {

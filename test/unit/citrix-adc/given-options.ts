@@ -11,6 +11,7 @@ export const given: readonly GivenOptions[] = [
       'partition',
       'save',
       'desiredState',
+      'persistence',
       'freshness',
       'callTimeout',
       'tls',

@@ -1,15 +1,19 @@
-import type { ChangeResult } from 'drainable/provider'
+import type { ChangeResult, MemberRef } from 'drainable/provider'
 import { expect, test } from 'vitest'
 import { context, rig, WEB1, WEB2 } from './rig.js'
 
-const holds = [WEB1, WEB2].map((ref) => ({ kind: 'hold', ref, to: 'drain' }) as const)
+const SVC1 = { pool: 'vs', member: 'svc1' }
+/** Members of groups go in one list, services in another one. */
+const OPTIONS = { vservers: { vs: ['svc1', 'svc2'] } }
+const toDrain = (ref: MemberRef) => ({ kind: 'hold', ref, to: 'drain' }) as const
+const holds = [WEB1, WEB2].map(toDrain)
 
 test('a batch that is given up in the middle has handed up what was done, and what was not', async () => {
-  await using at = await rig()
+  await using at = await rig(OPTIONS)
   const controller = new AbortController()
   const handed: [number, ChangeResult][] = []
   const call = at.adc.apply(
-    holds,
+    [WEB1, SVC1].map(toDrain),
     context(controller.signal, (index, result) => {
       handed.push([index, result])
       controller.abort('enough')
@@ -18,16 +22,16 @@ test('a batch that is given up in the middle has handed up what was done, and wh
   await expect(call).rejects.toBe('enough')
   expect(handed).toMatchObject([
     [0, { ref: WEB1, status: 'applied' }],
-    [1, { ref: WEB2, status: 'rejected', error: { code: 'CALL_TIMEOUT' } }],
+    [1, { ref: SVC1, status: 'rejected', error: { code: 'CALL_TIMEOUT' } }],
   ])
-  expect([WEB1, WEB2].map((ref) => at.fake.look(ref).enabled)).toEqual([false, true])
+  expect([WEB1, SVC1].map((ref) => at.fake.look(ref).enabled)).toEqual([false, true])
 })
 
 test('a batch in which an answer is lost has handed up every result', async () => {
-  await using at = await rig()
+  await using at = await rig(OPTIONS)
   const handed: ChangeResult[] = []
   const results = await at.adc.apply(
-    holds,
+    [WEB1, SVC1].map(toDrain),
     context(undefined, (index, result) => {
       handed[index] = result
       if (index === 0) at.fake.fail({ match: /action=disable/, how: 'reset' })

@@ -71,7 +71,7 @@ describe('what is remembered', () => {
         monitored: true,
         disabled: false,
       }
-      const standing = { node: NODE, role: 'alone', incarnation: NODE } as const
+      const standing = { node: NODE, nodes: [], role: 'alone', incarnation: NODE } as const
       const released = isReleased({
         entry: one,
         traits,
@@ -79,7 +79,8 @@ describe('what is remembered', () => {
         serverDisabled: false,
         counts: undefined,
         standing,
-        sampledAt: 0,
+        countedAt: 0,
+        seenAt: 0,
         hints: [],
       })
       return [ownState(one, deed, false).own, released]

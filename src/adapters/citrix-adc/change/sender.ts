@@ -1,24 +1,35 @@
 import type { CallContext, Change } from '../../../provider/contract.js'
-import { pause } from '../../../provider/clock.js'
-import type { DrainableError } from '../../../provider/error.js'
-import { isDrainableError } from '../../../provider/error.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import { type Command, pathOf } from '../codec/nitro.js'
+import {
+  type Command,
+  forgetPersistence,
+  inOne,
+  type NitroReply,
+  partsOf,
+  pathOf,
+} from '../codec/nitro.js'
 import { classify, isWarning } from '../codec/errors.js'
 import { isInCharge } from '../session/standing.js'
 import type { InCharge, Pair } from '../session/pair.js'
-import type { ChangeOutcome } from '../../../kit/change.js'
-import { about, leftBehind, refusal } from '../../../kit/errors.js'
-import { isNetworkError } from '../session/session.js'
+import { about, isRefusal, leftBehind } from '../../../kit/errors.js'
+import { askedAgain, isBusy } from '../session/busy.js'
 
-/** How often a busy appliance is asked to change something, and the first wait in between, in milliseconds. */
-const TRIES = 4
-const FIRST_WAIT = 250
+/** The role is asked once for what is sent within so many milliseconds. */
+const ROLE_HOLDS = 1_000
+
+/** One change as it is sent. */
+export interface Order {
+  readonly change: Change
+  readonly command: Command
+  /** What takes it back from a node that took it without being in charge; none where that could cut. */
+  readonly undo: Command | undefined
+}
 
 /** How one write ended. */
 export type Written =
   | 'done'
-  | (ChangeOutcome & { readonly status: 'rejected'; readonly error: DrainableError })
+  | { readonly status: 'rejected'; readonly error: DrainableError }
   | {
       readonly status: 'unknown'
       readonly error: DrainableError
@@ -31,6 +42,7 @@ export class Sender {
   readonly #pair: Pair
   #unsaved: string | undefined
   #unheard: string | undefined
+  #forgotten: string | undefined
 
   constructor(pair: Pair) {
     this.#pair = pair
@@ -38,122 +50,175 @@ export class Sender {
 
   /** What went half well, for whoever asks why. */
   get hints(): readonly string[] {
-    return [this.#unsaved, this.#unheard].filter((hint) => hint !== undefined)
+    return [this.#unsaved, this.#unheard, this.#forgotten].filter((hint) => hint !== undefined)
   }
 
   /**
-   * Sends one change.
+   * Sends changes of one kind in one request, a list where they are several.
    *
-   * @param undo - what takes it back from a node that took it without being in charge; none where that could cut
+   * @returns for each what became of it; `apart` where the list as a whole was refused, so that nobody
+   * knows which of them is to blame: they are to be sent one by one, after a look
    */
   async send(
-    change: Change,
-    command: Command,
-    undo: Command | undefined,
+    orders: readonly Order[],
     charge: InCharge,
     ctx: CallContext,
-  ): Promise<Written> {
-    const { session, standings } = charge
-    const what = `${change.kind} ${formatRef(change.ref)}`
-    const subject = { provider: 'citrix-adc', ref: change.ref }
-    for (let attempt = 1; ; attempt++) {
-      try {
-        // A secondary takes the change, says Done, and tells nobody.
-        if (!isInCharge(await standings.role(ctx))) return this.#wrongNode(change, session.url)
-      } catch (error) {
-        if (ctx.signal.aborted || !isNetworkError(error)) throw error
-        return { status: 'unknown', error }
-      }
-      let reply
-      try {
-        reply = await session.post(command, ctx)
-      } catch (error) {
-        if (ctx.signal.aborted || !isDrainableError(error)) throw error
-        if (isNetworkError(error)) return { status: 'unknown', error }
-        return { status: 'rejected', error }
-      }
-      const kind = classify(reply)
-      switch (kind) {
-        case 'ok':
-          this.#unheard = undefined
-          return 'done'
-        case 'applied-here':
-          this.#unheard = `the other node of the pair did not hear of a change: ${session.error(what, reply).message}`
-          return 'done'
-        case 'open':
-        case 'unreadable':
-          return { status: 'unknown', error: session.error(what, reply) }
-        case 'wrong-node': {
-          this.#pair.forget()
-          const error = about(session.error(what, reply), subject)
-          if (!isWarning(reply)) return { status: 'rejected', error }
-          return this.#takeBack(error, undo, charge, ctx)
-        }
-        case 'busy':
-          // A proxy says 503 also after it has passed the change on.
-          if (!reply.readable) return { status: 'unknown', error: session.error(what, reply) }
-          if (attempt < TRIES) break
-          return { status: 'rejected', error: about(session.error(what, reply), subject) }
-        case 'relogin':
-        case 'credentials':
-        case 'rights':
-        case 'absent':
-        case 'refused':
-          return { status: 'rejected', error: about(session.error(what, reply), subject) }
-        default:
-          kind satisfies never
-      }
-      await pause(ctx.clock, FIRST_WAIT * 2 ** (attempt - 1), ctx.signal)
+  ): Promise<readonly Written[] | 'apart'> {
+    const all = (written: Written): readonly Written[] => orders.map(() => written)
+    const answer = await this.#ask(inOne(orders.map(({ command }) => command)), charge, ctx)
+    if ('error' in answer) return all(answer)
+    const parts = partsOf(answer, orders.length)
+    const kind = classify(answer)
+    if (parts === undefined && orders.length > 1 && (kind === 'refused' || kind === 'absent')) {
+      return 'apart'
+    }
+    const written = orders.map((order, i) => this.#judge(order, parts?.[i] ?? answer, charge))
+    const astray = orders.filter((_, i) => written[i] === 'astray')
+    const end = await this.#takeBack(astray, charge, ctx)
+    return orders.map((order, i) => {
+      const one = written[i]
+      if (one !== undefined && one !== 'astray') return one
+      const { ref, kind: what } = order.change
+      const error = charge.session.error(`${what} ${formatRef(ref)}`, answer)
+      return end(about(error, { provider: 'citrix-adc', ref }))
+    })
+  }
+
+  /** A reply, or why nobody has one. A secondary takes a change, says Done, and tells nobody. */
+  async #ask(
+    command: Command,
+    { session, standings }: InCharge,
+    ctx: CallContext,
+  ): Promise<NitroReply | Exclude<Written, 'done'>> {
+    const state = { sent: false }
+    try {
+      // A proxy says 503 also after it has passed the change on.
+      const again = (reply: NitroReply): boolean => isBusy(reply) && reply.readable
+      return await askedAgain(ctx, again, async () => {
+        state.sent = false
+        if (!isInCharge(await standings.role(ctx, ROLE_HOLDS))) throw becameSecondary(session.url)
+        state.sent = true
+        return session.post(command, ctx)
+      })
+    } catch (error) {
+      if (ctx.signal.aborted || !isDrainableError(error)) throw error
+      if (isDrainableError(error, 'CONFLICT')) this.#pair.forget()
+      return { status: state.sent && !isRefusal(error) ? 'unknown' : 'rejected', error }
     }
   }
 
-  /** A secondary says with a warning that it took a change; the primary knows nothing of it. */
+  #judge({ change, undo }: Order, reply: NitroReply, { session }: InCharge): Written | 'astray' {
+    const what = `${change.kind} ${formatRef(change.ref)}`
+    const subject = { provider: 'citrix-adc', ref: change.ref }
+    const kind = classify(reply)
+    const rejected = (): Written => ({
+      status: 'rejected',
+      error: about(session.error(what, reply), subject),
+    })
+    switch (kind) {
+      case 'ok':
+        this.#unheard = undefined
+        return 'done'
+      case 'applied-here':
+        this.#unheard = `the other node of the pair did not hear of a change, and after a failover it is as it was: ${session.error(what, reply).message}; look at 'show ha node' and synchronize ('force ha sync')`
+        return 'done'
+      case 'open':
+      case 'unreadable':
+        return { status: 'unknown', error: session.error(what, reply) }
+      case 'wrong-node':
+        this.#pair.forget()
+        if (!isWarning(reply)) return rejected()
+        if (undo !== undefined) return 'astray'
+        return left(about(session.error(what, reply), subject), 'a disable may cut')
+      case 'busy':
+        // What a stranger calls busy may have been passed on.
+        return reply.readable
+          ? rejected()
+          : { status: 'unknown', error: session.error(what, reply) }
+      case 'relogin':
+      case 'credentials':
+      case 'rights':
+      case 'absent':
+      case 'refused':
+        return rejected()
+      default:
+        return kind satisfies never
+    }
+  }
+
+  /**
+   * A secondary says with a warning that it took changes; the primary knows nothing of them.
+   *
+   * @returns what became of each, by its refusal
+   */
   async #takeBack(
-    error: DrainableError,
-    undo: Command | undefined,
+    orders: readonly Order[],
     { session }: InCharge,
     ctx: CallContext,
-  ): Promise<Written> {
-    const left = (why: string): Written => {
-      const words = `this node took it, and it could not be put back there: ${why}`
-      return { status: 'unknown', astray: true, error: leftBehind(error, words) }
-    }
-    if (undo === undefined) return left('a disable may cut')
+  ): Promise<(error: DrainableError) => Written> {
+    const undos = orders.flatMap(({ undo }) => undo ?? [])
+    if (undos.length === 0) return (error) => ({ status: 'rejected', error })
     try {
-      const reply = await session.post(undo, ctx)
-      const taken = classify(reply) === 'ok' || isWarning(reply)
-      return taken ? { status: 'rejected', error } : left(session.error('enable', reply).message)
+      const reply = await session.post(inOne(undos), ctx)
+      if (classify(reply) === 'ok' || isWarning(reply)) {
+        return (error) => ({ status: 'rejected', error })
+      }
+      return (error) => left(error, session.error('enable', reply).message)
     } catch (failure) {
       if (ctx.signal.aborted || !isDrainableError(failure)) throw failure
-      return left(failure.message)
+      return (error) => left(error, failure.message)
     }
+  }
+
+  /**
+   * Deletes the persistence entries of these virtual servers.
+   *
+   * @returns why it was not done
+   */
+  async forget(
+    vservers: readonly string[],
+    charge: InCharge,
+    ctx: CallContext,
+  ): Promise<DrainableError | undefined> {
+    for (const vserver of vservers) {
+      const answer = await this.#ask(forgetPersistence(vserver), charge, ctx)
+      if ('error' in answer) return answer.error
+      const kind = classify(answer)
+      // One that is not there has none.
+      if (kind !== 'ok' && kind !== 'absent' && kind !== 'applied-here') {
+        return charge.session.error(`persistence entries of ${vserver}`, answer)
+      }
+    }
+    if (vservers.length > 0) {
+      this.#forgotten = `the persistence entries of all clients of ${vservers.join(', ')} were deleted: they are balanced anew`
+    }
+    return undefined
   }
 
   /** Writes the whole running configuration, other people's changes too: only where that is asked for. */
   async save({ session }: InCharge, ctx: CallContext): Promise<void> {
     const path = pathOf('config', 'nsconfig', undefined, 'action=save')
-    for (let attempt = 1; ; attempt++) {
-      try {
-        const reply = await session.post({ path, body: { nsconfig: {} } }, ctx)
-        const kind = classify(reply)
-        const saved = kind === 'ok' || kind === 'applied-here' || reply.errorcode === 1133
-        this.#unsaved = saved
-          ? undefined
-          : session.error('the configuration was not saved', reply).message
-        if (kind !== 'busy' || attempt === TRIES) return
-      } catch (error) {
-        if (ctx.signal.aborted) return
-        this.#unsaved = `the configuration was not saved: ${error instanceof Error ? error.message : String(error)}`
-        return
-      }
-      await pause(ctx.clock, FIRST_WAIT * 2 ** (attempt - 1), ctx.signal)
+    const unsaved = (why: string): string =>
+      `the configuration was not saved, and a reboot forgets the change: ${why}; save it ('save ns config')`
+    try {
+      const command = { path, body: { nsconfig: {} } }
+      const reply = await askedAgain(ctx, isBusy, () => session.post(command, ctx))
+      const kind = classify(reply)
+      const saved = kind === 'ok' || kind === 'applied-here' || reply.errorcode === 1133
+      this.#unsaved = saved ? undefined : unsaved(session.error('save', reply).message)
+    } catch (error) {
+      if (ctx.signal.aborted) return
+      this.#unsaved = unsaved(error instanceof Error ? error.message : String(error))
     }
   }
+}
 
-  #wrongNode({ ref }: Change, url: string): Written {
-    this.#pair.forget()
-    const why = `${formatRef(ref)}: ${url} became the secondary of its pair, nothing was sent`
-    const error = refusal('CONFLICT', why, { provider: 'citrix-adc', ref })
-    return { status: 'rejected', error }
-  }
+function left(error: DrainableError, why: string): Written {
+  const words = `this node took it, and it could not be put back there: ${why}`
+  return { status: 'unknown', astray: true, error: leftBehind(error, words) }
+}
+
+function becameSecondary(url: string): DrainableError {
+  const why = `${url} became the secondary of its pair, nothing was sent`
+  return new DrainableError('CONFLICT', why, { provider: 'citrix-adc', retryable: true })
 }

@@ -178,13 +178,18 @@ export type Subject =
       readonly group: string
       readonly server: string
       readonly port: number
+      /** Only of rows that share server and port, as DNS makes them: an action would hit all of them. */
+      readonly address?: string
     }
   | { readonly kind: 'service'; readonly name: string }
 
 /** One changing request: what goes where. */
 export interface Command {
+  /** @default 'POST' */
+  readonly method?: 'POST' | 'PUT' | 'DELETE'
   readonly path: string
-  readonly body: Readonly<Record<string, JsonObject>>
+  readonly body?: Readonly<Record<string, JsonObject | readonly JsonObject[]>>
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /**
@@ -219,6 +224,49 @@ function command(subject: Subject, action: 'disable' | 'enable', how: JsonObject
   return {
     path: pathOf('config', 'servicegroup', undefined, query),
     body: { servicegroup: { servicegroupname: group, servername: server, port, ...how } },
+  }
+}
+
+/**
+ * Several commands with one path as one request: a list in its body. What one of them is refused for
+ * does not keep the others back.
+ */
+export function inOne(commands: readonly Command[]): Command {
+  const [first] = commands
+  if (first === undefined) throw new TypeError('no command')
+  if (commands.length === 1) return first
+  const [type = ''] = Object.keys(first.body ?? {})
+  const list = commands.flatMap(({ body }): readonly JsonObject[] => {
+    const one = body?.[type] ?? []
+    return Array.isArray(one) ? (one as readonly JsonObject[]) : [one as JsonObject]
+  })
+  return { path: first.path, body: { [type]: list }, headers: { 'x-nitro-onerror': 'continue' } }
+}
+
+/** What was said of each command of a list; undefined where one thing was said of all. */
+export function partsOf(reply: NitroReply, count: number): readonly NitroReply[] | undefined {
+  if (!reply.readable || !reply.body.at('response').present) return undefined
+  const rows = reply.body.at('response').rows()
+  if (rows.length !== count) return undefined
+  return rows.map((row) => {
+    const text = row.at('errorcode').word() ?? ''
+    const errorcode = /^-?\d{1,9}$/.test(text) ? Number(text) : -1
+    const said = { message: words(row.at('message').word() ?? ''), body: row, empty: false }
+    const severity = row.at('severity').word()?.slice(0, 40).toUpperCase() ?? ''
+    const status = errorcode === 0 || severity === 'WARNING' ? 200 : 599
+    return { ...said, status, errorcode, severity, stated: true, readable: true, cut: false }
+  })
+}
+
+/**
+ * Deletes the persistence entries of one virtual server, of all its clients. Never without its name:
+ * without it those of every virtual server would go.
+ */
+export function forgetPersistence(vserver: string): Command {
+  if (vserver === '') throw incomplete('virtual server')
+  return {
+    path: pathOf('config', 'lbpersistentsessions', undefined, 'action=clear&warning=yes'),
+    body: { lbpersistentsessions: { vserver } },
   }
 }
 

@@ -29,6 +29,8 @@ export interface Entry {
   /** The appliance's own word. */
   readonly svrstate: string
   readonly phase: SvrPhase
+  /** DOWN and DISABLED at once: some documents say that of what was shut down, others of nothing. */
+  readonly shut: boolean
   readonly health: 'up' | 'down' | 'unknown'
   /** Builds before 13.0 don't say. */
   readonly enabled: boolean | undefined
@@ -115,7 +117,15 @@ export function toMembers(group: string, rows: readonly Row[]): readonly Entry[]
     }
     found.set(entry.identity, entry)
   }
-  return [...found.values()]
+  const named = Map.groupBy(found.values(), ({ member }) => member)
+  return [...named.values()].flatMap((same) => (same.length > 1 ? same.map(byAddress) : same))
+}
+
+/** Rows that DNS made of one server share its name and port: each is told apart by its address. */
+function byAddress(entry: Entry): Entry {
+  const { address, subject, port } = entry
+  if (address === undefined || subject.kind === 'service') return entry
+  return { ...entry, member: formatMember(address, port), subject: { ...subject, address } }
 }
 
 /** A row of `service`. */
@@ -135,8 +145,10 @@ function toEntry(
   row: Row,
 ): Entry {
   const svrstate = row.at('svrstate').word() ?? ''
-  const [phase, health] = toPhase(svrstate)
+  const [told, health] = toPhase(svrstate)
   const state = row.at('state').word()?.toUpperCase()
+  // In service and disabled: one of the two is not true.
+  const phase = told === 'in' && state === 'DISABLED' ? 'unknown' : told
   const graceful = row.at('graceful').word()?.toUpperCase()
   const delay = row.at('delay').word()
   const reason = row.at('trofsreason').word()?.trim() ?? ''
@@ -152,6 +164,7 @@ function toEntry(
     weight: toCount(row.at('weight')),
     svrstate,
     phase,
+    shut: phase === 'unknown' && health === 'down',
     health,
     enabled: state === 'ENABLED' ? true : state === 'DISABLED' ? false : undefined,
     graceful: graceful === 'YES' ? true : graceful === 'NO' ? false : undefined,

@@ -1,9 +1,9 @@
 import { parseMember, sameServer } from '../codec/nitro.js'
 import type { Entry } from '../codec/rows.js'
-import type { Found, PoolState, Wanted } from './read.js'
+import type { Found, PoolState, Wanted } from './pool.js'
 
 /** What reading these members of a pool takes. */
-export function wantedOf(members: readonly string[], counts = true): Wanted {
+export function wantedOf(members: readonly string[]): Wanted {
   const names = new Set(members)
   const ports = new Map<string, Set<number | undefined>>()
   for (const member of members) {
@@ -22,13 +22,23 @@ export function wantedOf(members: readonly string[], counts = true): Wanted {
       names.has(`${entry.server}:${entry.port}`) ||
       (entry.subject.kind === 'member' &&
         (named(entry, entry.server) || named(entry, entry.address))),
-    missing: (found) =>
-      members.some((member) =>
-        found.every(({ entry }) => entry.member !== member && !isMember(entry, member)),
-      ),
+    missing: (entries) => {
+      const known = new Set(entries.map(({ member }) => member))
+      return members.some(
+        (member) => !known.has(member) && !entries.some((entry) => isMember(entry, member)),
+      )
+    },
     services: members,
-    counts,
+    key: [...names].sort().join('\0'),
   }
+}
+
+/** Everything of a pool. */
+export const ALL: Wanted = {
+  members: () => true,
+  missing: (entries) => entries.length === 0,
+  services: 'all',
+  key: 'all',
 }
 
 /** Finds members of one pool by the names that callers give them. */

@@ -129,5 +129,5 @@ export class Memory {
 export function keyOf(subject: Subject): string {
   return subject.kind === 'service'
     ? `service\0${subject.name}`
-    : `member\0${subject.group}\0${subject.server}\0${subject.port}`
+    : `member\0${subject.group}\0${subject.server}\0${subject.port}\0${subject.address ?? ''}`
 }

@@ -1,6 +1,5 @@
 import type { CallContext } from '../../../provider/contract.js'
-import { isDrainableError } from '../../../provider/error.js'
-import { argsOf, isName, pathOf, type Row, rowsOf, toCount } from '../codec/nitro.js'
+import { isName, type Row, toCount } from '../codec/nitro.js'
 import {
   type Counts,
   type Entry,
@@ -13,227 +12,304 @@ import {
   type Traits,
 } from '../codec/rows.js'
 import type { NitroSession } from '../session/session.js'
+import { type Abilities, Lists } from './lists.js'
+import type { Found, PoolState, Wanted } from './pool.js'
 
-/** Up to so many objects are asked for one by one; beyond that the whole list costs less. */
-const ONE_BY_ONE = 4
+/** What is asked for, by the names of pools. */
+export type Wishes = ReadonlyMap<string, Wanted>
 
-/** A service group, or the services of a virtual server, as found. */
-export interface PoolState {
-  readonly name: string
-  readonly kind: 'group' | 'vserver'
-  readonly entries: readonly Found[]
-  readonly serving: number
-  readonly total: number
-  readonly whenNone: 'refuse' | 'spill' | 'unknown'
-  /** When the counts were asked for, by the call's clock. */
-  readonly sampledAt: number
+/** What seldom changes of a pool. A group and a virtual server can have one name. */
+export interface Facts {
+  readonly group: Traits | undefined
+  /** Undefined: not asked for yet. */
+  readonly vserver: Vserver | 'none' | undefined
+  /** The virtual servers that the group is bound to, where that was looked at. */
+  readonly vservers: readonly string[] | undefined
 }
 
-/** One member of it. Traits of a service are its own, those of a member are its group's. */
-export interface Found {
+interface Vserver {
+  readonly whenNone: 'refuse' | 'spill'
+}
+
+/** What changes from moment to moment: who is bound, in which state. */
+export interface Bound {
+  readonly members: readonly Entry[]
+  readonly services: readonly Service[]
+  /** Of the virtual server: those bound, and those of them that serve. */
+  readonly total: number
+  readonly serving: number
+  readonly seenAt: number
+}
+
+interface Service {
   readonly entry: Entry
   readonly traits: Traits
-  readonly counts: Counts | undefined
 }
 
-/** What is wanted of a pool. */
-export interface Wanted {
-  /** Members that will be looked at: what costs a request each is asked for these alone. */
-  readonly members: (entry: Entry) => boolean
-  /** Whether something is wanted that is not among these. */
-  readonly missing: (found: readonly Found[]) => boolean
-  /** Names of services that are wanted, `all` for each of them. */
-  readonly services: readonly string[] | 'all'
-  readonly counts: boolean
+/** What is older the longer it was not asked for. */
+export interface Numbers {
+  readonly counts: ReadonlyMap<Entry['identity'], Counts>
+  /** Server objects that are disabled. */
+  readonly disabled: ReadonlySet<string>
+  readonly countedAt: number
 }
 
-/** A group and a virtual server of one name: of the two, the one with less left to serve is told. */
-function together(group: PoolState, services: PoolState): PoolState {
-  const { serving, total, whenNone } = group.serving <= services.serving ? group : services
-  const entries = [...group.entries, ...services.entries]
-  const sampledAt = Math.min(group.sampledAt, services.sampledAt)
-  return { ...group, entries, serving, total, whenNone, sampledAt }
-}
-
-/**
- * Reads pools from one address. What a name is, a service group or a virtual server, is found out by
- * asking; the group comes first where both exist.
- */
+/** Reads pools from one address. What a name is, a service group or a virtual server, is found out by asking. */
 export class Reader {
-  readonly #session: NitroSession
+  readonly #lists: Lists
   readonly #ctx: CallContext
 
-  constructor(session: NitroSession, ctx: CallContext) {
-    this.#session = session
+  constructor(session: NitroSession, ctx: CallContext, can: Abilities) {
+    this.#lists = new Lists(session, ctx, can)
     this.#ctx = ctx
   }
 
-  /** Undefined where the appliance says that there is neither a group nor a virtual server of that name. */
-  async pool(name: string, wanted: Wanted): Promise<PoolState | undefined> {
-    if (!isName(name)) return undefined
-    const group = (await this.#rows('config', 'servicegroup', name))[0]
-    if (group !== undefined) {
-      const state = await this.#group(name, group, wanted)
-      if (!wanted.missing(state.entries)) return state
-      const services = await this.#vserver(name, wanted)
-      if (services?.entries.some(({ entry }) => wanted.members(entry)) !== true) return state
-      return state.entries.some(({ entry }) => wanted.members(entry))
-        ? together(state, services)
-        : services
-    }
-    return this.#vserver(name, wanted)
-  }
-
-  /** Every group and every virtual server that has services. */
-  async everything(): Promise<readonly PoolState[]> {
-    const wanted: Wanted = {
-      members: () => true,
-      missing: () => true,
-      services: 'all',
-      counts: true,
-    }
-    const pools: PoolState[] = []
-    for (const row of await this.#rows('config', 'servicegroup')) {
+  /** Every group, and every virtual server: names with what seldom changes. */
+  async everything(): Promise<Map<string, Facts>> {
+    const [groups, vservers, bound] = await Promise.all([
+      this.#lists.rows('config', 'servicegroup'),
+      this.#lists.rows('config', 'lbvserver'),
+      this.#lists.boundGroups(),
+    ])
+    const found = new Map<string, Facts>()
+    for (const row of groups) {
       const name = row.at('servicegroupname').neededText()
-      pools.push(await this.#group(name, row, wanted))
+      const at = bound === undefined ? undefined : (bound.get(name) ?? [])
+      found.set(name, { group: toTraits(row), vserver: 'none', vservers: at })
     }
-    for (const row of await this.#rows('config', 'lbvserver')) {
+    for (const row of vservers) {
       const name = row.at('name').neededText()
-      const pool = await this.#vserver(name, wanted)
-      if (pool === undefined || pool.total === 0) continue
-      const at = pools.findIndex((group) => group.name === name)
-      const group = pools[at]
-      if (group === undefined) pools.push(pool)
-      else pools[at] = together(group, pool)
+      const known = found.get(name) ?? { group: undefined, vservers: undefined }
+      found.set(name, { ...known, vserver: toVserver(row) })
     }
-    return pools
+    return found
   }
 
-  /** Names of those server objects that are disabled. */
-  async disabledServers(names: readonly string[]): Promise<ReadonlySet<string>> {
-    const unique = [...new Set(names)]
-    if (unique.length === 0) return new Set()
-    try {
-      const lists =
-        unique.length > ONE_BY_ONE
-          ? [await this.#rows('config', 'server')]
-          : await Promise.all(unique.map((name) => this.#rows('config', 'server', name)))
-      const disabled = lists
-        .flat()
-        .filter((row) => row.at('state').text()?.toUpperCase() === 'DISABLED')
-      return new Set(disabled.map((row) => row.at('name').neededText()))
-    } catch (error) {
-      // Not every user may look at servers; the member's own state says that it is out all the same.
-      if (isDrainableError(error, 'FORBIDDEN', 'REJECTED')) return new Set()
-      throw error
-    }
-  }
-
-  async #group(name: string, row: Row, wanted: Wanted): Promise<PoolState> {
-    const traits = toTraits(row)
-    const sampledAt = this.#ctx.clock.now()
-    const [bindings, stats] = await Promise.all([
-      this.#rows('config', 'servicegroup_servicegroupmember_binding', name),
-      wanted.counts ? this.#groupStats(name) : [],
-    ])
-    const entries = toMembers(name, bindings)
-    const index = new StatIndex(stats)
-    const found: Found[] = []
-    for (const entry of entries) {
-      let stat = index.of(entry)
-      if (stat === undefined && wanted.counts && wanted.members(entry)) {
-        stat = await this.#memberStat(name, entry)
-      }
-      const counts = stat === undefined ? undefined : toCounts(stat, traits.servicetype)
-      found.push({ entry, traits, counts })
-    }
-    const serving = entries.filter(({ phase, health }) => phase === 'in' && health === 'up').length
-    const kind = 'group'
-    return {
-      name,
-      kind,
-      entries: found,
-      serving,
-      total: entries.length,
-      whenNone: 'unknown',
-      sampledAt,
-    }
-  }
-
-  async #groupStats(name: string): Promise<readonly Row[]> {
-    try {
-      const path = pathOf('stat', 'servicegroup', name, 'statbindings=yes')
-      const rows = rowsOf(await this.#session.get(path, this.#ctx), 'servicegroup')
-      return rows.flatMap((row) => rowsOf({ body: row }, 'servicegroupmember'))
-    } catch (error) {
-      // A build that does not know the nested form is asked for each member.
-      if (isDrainableError(error, 'REJECTED')) return []
-      throw error
-    }
-  }
-
-  /** For builds whose nested form leaves a member out. */
-  async #memberStat(group: string, { server, port }: Entry): Promise<Row | undefined> {
-    const args = argsOf('args', {
-      servicegroupname: group,
-      servername: server,
-      port: String(port),
-    })
-    try {
-      const path = pathOf('stat', 'servicegroupmember', undefined, args)
-      return rowsOf(await this.#session.get(path, this.#ctx), 'servicegroupmember')[0]
-    } catch (error) {
-      if (isDrainableError(error, 'REJECTED', 'FORBIDDEN')) return undefined
-      throw error
-    }
-  }
-
-  async #vserver(name: string, wanted: Wanted): Promise<PoolState | undefined> {
-    const vserver = (await this.#rows('config', 'lbvserver', name))[0]
-    if (vserver === undefined) return undefined
-    const bindings = await this.#rows('config', 'lbvserver_service_binding', name)
-    const bound = new Map(bindings.map((row) => [row.at('servicename').neededText(), row] as const))
-    const names = [...bound.keys()].filter(
-      (each) => wanted.services === 'all' || wanted.services.includes(each),
+  /**
+   * What the names are, and what seldom changes of them. The group is meant first where both exist.
+   *
+   * @param before - what was known: to which virtual servers a group is bound is not asked again
+   */
+  async facts(
+    wishes: Wishes,
+    before: ReadonlyMap<string, { readonly facts: Facts }>,
+  ): Promise<Map<string, Facts>> {
+    const names = [...wishes.keys()].filter(isName)
+    const groups = await this.#lists.objects('config', 'servicegroup', 'servicegroupname', names)
+    return new Map(
+      names.map((name): [string, Facts] => {
+        const row = groups.get(name)
+        const group = row === undefined ? undefined : toTraits(row)
+        const vservers = before.get(name)?.facts.vservers
+        return [name, { group, vserver: undefined, vservers }]
+      }),
     )
-    const sampledAt = this.#ctx.clock.now()
-    const [services, stats] = await Promise.all([
-      this.#objects('config', names),
-      wanted.counts ? this.#objects('stat', names) : new Map<string, Row>(),
-    ])
-    const entries = names.flatMap((each): Found[] => {
-      const row = services.get(each)
-      const binding = bound.get(each)
-      if (row === undefined || binding === undefined) return []
-      const entry = toService(row)
-      const traits = { ...toTraits(row), disabled: false, autoscale: 'DISABLED' }
-      const stat = stats.get(each)
-      const counts = stat === undefined ? undefined : toCounts(stat, traits.servicetype)
-      const weight = toCount(binding.at('weight'))
-      return [{ entry: weight === undefined ? entry : { ...entry, weight }, traits, counts }]
+  }
+
+  /**
+   * Who is bound, in which state. What a group of a name does not answer for is looked for in a virtual
+   * server of that name; whether there is one is entered into `facts`.
+   *
+   * @returns nothing for a name that nothing has
+   */
+  async bound(wishes: Wishes, facts: Map<string, Facts>): Promise<ReadonlyMap<string, Bound>> {
+    const names = [...facts.keys()]
+    const groups = names.filter((name) => facts.get(name)?.group !== undefined)
+    const members = await this.#members(wishes, groups)
+    const open = names.filter((name) => {
+      const known = facts.get(name)
+      if (known === undefined || known.vserver !== undefined) return false
+      return known.group === undefined || isShort(wishes.get(name), members.get(name))
     })
-    const serving = [...bound.values()].filter((row) => {
-      const [phase, health] = toPhase(row.at('curstate').word() ?? '')
-      return phase === 'in' && health === 'up'
-    }).length
-    const backup = vserver.at('backupvserver').text()
-    const whenNone = backup === undefined || backup === '' ? 'refuse' : 'spill'
-    return { name, kind: 'vserver', entries, serving, total: bound.size, whenNone, sampledAt }
+    const found = await this.#lists.objects('config', 'lbvserver', 'name', open)
+    for (const name of open) {
+      const row = found.get(name)
+      const known = facts.get(name)
+      const vserver = row === undefined ? 'none' : toVserver(row)
+      if (known !== undefined) facts.set(name, { ...known, vserver })
+    }
+    const vservers = names.filter((name) => typeof facts.get(name)?.vserver === 'object')
+    const services = await this.#services(wishes, vservers)
+    const both = names.flatMap((name): [string, Bound][] => {
+      const [one, other] = [members.get(name), services.get(name)]
+      if (one === undefined || other === undefined) {
+        const only = one ?? other
+        return only === undefined ? [] : [[name, only]]
+      }
+      return [[name, { ...other, members: one.members }]]
+    })
+    return new Map(both)
   }
 
-  /** Services by name: one by one, or out of the whole list. */
-  async #objects(
-    tree: 'config' | 'stat',
-    names: readonly string[],
-  ): Promise<ReadonlyMap<string, Row>> {
-    const lists =
-      names.length > ONE_BY_ONE
-        ? [await this.#rows(tree, 'service')]
-        : await Promise.all(names.map((name) => this.#rows(tree, 'service', name)))
-    return new Map(lists.flat().map((row) => [row.at('name').neededText(), row]))
+  /** Members of these groups. */
+  async #members(wishes: Wishes, groups: readonly string[]): Promise<ReadonlyMap<string, Bound>> {
+    const seenAt = this.#ctx.clock.now()
+    const rows = await this.#lists.bindings(
+      'servicegroup_servicegroupmember_binding',
+      'servicegroupname',
+      groups,
+      (name, listed) => wishes.get(name)?.missing(toMembers(name, listed)) === false,
+    )
+    return new Map(
+      groups.map((name) => {
+        const members = toMembers(name, rows.get(name) ?? [])
+        return [name, { members, services: [], total: 0, serving: 0, seenAt }]
+      }),
+    )
   }
 
-  async #rows(tree: 'config' | 'stat', type: string, name?: string): Promise<readonly Row[]> {
-    return rowsOf(await this.#session.get(pathOf(tree, type, name), this.#ctx), type)
+  /** Services of these virtual servers. */
+  async #services(
+    wishes: Wishes,
+    vservers: readonly string[],
+  ): Promise<ReadonlyMap<string, Bound>> {
+    if (vservers.length === 0) return new Map()
+    const type = 'lbvserver_service_binding'
+    const seenAt = this.#ctx.clock.now()
+    const bindings = await this.#lists.bindings(type, 'name', vservers, (name, rows) => {
+      const wanted = wishes.get(name)?.services
+      const listed = new Set(rows.map((row) => row.at('servicename').word()))
+      return wanted === 'all' ? rows.length > 0 : wanted?.every((one) => listed.has(one)) === true
+    })
+    const wanted = new Map(
+      vservers.map((name) => {
+        const bound = (bindings.get(name) ?? []).map(
+          (row) => [row.at('servicename').neededText(), row] as const,
+        )
+        const asked = wishes.get(name)?.services ?? []
+        return [name, bound.filter(([one]) => asked === 'all' || asked.includes(one))]
+      }),
+    )
+    const names = new Set([...wanted.values()].flat().map(([service]) => service))
+    const rows = await this.#lists.objects('config', 'service', 'name', [...names])
+    return new Map(
+      vservers.map((name) => {
+        const all = bindings.get(name) ?? []
+        const services = (wanted.get(name) ?? []).flatMap(([service, binding]) =>
+          toBoundService(rows.get(service), binding),
+        )
+        const serving = all.filter((row) => serves(row.at('curstate').word() ?? '')).length
+        return [name, { members: [], services, total: all.length, serving, seenAt }]
+      }),
+    )
   }
+
+  /** Counts of what is wanted, and server objects that are disabled. */
+  async numbers(
+    wishes: Wishes,
+    facts: ReadonlyMap<string, Facts>,
+    bound: ReadonlyMap<string, Bound>,
+    counts: boolean,
+  ): Promise<Numbers> {
+    const countedAt = this.#ctx.clock.now()
+    const out = [...bound].flatMap(([name, { members, services }]) => {
+      const entries = [...members, ...services.map(({ entry }) => entry)]
+      const wanted = entries.filter((entry) => wishes.get(name)?.members(entry) === true)
+      return wanted.filter(({ phase }) => phase !== 'in').map(({ server }) => server)
+    })
+    const [members, services, disabled] = await Promise.all([
+      counts ? this.#memberCounts(wishes, facts, bound) : [],
+      counts ? this.#serviceCounts(bound) : [],
+      this.#lists.disabledServers(out),
+    ])
+    return { counts: new Map([...members, ...services]), disabled, countedAt }
+  }
+
+  async #memberCounts(
+    wishes: Wishes,
+    facts: ReadonlyMap<string, Facts>,
+    bound: ReadonlyMap<string, Bound>,
+  ): Promise<readonly (readonly [string, Counts])[]> {
+    const groups = [...bound].filter(([, { members }]) => members.length > 0)
+    const stats = await this.#lists.groupStats(groups.map(([name]) => name))
+    const found: (readonly [string, Counts])[] = []
+    for (const [name, { members }] of groups) {
+      const index = new StatIndex(stats.get(name) ?? [])
+      const type = facts.get(name)?.group?.servicetype ?? ''
+      for (const entry of members) {
+        let stat = index.of(entry)
+        if (stat === undefined && wishes.get(name)?.members(entry) === true) {
+          stat = await this.#lists.memberStat(name, entry)
+        }
+        const counts = stat === undefined ? undefined : toCounts(stat, type)
+        if (counts !== undefined) found.push([countKey(name, entry), counts])
+      }
+    }
+    return found
+  }
+
+  async #serviceCounts(
+    bound: ReadonlyMap<string, Bound>,
+  ): Promise<readonly (readonly [string, Counts])[]> {
+    const services = [...bound].flatMap(([name, of]) =>
+      of.services.map((service) => ({ name, ...service })),
+    )
+    const names = new Set(services.map(({ entry }) => entry.member))
+    const stats = await this.#lists.objects('stat', 'service', 'name', [...names])
+    return services.flatMap(({ name, entry, traits }) => {
+      const stat = stats.get(entry.member)
+      const counts = stat === undefined ? undefined : toCounts(stat, traits.servicetype)
+      return counts === undefined ? [] : [[countKey(name, entry), counts] as const]
+    })
+  }
+}
+
+/** All that was read of one name, put together. */
+export function toPool(
+  name: string,
+  { group, vserver, vservers }: Facts,
+  bound: Bound,
+  { counts, disabled, countedAt }: Numbers,
+): PoolState {
+  const found = (entry: Entry, traits: Traits, at: Found['vservers']): Found => ({
+    entry,
+    traits,
+    counts: counts.get(countKey(name, entry)),
+    serverDisabled: disabled.has(entry.server),
+    vservers: at,
+    countedAt,
+    seenAt: bound.seenAt,
+  })
+  const members =
+    group === undefined ? [] : bound.members.map((entry) => found(entry, group, vservers))
+  const services = bound.services.map(({ entry, traits }) => found(entry, traits, [name]))
+  const serving = bound.members.filter(isServing).length
+  const ofGroup = { serving, total: bound.members.length, whenNone: 'unknown' } as const
+  const whenNone = typeof vserver === 'object' ? vserver.whenNone : 'unknown'
+  const ofVserver = { serving: bound.serving, total: bound.total, whenNone } as const
+  // Of a group and a virtual server of one name the one with less left to serve is told.
+  const group1st = group !== undefined && (services.length === 0 || serving <= bound.serving)
+  return { name, entries: [...members, ...services], ...(group1st ? ofGroup : ofVserver) }
+}
+
+/** A group's name and a virtual server's can be one, a member's and a service's too. */
+function countKey(pool: string, { subject, member }: Entry): string {
+  return `${subject.kind}\0${pool}\0${member}`
+}
+
+/** Whether something is wanted that is not among the members. */
+function isShort(wanted: Wanted | undefined, bound: Bound | undefined): boolean {
+  return wanted?.missing(bound?.members ?? []) === true
+}
+
+function toVserver(row: Row): Vserver {
+  const backup = row.at('backupvserver').text() ?? ''
+  return { whenNone: backup === '' ? 'refuse' : 'spill' }
+}
+
+function toBoundService(row: Row | undefined, binding: Row): readonly Service[] {
+  if (row === undefined) return []
+  const entry = toService(row)
+  const weight = toCount(binding.at('weight'))
+  const traits = { ...toTraits(row), disabled: false, autoscale: 'DISABLED' }
+  return [{ entry: weight === undefined ? entry : { ...entry, weight }, traits }]
+}
+
+function isServing({ phase, health }: Entry): boolean {
+  return phase === 'in' && health === 'up'
+}
+
+function serves(curstate: string): boolean {
+  const [phase, health] = toPhase(curstate)
+  return phase === 'in' && health === 'up'
 }

@@ -16,8 +16,12 @@ export interface Findings {
   readonly deed: Deed | undefined
   /** Its server object is disabled. */
   readonly serverDisabled: boolean
+  /** The virtual servers it is bound to, where that was looked at. */
+  readonly vservers?: readonly string[] | undefined
   readonly standing: Standing
-  readonly sampledAt: number
+  /** When the counts were asked for, and when its state was. */
+  readonly countedAt: number
+  readonly seenAt: number
   /** Things to tell whoever asks why. */
   readonly hints: readonly string[]
 }
@@ -41,12 +45,15 @@ export interface Own {
  * | OUT OF SERVICE | none, and a parent did it | ready, inherits maint |
  * | OUT OF SERVICE | none, and it says graceful | drain |
  * | OUT OF SERVICE | none | maint |
+ * | DOWN and DISABLED at once | drain or maint | that |
  * | anything else | - | unknown |
  *
  * A parent is the server object, or the group as a whole.
  */
 export function ownState(entry: Entry, deed: Deed | undefined, parentDisabled: boolean): Own {
-  if (entry.phase === 'unknown') return { own: 'unknown' }
+  if (entry.phase === 'unknown') {
+    return { own: entry.shut && deed !== undefined ? deed.as : 'unknown' }
+  }
   if (entry.phase === 'in') return { own: 'ready' }
   const inherited = entry.phase === 'trofs' ? 'drain' : 'maint'
   const parent = parentDisabled ? ({ inherited } as const) : {}
@@ -73,7 +80,7 @@ export function isReleased({ entry, traits, deed, serverDisabled }: Findings): b
 export function toReading(ref: MemberRef, findings: Findings): PresentReading {
   const { entry, traits, deed, serverDisabled, standing, counts } = findings
   const state = ownState(entry, deed, serverDisabled || traits.disabled)
-  const scope = toScope(findings)
+  const scope = toScope(findings, state.own)
   const unverified = whyUnverified(standing, counts, scope)
   const hints = [...trofsHints(findings), ...findings.hints]
   return {
@@ -91,6 +98,7 @@ export function toReading(ref: MemberRef, findings: Findings): PresentReading {
     native: {
       svrstate: entry.svrstate,
       ...(entry.graceful === undefined ? {} : { graceful: entry.graceful }),
+      ...(findings.vservers === undefined ? {} : { vservers: findings.vservers }),
     },
     // Nobody gets in while it is out of service, with or without a persistence entry.
     ...(entry.phase === 'out' && state.own === 'drain' ? { sealed: true } : {}),
@@ -99,9 +107,9 @@ export function toReading(ref: MemberRef, findings: Findings): PresentReading {
   }
 }
 
-function toScope(findings: Findings): LoadScope {
-  const { entry, counts, standing, sampledAt } = findings
-  const base = { scope: standing.node, incarnation: standing.incarnation, sampledAt }
+function toScope(findings: Findings, own: Own['own']): LoadScope {
+  const { entry, counts, standing, countedAt, seenAt } = findings
+  const base = { scope: standing.node, incarnation: standing.incarnation, sampledAt: countedAt }
   if (counts === undefined) {
     const note = 'stat has no row for it, or not the numbers it takes'
     return { ...base, state: 'unread', active: 0, queued: 0, inForce: false, note }
@@ -109,15 +117,20 @@ function toScope(findings: Findings): LoadScope {
   // The numbers are repeated for some seconds: those that come with UP are from before the disable.
   const stale = entry.phase !== 'in' && counts.up
   const { active, queued, pooled, arrivals } = counts
+  const released = isReleased(findings) && !stale
+  // The word of the appliance is as new as the state that it stands in.
+  const confirmed =
+    released && active + queued === 0 ? { sampledAt: Math.max(countedAt, seenAt) } : {}
   return {
     ...base,
+    ...confirmed,
     state: 'read',
     active,
     queued,
     pooled,
     ...(arrivals === undefined ? {} : { arrivals }),
-    inForce: !stale && entry.phase !== 'unknown',
-    ...(isReleased(findings) && !stale ? { released: true } : {}),
+    inForce: !stale && own !== 'unknown',
+    ...(released ? { released: true } : {}),
     ...(stale ? { note: 'its numbers are still those from before the disable' } : {}),
   }
 }

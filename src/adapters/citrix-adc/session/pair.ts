@@ -4,6 +4,9 @@ import { isInCharge, notInCharge, type Standing, Standings } from './standing.js
 import type { Settings } from '../options.js'
 import { isNetworkError, NitroSession } from './session.js'
 
+/** How long one address is waited for before the next one is asked too, in milliseconds. */
+const HEAD_START = 1_000
+
 /** An address that is in charge, as it stood when it was asked. */
 export interface InCharge {
   readonly session: NitroSession
@@ -20,6 +23,10 @@ interface Address {
 export class Pair {
   readonly #addresses: readonly Address[]
   #active: InCharge | undefined
+  /** Who was in charge last: asked first. */
+  #last: Address | undefined
+  /** The nodes of the pair, as far as they were told. */
+  #nodes: ReadonlySet<string> = new Set()
 
   constructor(options: Settings) {
     this.#addresses = options.urls.map((url) => {
@@ -33,30 +40,34 @@ export class Pair {
     return this.#active ?? this.find(ctx)
   }
 
-  /** Asks again who is in charge, the last known one first. */
+  /** Who is in charge now, by its role: asked before something is changed. */
+  async confirm(ctx: CallContext): Promise<InCharge> {
+    const active = this.#active
+    if (active === undefined) return this.find(ctx)
+    try {
+      if (isInCharge(await active.standings.role(ctx))) return active
+    } catch (error) {
+      if (ctx.signal.aborted || !isNetworkError(error)) throw error
+    }
+    return this.find(ctx)
+  }
+
+  /**
+   * Asks again who is in charge. An address that hangs keeps nobody waiting: after a moment the next one
+   * is asked beside it, and whoever is in charge first is taken.
+   */
   async find(ctx: CallContext): Promise<InCharge> {
-    const last = this.#active?.session
     this.#active = undefined
     const order = [...this.#addresses].sort(
-      (a, b) => Number(b.session === last) - Number(a.session === last),
+      (a, b) => Number(b === this.#last) - Number(a === this.#last),
     )
-    let failure: unknown
-    for (const { session, standings } of order) {
-      try {
-        const standing = await standings.read(ctx)
-        if (isInCharge(standing.role)) {
-          this.#active = { session, standings, standing }
-          return this.#active
-        }
-        failure ??= notInCharge(session.url)
-      } catch (error) {
-        if (ctx.signal.aborted || !isNetworkError(error)) throw error
-        failure ??= error
-      }
-    }
-    throw failure instanceof Error
-      ? failure
-      : new DrainableError('UNREACHABLE', 'citrix-adc: no address to talk to')
+    const [address, standing] = await firstInCharge(order, ctx)
+    // Behind the address of last time (a SNIP) is always the same pair.
+    if (address !== this.#last) this.#refuseStranger(address, standing.nodes)
+    if (standing.nodes.length > 0) this.#nodes = new Set(standing.nodes)
+    this.#last = address
+    this.#active = { ...address, standing }
+    return this.#active
   }
 
   /** What was in charge is not to be relied on any more. */
@@ -67,15 +78,97 @@ export class Pair {
   /**
    * Whether the same node is still in charge, in the same incarnation: a reading in between is one
    * of it.
+   *
+   * @param boot - whether counts were read, which a reboot would have set back
    */
-  async stillInCharge(before: InCharge, ctx: CallContext): Promise<boolean> {
-    const standing = await before.standings.read(ctx)
+  async stillInCharge(before: InCharge, ctx: CallContext, boot: boolean): Promise<boolean> {
+    const standing = await before.standings.read(ctx, { boot })
     const same = standing.incarnation === before.standing.incarnation && isInCharge(standing.role)
     if (!same) this.forget()
     return same
   }
 
+  /**
+   * Asks each address for the nodes of its pair: readings and changes of unrelated appliances would be
+   * taken for those of one. An address that does not answer soon is asked when it gets in charge.
+   *
+   * @throws `INVALID_OPTIONS`
+   */
+  async refuseStrangers(ctx: CallContext): Promise<void> {
+    const { session: charge } = await this.inCharge(ctx)
+    const others = this.#addresses.filter(({ session }) => session !== charge)
+    await Promise.all(
+      others.map(async (address) => {
+        const told = await within(ctx, (one) => address.standings.nodes(one)).catch(() => undefined)
+        ctx.signal.throwIfAborted()
+        if (told !== undefined) this.#refuseStranger(address, told.nodes)
+      }),
+    )
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#addresses.map(({ session }) => session.close()))
   }
+
+  #refuseStranger({ session }: Address, nodes: readonly string[]): void {
+    if (nodes.length === 0 || this.#nodes.size === 0) return
+    if (nodes.some((node) => this.#nodes.has(node))) return
+    const known = [...this.#nodes].join(', ')
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `citrixAdc(): url: ${session.url} is node ${nodes.join(', ')} and no node of the pair of ${known}; give the addresses of one appliance, pair or cluster, and join several with combineProviders()`,
+      { provider: 'citrix-adc' },
+    )
+  }
+}
+
+/** A call that is given up after a moment. */
+async function within<T>(ctx: CallContext, call: (ctx: CallContext) => Promise<T>): Promise<T> {
+  const stop = new AbortController()
+  const cancel = ctx.clock.setTimeout(() => stop.abort(), HEAD_START)
+  try {
+    return await call({ ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) })
+  } finally {
+    cancel()
+  }
+}
+
+/** @throws where nobody is: what the first address said, or the first error that is none of the network */
+function firstInCharge(
+  order: readonly Address[],
+  ctx: CallContext,
+): Promise<readonly [Address, Standing]> {
+  const stop = new AbortController()
+  const one = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
+  const failures: unknown[] = []
+  let started = 0
+  let ended = 0
+  let cancel = (): void => undefined
+  const asked = new Promise<readonly [Address, Standing]>((resolve, reject) => {
+    const next = (): void => {
+      cancel()
+      const index = started
+      const address = order[index]
+      if (address === undefined) return
+      started += 1
+      if (started < order.length) cancel = ctx.clock.setTimeout(next, HEAD_START)
+      const failed = (error: unknown): void => {
+        if (stop.signal.aborted) return
+        failures[index] = error
+        ended += 1
+        if (ctx.signal.aborted || !isNetworkError(error)) reject(error)
+        else if (ended === order.length) reject(failures[0])
+        else next()
+      }
+      address.standings.read(one).then((standing) => {
+        if (isInCharge(standing.role)) resolve([address, standing])
+        else failed(notInCharge(address.session.url))
+      }, failed)
+    }
+    next()
+  })
+  return asked.finally(() => {
+    cancel()
+    stop.abort()
+  })
 }

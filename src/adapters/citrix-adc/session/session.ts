@@ -1,5 +1,4 @@
 import type { CallContext } from '../../../provider/contract.js'
-import { pause } from '../../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
 import { cutShort } from '../../../kit/json.js'
@@ -8,14 +7,12 @@ import { Turnstile } from '../../../kit/turnstile.js'
 import { type Command, type NitroReply, parseReply, pathOf } from '../codec/nitro.js'
 import { classify, toError, type ReplyClass } from '../codec/errors.js'
 import type { Settings } from '../options.js'
+import { askedAgain, isBusy } from './busy.js'
 
-/** How often a busy appliance is asked the same thing, and the first wait in between, in milliseconds. */
-const TRIES = 4
-const FIRST_WAIT = 250
 /** What a logout may take, in milliseconds. */
 const LOGOUT_LIMIT = 2_000
 
-type Call = Omit<HttpCall, 'signal' | 'headers'>
+type Call = Omit<HttpCall, 'signal'>
 
 /**
  * One address of an appliance, and the one session we have there.
@@ -33,6 +30,7 @@ export class NitroSession {
   readonly #closing = new AbortController()
   readonly #credentials: Credentials
   readonly #login = new SharedLogin<string>((ctx) => this.#logIn(ctx))
+  #logins = 0
 
   constructor(url: string, options: Settings) {
     this.#options = options
@@ -61,20 +59,22 @@ export class NitroSession {
    * @throws for every other reply, and where none came
    */
   async get(path: string, ctx: CallContext): Promise<NitroReply> {
-    for (let attempt = 1; ; attempt++) {
-      const reply = await this.send({ method: 'GET', path }, ctx)
-      const kind = classify(reply)
-      // A reading of no bytes, or of a stranger's JSON, says nothing: it must not pass for "no rows".
-      const usable = kind === 'ok' && !reply.empty && reply.stated
-      if (usable || (kind === 'absent' && reply.readable)) return reply
-      if (kind !== 'busy' || attempt === TRIES) throw this.error(`GET ${path}`, reply)
-      await pause(ctx.clock, FIRST_WAIT * 2 ** (attempt - 1), ctx.signal)
-    }
+    const reply = await askedAgain(ctx, isBusy, () => this.send({ method: 'GET', path }, ctx))
+    const kind = classify(reply)
+    // A reading of no bytes, or of a stranger's JSON, says nothing: it must not pass for "no rows".
+    const usable = kind === 'ok' && !reply.empty && reply.stated
+    if (usable || (kind === 'absent' && reply.readable)) return reply
+    throw this.error(`GET ${path}`, reply)
   }
 
   /** Sends a change, once. Every reply is a value. */
-  post(command: Command, ctx: CallContext): Promise<NitroReply> {
-    return this.send({ method: 'POST', path: command.path, body: command.body }, ctx)
+  post({ method = 'POST', ...command }: Command, ctx: CallContext): Promise<NitroReply> {
+    return this.send({ method, ...command }, ctx)
+  }
+
+  /** How often it was logged in: a login more can mean that the appliance has started anew. */
+  get logins(): number {
+    return this.#logins
   }
 
   /** A reply as an error, without what the product may have repeated of our secrets. */
@@ -142,7 +142,11 @@ export class NitroSession {
     headers: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<NitroReply> {
-    const reply = await this.#http.call({ ...call, headers, signal })
+    const reply = await this.#http.call({
+      ...call,
+      headers: { ...call.headers, ...headers },
+      signal,
+    })
     const warning = [reply.headers['x-nitro-warning'] ?? []].flat()[0]
     return this.#parse(call, reply, warning)
   }
@@ -182,6 +186,7 @@ export class NitroSession {
       const what = `${this.url}: login as '${this.#options.username}'`
       throw toError(what, this.#clean(reply), refused)
     }
+    this.#logins += 1
     this.#credentials.hide(token)
     this.#credentials.hide(decoded(token))
     // Whoever finds a token uses it, and would be in the default partition before.

@@ -1,4 +1,5 @@
 import type { CallContext } from '../../../provider/contract.js'
+import type { Clock } from '../../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { pathOf, type Row, rowsOf } from '../codec/nitro.js'
 import type { NitroSession } from './session.js'
@@ -7,6 +8,8 @@ import type { NitroSession } from './session.js'
 export interface Standing {
   /** Names the node: its NSIP, or what we call it where it does not say. */
   readonly node: string
+  /** The addresses of all nodes of its pair, as it knows them; none where it does not say. */
+  readonly nodes: readonly string[]
   /** Whether it holds the traffic, and takes changes for the pair. */
   readonly role: 'alone' | 'primary' | 'secondary' | 'cluster' | 'unknown'
   /** Changes with the role and with a reboot. */
@@ -19,6 +22,13 @@ export interface Standing {
 interface Known {
   readonly key: string
   readonly node: string
+  readonly nodes: readonly string[]
+}
+
+interface Role {
+  readonly role: Standing['role']
+  /** Since when; empty where it does not say. */
+  readonly since: string
 }
 
 /**
@@ -29,18 +39,28 @@ export class Standings {
   readonly #session: NitroSession
   #cluster: boolean | undefined
   #known: Known | undefined
+  #boot: { readonly at: string; readonly logins: number } | undefined
+  #asked: { readonly role: Role; readonly at: number; readonly clock: Clock } | undefined
 
   constructor(session: NitroSession) {
     this.#session = session
   }
 
-  async read(ctx: CallContext): Promise<Standing> {
+  /**
+   * Asks for the role, and for the time of boot: a reboot takes a minute and ends our session, so the
+   * last answer does where only the states were read (`boot: false`).
+   */
+  async read(ctx: CallContext, { boot: asks = true } = {}): Promise<Standing> {
     const cluster = this.#cluster ?? (await this.#isCluster(ctx))
     if (cluster !== 'forbidden') this.#cluster = cluster
-    const [ha, boot] = await Promise.all([
+    const known = asks ? undefined : this.#lastBoot
+    const [ha, asked] = await Promise.all([
       this.#cluster ? undefined : this.#ha(ctx),
-      this.#boot(ctx),
+      known ?? this.#askBoot(ctx),
     ])
+    // Behind one address another node can answer: where it does not say since when, its boot tells.
+    const told = ha === undefined || ha.since !== '' || ha.role === 'alone'
+    const boot = told || known === undefined ? asked : await this.#askBoot(ctx)
     const unverified = this.#cluster
       ? 'this is a cluster: whether its counts cover every node is not documented; OUT OF SERVICE reached by itself is the proof that counts'
       : ha?.role === 'unknown'
@@ -50,28 +70,61 @@ export class Standings {
           : undefined
     const role = this.#cluster ? 'cluster' : (ha?.role ?? 'unknown')
     const key = `${role} ${ha?.since ?? ''} ${boot}`
-    if (this.#known?.key !== key) this.#known = { key, node: await this.#node(ctx) }
-    const { node } = this.#known
+    if (this.#known?.key !== key) this.#known = { key, ...(await this.nodes(ctx)) }
+    const { node, nodes } = this.#known
     const incarnation = [role, ha?.since, boot]
       .filter((part) => part !== undefined && part !== '')
       .join(', ')
     return {
       node,
+      nodes,
       role,
       incarnation: `${node}: ${incarnation}`,
       ...(unverified === undefined ? {} : { unverified }),
     }
   }
 
-  /** The role alone: asked before each change. */
-  async role(ctx: CallContext): Promise<Standing['role']> {
+  /**
+   * The role alone.
+   *
+   * @param within - an answer that was asked for in the last so many milliseconds does
+   */
+  async role(ctx: CallContext, within = 0): Promise<Standing['role']> {
     if (this.#cluster === true) return 'cluster'
+    const last = this.#asked
+    if (last?.clock === ctx.clock && ctx.clock.now() - last.at < within) return last.role.role
     return (await this.#ha(ctx)).role
   }
 
-  async #ha(ctx: CallContext): Promise<{ role: Standing['role']; since: string }> {
-    const stat = await this.#row('stat', 'hanode', undefined, ctx)
-    if (stat === 'forbidden') return { role: 'unknown', since: '' }
+  /** Which node answers, and the nodes of its pair. */
+  async nodes(ctx: CallContext): Promise<Pick<Known, 'node' | 'nodes'>> {
+    if (this.#cluster === true) return { node: 'cluster', nodes: [] }
+    const rows = await this.#rows('config', 'hanode', ctx)
+    const told = rows === 'forbidden' ? [] : rows
+    const addressOf = (row: Row): string => row.at('ipaddress').word() ?? ''
+    const own = told.find((row) => row.at('id').word() === '0') ?? told[0]
+    const node = own === undefined ? '' : addressOf(own)
+    return {
+      node: node === '' ? new URL(this.#session.url).host : node,
+      nodes: told.map(addressOf).filter((address) => address !== ''),
+    }
+  }
+
+  get #lastBoot(): string | undefined {
+    return this.#boot?.logins === this.#session.logins ? this.#boot.at : undefined
+  }
+
+  async #ha(ctx: CallContext): Promise<Role> {
+    const at = ctx.clock.now()
+    const role = await this.#askRole(ctx)
+    this.#asked = { role, at, clock: ctx.clock }
+    return role
+  }
+
+  async #askRole(ctx: CallContext): Promise<Role> {
+    const stats = await this.#rows('stat', 'hanode', ctx)
+    if (stats === 'forbidden') return { role: 'unknown', since: '' }
+    const [stat] = stats
     if (stat !== undefined) {
       const status = stat.at('hacurstatus').word()?.toUpperCase()
       if (status === 'NO') return { role: 'alone', since: '' }
@@ -79,43 +132,39 @@ export class Standings {
       if (master !== undefined)
         return { role: toRole(master), since: stat.at('transtime').word() ?? '' }
     }
-    const config = await this.#row('config', 'hanode', '0', ctx)
+    const config = await this.#rows('config', 'hanode', ctx)
     if (config === 'forbidden') return { role: 'unknown', since: '' }
-    const state = config?.at('state').word()
+    const own = config.find((row) => row.at('id').word() === '0') ?? config[0]
+    const state = own?.at('state').word()
     return { role: state === undefined ? 'alone' : toRole(state), since: '' }
   }
 
-  async #boot(ctx: CallContext): Promise<string> {
-    const row = await this.#row('stat', 'system', undefined, ctx)
-    if (row === undefined || row === 'forbidden') return ''
-    const at = row.at('starttime').word() ?? row.at('starttimelocal').word()
-    return at === undefined ? '' : `up since ${at}`
-  }
-
-  async #node(ctx: CallContext): Promise<string> {
-    if (this.#cluster === true) return 'cluster'
-    const row = await this.#row('config', 'hanode', '0', ctx)
-    const address = row === 'forbidden' ? undefined : row?.at('ipaddress').word()
-    return address === undefined || address === '' ? new URL(this.#session.url).host : address
+  async #askBoot(ctx: CallContext): Promise<string> {
+    const { logins } = this.#session
+    const rows = await this.#rows('stat', 'system', ctx)
+    const row = rows === 'forbidden' ? undefined : rows[0]
+    const moment = row?.at('starttime').word() ?? row?.at('starttimelocal').word()
+    const at = moment === undefined ? '' : `up since ${moment}`
+    this.#boot = { at, logins }
+    return at
   }
 
   async #isCluster(ctx: CallContext): Promise<boolean | 'forbidden'> {
-    const row = await this.#row('config', 'clusterinstance', undefined, ctx)
-    return row === 'forbidden' ? row : row?.at('clid').word() !== undefined
+    const rows = await this.#rows('config', 'clusterinstance', ctx)
+    return rows === 'forbidden' ? rows : rows[0]?.at('clid').word() !== undefined
   }
 
-  /** The first row; undefined where this build does not know the type. */
-  async #row(
+  /** Its rows; none where this build does not know the type. */
+  async #rows(
     tree: 'config' | 'stat',
     type: string,
-    name: string | undefined,
     ctx: CallContext,
-  ): Promise<Row | 'forbidden' | undefined> {
+  ): Promise<readonly Row[] | 'forbidden'> {
     try {
-      return rowsOf(await this.#session.get(pathOf(tree, type, name), ctx), type)[0]
+      return rowsOf(await this.#session.get(pathOf(tree, type), ctx), type)
     } catch (error) {
       if (isDrainableError(error, 'FORBIDDEN')) return 'forbidden'
-      if (isDrainableError(error, 'REJECTED', 'NOT_FOUND')) return undefined
+      if (isDrainableError(error, 'REJECTED', 'NOT_FOUND')) return []
       throw error
     }
   }

@@ -1,0 +1,299 @@
+import type { ChangeOutcome } from '../../../kit/change.js'
+import { refusal } from '../../../kit/errors.js'
+import { until } from '../../../kit/until.js'
+import type { CallContext, Change } from '../../../provider/contract.js'
+import { type DrainableError, type ErrorCode, isDrainableError } from '../../../provider/error.js'
+import { formatRef } from '../../../provider/member-ref.js'
+import { disable, enable } from '../codec/nitro.js'
+import type { SvrPhase } from '../codec/rows.js'
+import { isInCharge } from '../session/standing.js'
+import type { Memory } from '../read/memory.js'
+import type { Settings } from '../options.js'
+import type { InCharge, Pair } from '../session/pair.js'
+import type { Look, Standpoint } from './look.js'
+import type { Order, Sender, Written } from './sender.js'
+import { virtualServers } from './virtual-servers.js'
+
+export const PROVIDER = 'citrix-adc'
+
+/** How long members without work may take to go OUT OF SERVICE by themselves: the appliance looks once a second. */
+const SELF_SEAL = { every: 250, within: 3_000 } as const
+/** How long a disable without grace, which takes effect at once, may take to show. */
+const SHOWS = { every: 250, within: 1_000 } as const
+/** Changes in one request: one that is lost leaves no more than these open. */
+const LIST = 10
+
+/** A change that was let through, and what is to be sent for it. */
+export interface Task {
+  readonly change: Change
+  readonly found: Standpoint
+  /** A graceful disable, one without grace, an enable. */
+  readonly way: 'drain' | 'close' | 'open'
+  /** What OUT OF SERVICE means then. */
+  readonly as: 'drain' | 'maint'
+  /** Something that changes it was sent. */
+  sent: boolean
+}
+
+/** What a round works with. */
+export interface RoundContext {
+  readonly options: Settings
+  readonly pair: Pair
+  readonly memory: Memory
+  readonly sender: Sender
+  readonly look: Look
+  readonly charge: InCharge
+  readonly ctx: CallContext
+}
+
+type Ended = readonly [task: Task, outcome: ChangeOutcome]
+
+const SHOWN: Readonly<Record<Task['way'], (phase: SvrPhase) => boolean>> = {
+  drain: (phase) => phase === 'trofs' || phase === 'out',
+  close: (phase) => phase === 'out',
+  open: (phase) => phase === 'in',
+}
+
+/** Changes that one look let through, carried out together. */
+export class Round {
+  readonly charge: InCharge
+  readonly #with: RoundContext
+  /** What was remembered of a member before it was changed here. */
+  readonly #before = new Map<Task, ReturnType<Memory['of']>>()
+
+  constructor(context: RoundContext) {
+    this.#with = context
+    this.charge = context.charge
+  }
+
+  async *end(tasks: readonly Task[]): AsyncGenerator<Ended> {
+    const left = new Set(tasks)
+    for (const ways of [() => this.#waitOut(tasks), () => this.#forgetClients([...left])]) {
+      for await (const ended of ways()) {
+        left.delete(ended[0])
+        yield ended
+      }
+    }
+    for (const list of listsOf([...left])) yield* this.#send(list)
+  }
+
+  /**
+   * Members of ours in TROFS or out of service close the door by themselves, so a seal is waited for and
+   * never sent. One that clients with a persistence entry keep busy is disabled without grace: it is left.
+   */
+  async *#waitOut(tasks: readonly Task[]): AsyncGenerator<Ended> {
+    const waiting = tasks.filter(mayClose)
+    const resting = waiting.filter((task) => this.#isOut(task) || !this.#isBusy(task))
+    await this.#untilOut(resting)
+    const stuck = resting.filter((task) => !this.#isOut(task))
+    for (const task of resting) if (!stuck.includes(task)) yield this.#closed(task, 'unchanged')
+    const refused = await Array.fromAsync(this.#forgetClients(stuck))
+    yield* refused
+    if (refused.length > 0) return
+    if (this.#with.options.persistence === 'forget') await this.#untilOut(stuck)
+    for (const task of stuck) {
+      if (this.#isOut(task)) yield this.#closed(task, 'applied')
+      else yield [task, { status: 'rejected', error: notDisabledTwice(task) }]
+    }
+  }
+
+  /** Whether somebody was seen on it lately. */
+  #isBusy({ found }: Task): boolean {
+    const { memory, options, ctx } = this.#with
+    const { load = 0, entry } = found
+    return load > 0 || memory.restedFor(entry.subject, ctx.clock.now()) < options.freshness
+  }
+
+  #isOut({ change }: Task): boolean {
+    return this.#with.look.of(change.ref)?.entry.phase === 'out'
+  }
+
+  #closed(task: Task, status: 'applied' | 'unchanged'): Ended {
+    const entry = this.#with.look.of(task.change.ref)?.entry ?? task.found.entry
+    this.#with.memory.rename(entry.subject, 'maint', entry)
+    return [task, { status }]
+  }
+
+  async #untilOut(tasks: readonly Task[]): Promise<void> {
+    const { look, ctx } = this.#with
+    const open = (): readonly Task[] => tasks.filter((task) => !this.#isOut(task))
+    let looks = 0
+    await until(ctx, SELF_SEAL, async () => {
+      const refs = open().map(({ change }) => change.ref)
+      if (looks > 0 && refs.length > 0) await look.at(refs)
+      looks += 1
+      return open().length === 0 || undefined
+    })
+  }
+
+  /**
+   * Deletes the persistence entries of the virtual servers of what is to be closed, on the caller's word.
+   * Where that is refused nothing of it is closed.
+   */
+  async *#forgetClients(tasks: readonly Task[]): AsyncGenerator<Ended> {
+    const { options, sender, charge, ctx } = this.#with
+    const closing = tasks.filter(({ way }) => way === 'close')
+    if (options.persistence !== 'forget' || closing.length === 0) return
+    const entries = closing.map(({ found }) => found.entry)
+    const error = await virtualServers(charge.session, entries, ctx).then(
+      (vservers) => sender.forget(vservers, charge, ctx),
+      (thrown: unknown) => {
+        if (ctx.signal.aborted || !isDrainableError(thrown)) throw thrown
+        return thrown
+      },
+    )
+    if (error === undefined) return
+    for (const task of closing) {
+      const { ref } = task.change
+      const words = `${formatRef(ref)}: the persistence entries were not deleted, so it was not disabled: ${error.message}`
+      const refused = refuse(error.code, words, ref, error.retryable)
+      yield [task, { status: 'rejected', error: refused }]
+    }
+  }
+
+  /** Sends some of one kind, and looks at what became of those that are not simply done. */
+  async *#send(tasks: readonly Task[]): AsyncGenerator<Ended> {
+    const { sender, charge, ctx } = this.#with
+    for (const task of tasks) task.sent = true
+    const written = await sender.send(tasks.map(toOrder), charge, ctx)
+    if (written === 'apart') {
+      yield* this.#sendApart(tasks)
+      return
+    }
+    const open = new Map<Task, Written>()
+    for (const [i, task] of tasks.entries()) {
+      const one = written[i] ?? 'done'
+      if (one !== 'done' && (one.status === 'rejected' || one.astray === true)) {
+        yield [task, { status: one.status, error: one.error }]
+        continue
+      }
+      this.#enter(task)
+      if (one === 'done' && task.way !== 'close') yield [task, { status: 'applied' }]
+      else open.set(task, one)
+    }
+    if (open.size > 0) yield* this.#verify(open)
+  }
+
+  /** A list was refused as a whole: each is sent alone, unless it shows that it was carried out. */
+  async *#sendApart(tasks: readonly Task[]): AsyncGenerator<Ended> {
+    const { look } = this.#with
+    await look.at(tasks.map(({ change }) => change.ref))
+    for (const task of tasks) {
+      const phase = look.of(task.change.ref)?.entry.phase
+      const was = task.found.entry.phase
+      if (phase !== undefined && phase !== was && SHOWN[task.way](phase)) {
+        this.#enter(task)
+        yield [task, { status: 'applied' }]
+      } else yield* this.#send([task])
+    }
+  }
+
+  /** Remembers what was done. */
+  #enter(task: Task): void {
+    const { memory } = this.#with
+    const { found, way, as } = task
+    const { entry } = found
+    this.#before.set(task, memory.of(entry.subject))
+    if (way === 'open') memory.forget(entry.subject)
+    else memory.did(entry.subject, as, way === 'drain' && entry.phase === 'in')
+  }
+
+  /** Looks at what became of changes whose answer was lost, and at those that take effect at once. */
+  async *#verify(open: ReadonlyMap<Task, Written>): AsyncGenerator<Ended> {
+    const { look, ctx } = this.#with
+    const tasks = [...open.keys()]
+    const closing = tasks.filter((task) => open.get(task) === 'done')
+    const shown = ({ change, way }: Task): boolean => {
+      const found = look.of(change.ref)
+      return found !== undefined && SHOWN[way](found.entry.phase)
+    }
+    try {
+      await until(ctx, SHOWS, async () => {
+        await look.at(tasks.map(({ change }) => change.ref))
+        return closing.every(shown) || undefined
+      })
+    } catch (error) {
+      if (ctx.signal.aborted || !isDrainableError(error)) throw error
+      for (const [task, written] of open) {
+        yield [task, written === 'done' ? applied(task) : written]
+      }
+      return
+    }
+    const lost = tasks.filter((task) => open.get(task) !== 'done')
+    const ours = lost.some(shown) && (await this.#stillInCharge())
+    for (const [task, written] of open) {
+      if (written === 'done') yield [task, shown(task) ? applied(task) : this.#notClosed(task)]
+      else yield [task, ours && shown(task) ? applied(task) : written]
+    }
+  }
+
+  /** The appliance said Done to a disable without grace, and it does not show. */
+  #notClosed(task: Task): ChangeOutcome {
+    const { look, memory } = this.#with
+    const { change, found } = task
+    const left = look.of(change.ref)?.entry
+    const why = `${formatRef(change.ref)}: the appliance said Done to a disable without grace and left it '${left?.svrstate ?? 'gone'}'`
+    if (left?.phase !== found.entry.phase) {
+      return { status: 'unknown', error: refuse('CONFLICT', why, change.ref) }
+    }
+    // In TROFS some build may take a second disable for nothing: then nothing was cut or closed.
+    memory.put(found.entry.subject, this.#before.get(task))
+    return { status: 'rejected', error: refuse('REJECTED', why, change.ref, false) }
+  }
+
+  /** What a node shows that has become the secondary meanwhile may be its own alone. */
+  async #stillInCharge(): Promise<boolean> {
+    const { charge, pair, ctx } = this.#with
+    try {
+      if (isInCharge(await charge.standings.role(ctx))) return true
+      pair.forget()
+    } catch (error) {
+      if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    }
+    return false
+  }
+}
+
+/** Whether it can be out of service by itself: it is on its way there, and without work. */
+function mayClose({ change, way, found }: Task): boolean {
+  if (way !== 'close' || change.kind === 'terminate' || found.own !== 'drain') return false
+  return found.entry.phase === 'out' || (found.load ?? 0) === 0
+}
+
+function applied({ change, found: { load } }: Task): ChangeOutcome {
+  if (change.kind !== 'terminate' || load === undefined) return { status: 'applied' }
+  return { status: 'applied', terminated: load, atMost: true }
+}
+
+function toOrder({ change, found: { entry }, way }: Task): Order {
+  const command = way === 'open' ? enable(entry.subject) : disable(entry.subject, way === 'drain')
+  return { change, command, undo: entry.phase === 'in' ? enable(entry.subject) : undefined }
+}
+
+/** In order; what follows each other and goes to one path goes in one list. */
+function listsOf(tasks: readonly Task[]): readonly (readonly Task[])[] {
+  const lists: Task[][] = []
+  let path = ''
+  for (const task of tasks) {
+    const list = lists.at(-1)
+    const { command } = toOrder(task)
+    if (list === undefined || command.path !== path || list.length >= LIST) lists.push([task])
+    else list.push(task)
+    ;({ path } = command)
+  }
+  return lists
+}
+
+function notDisabledTwice({ change }: Task): DrainableError {
+  const words = `${formatRef(change.ref)} is in TROFS without work and was not disabled once more: what that does is not documented. It goes OUT OF SERVICE when the last client with a persistence entry is gone, or set trofsPersistence to DISABLED on the virtual server, or persistence: 'forget' here`
+  return refuse('UNSUPPORTED', words, change.ref)
+}
+
+function refuse(
+  code: ErrorCode,
+  words: string,
+  ref: Change['ref'],
+  retryable?: boolean,
+): DrainableError {
+  return refusal(code, words, { provider: PROVIDER, ref }, retryable)
+}
