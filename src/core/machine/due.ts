@@ -62,10 +62,14 @@ export function workOf(state: DrainState): number | null {
   return sum
 }
 
-/** For how long the number of {@link workOf} has not moved, in milliseconds. */
+/**
+ * For how long the number of {@link workOf} has not moved, in milliseconds. Of a member that is not held,
+ * what comes and goes is no news: it waits for its turn, or was let go of.
+ */
 export function unchangedFor(state: DrainState, now: number): number {
-  const since = [...state.proof.scopes.values()].map((track) =>
-    Math.max(track.steadySince, track.quietFrom),
+  const held = state.proof.effectiveSince !== null
+  const since = [...state.proof.scopes.values()].map(({ steadySince, quietFrom }) =>
+    held ? Math.max(steadySince, quietFrom) : steadySince,
   )
   return since.length === 0 ? 0 : Math.max(0, now - Math.max(...since))
 }

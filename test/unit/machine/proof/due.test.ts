@@ -192,6 +192,12 @@ describe('for how long the work has not moved', () => {
     expect(unchangedFor(run.state, run.now)).toBe(0)
   })
 
+  test('is told by the work alone of a member that is not held', () => {
+    const run = started({ onMinimum: 'wait', scopes: { w1: { inForce: false } } }).look()
+    run.scope('w1', { arrivals: 101 }).look({ after: 500 })
+    expect(unchangedFor(run.state, run.now)).toBe(500)
+  })
+
   test('is nothing without processes', () => {
     expect(unchangedFor(started().state, 5_000)).toBe(0)
   })
