@@ -327,7 +327,7 @@ class Fake implements CitrixFake {
 }
 
 function pairOf(options: FakeOptions, onForcedFailover: () => void): readonly Node[] {
-  const first = new Node(options, ADDRESSES[0], 'Primary')
+  const first = new Node(options, options.address ?? ADDRESSES[0], 'Primary')
   first.onForcedFailover = onForcedFailover
   if (options.ha !== true) return [first]
   const second = new Node(options, ADDRESSES[1], 'Secondary')

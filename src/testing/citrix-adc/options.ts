@@ -65,6 +65,8 @@ export interface FakeOptions extends FakeConfig {
   >
   /** Such as `12.1`. Builds before 13.0 lack fields of the member bindings, 10.x lacks `severity` too. Default `13.1`. */
   readonly version?: string
+  /** NSIP of the (first) node, by which it names itself. Default `192.0.2.240`. */
+  readonly address?: string
   /** A second node that is the secondary, with an address of its own. Default `false`. */
   readonly ha?: boolean
   /** An NSIP of a cluster refuses changes; the cluster's own address takes them. Default: no cluster. */
@@ -117,6 +119,7 @@ export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, true>> = {
   password: true,
   users: true,
   version: true,
+  address: true,
   ha: true,
   cluster: true,
   partitions: true,

@@ -44,6 +44,8 @@ describe('what nobody remembers', () => {
     ['OUT OF SERVICE', GRACEFUL, false, { own: 'drain' }],
     ['OUT OF SERVICE', {}, true, { own: 'ready', inherited: 'maint' }],
     ['DISABLED', {}, false, { own: 'maint' }],
+    ['DOWN', PLAIN, false, { own: 'unknown' }],
+    ['UP', GRACEFUL, false, { own: 'unknown' }],
     ['Unknown', {}, false, { own: 'unknown' }],
     ['SOMETHING NEW', {}, false, { own: 'unknown' }],
   ])('%s %j, parent disabled: %s', (svrstate, row, parent, own) => {
@@ -102,6 +104,20 @@ describe('what is remembered', () => {
       ['drain', false],
       ['drain', true],
       ['drain', true],
+    ])
+  })
+
+  test('a build that calls it DOWN and DISABLED then: still drained, without its word', () => {
+    expect(
+      after('drain', [
+        ['GOING OUT OF SERVICE', GRACEFUL],
+        ['DOWN', GRACEFUL],
+        ['UP', GRACEFUL],
+      ]),
+    ).toEqual([
+      ['drain', false],
+      ['drain', false],
+      ['unknown', false],
     ])
   })
 
