@@ -13,7 +13,7 @@ import { ServedSets } from '../sources/served-sets.js'
 import { checkSets } from '../codec/sets.js'
 import type { Published, SinkHost } from '../sources/sink.js'
 import { LoadBook } from './load-book.js'
-import { bind, createServer, type ByteStream, type ServerTls } from './server.js'
+import { bind, createServer, onMessage, type ByteStream, type ServerTls } from './server.js'
 import { WireAssignment } from './wire-assignment.js'
 import { decodeLoads, decodeNode, encodeLoads, type XdsResource } from './xds-codec.js'
 import { XdsStream } from './xds-stream.js'
@@ -160,14 +160,14 @@ export class GrpcEndpoints implements ServedEndpoints {
     const key = {}
     let known = false
     const end = (): void => this.loads.end(key)
-    stream.on('data', (bytes: Buffer) => {
+    onMessage(stream, (bytes) => {
       const { node, report } = decodeLoads(bytes)
       if (known) {
         this.loads.report(key, report)
         return
       }
-      known = true
       const { id, version, features } = decodeNode(node)
+      known = true
       this.loads.begin(key, id, version, (interval) => {
         const clusters = features.includes(SEND_ALL) ? undefined : [...this.#sets.all().keys()]
         stream.write(Buffer.from(encodeLoads(interval, clusters)))

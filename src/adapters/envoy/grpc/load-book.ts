@@ -15,7 +15,7 @@ interface ClusterCounts {
   /** The earliest moment the last report can be from. */
   sampledAt: number
   readonly members: Map<string, { active: number; arrivals: number }>
-  /** A locality had more work than its endpoints: this client does not count by endpoint. */
+  /** A locality had more work than its endpoints, or one that has no address: not counted by endpoint. */
   coarse: boolean
 }
 
@@ -121,6 +121,7 @@ export class LoadBook implements LoadReports {
     const known = clusterStats.filter(({ clusterName }) => stream.clusters.has(clusterName))
     const covered = (known.length > 0 ? known : clusterStats).map(msOf)
     stream.bound = Math.min(now, boundOf(stream, Math.max(0, ...covered)))
+    const begun = new Set<ClusterCounts>()
     for (const stats of clusterStats) {
       const counts = stream.clusters.get(stats.clusterName) ?? {
         service: stats.clusterName,
@@ -131,12 +132,17 @@ export class LoadBook implements LoadReports {
       stream.clusters.set(stats.clusterName, counts)
       if (stats.clusterServiceName !== '') counts.service = stats.clusterServiceName
       counts.sampledAt = stream.bound
-      for (const count of counts.members.values()) count.active = 0
+      // A cluster that is listed twice is counted together.
+      if (!begun.has(counts)) for (const count of counts.members.values()) count.active = 0
+      begun.add(counts)
       for (const locality of stats.upstreamLocalityStats) {
         counts.coarse ||= isCoarse(locality)
         for (const endpoint of locality.upstreamEndpointStats) {
           const { member } = addressOf(endpoint.address)
-          if (member === undefined) continue
+          if (member === undefined) {
+            counts.coarse ||= hasWork(endpoint) // whoever's it is
+            continue
+          }
           const count = counts.members.get(member) ?? { active: 0, arrivals: 0 }
           count.active += Number(endpoint.totalRequestsInProgress)
           count.arrivals += Number(endpoint.totalIssuedRequests)
@@ -202,6 +208,13 @@ function isCoarse(locality: LocalityStats): boolean {
     { active: 0n, issued: 0n },
   )
   return totalRequestsInProgress > named.active || totalIssuedRequests > named.issued
+}
+
+function hasWork({
+  totalRequestsInProgress,
+  totalIssuedRequests,
+}: LocalityStats['upstreamEndpointStats'][number]): boolean {
+  return totalRequestsInProgress > 0n || totalIssuedRequests > 0n
 }
 
 /** Milliseconds that a report covers. */

@@ -1,6 +1,7 @@
 import {
   Server,
   ServerCredentials,
+  status,
   type ServerDuplexStream,
   type ServiceDefinition,
 } from '@grpc/grpc-js'
@@ -58,6 +59,21 @@ export function createServer(handlers: Handlers): Server {
     )
   }
   return server
+}
+
+/**
+ * Hands on every message. One that can't be read ends the stream with INVALID_ARGUMENT: thrown out of
+ * a listener, it would end the process.
+ */
+export function onMessage(stream: ByteStream, read: (bytes: Uint8Array) => void): void {
+  stream.on('data', (bytes: Buffer) => {
+    try {
+      read(bytes)
+    } catch (cause) {
+      const details = cause instanceof Error ? cause.message : 'unreadable message'
+      stream.emit('error', { code: status.INVALID_ARGUMENT, details })
+    }
+  })
 }
 
 /** @throws `INVALID_OPTIONS` where the address cannot be had */

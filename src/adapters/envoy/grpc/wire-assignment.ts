@@ -105,7 +105,7 @@ export class WireAssignment implements Assignment {
 
   static #parse(bytes: Uint8Array, at: string): WireAssignment {
     const name = bodyOf(bytes, CLA.name)
-    const cluster = name === undefined ? '' : new TextDecoder().decode(name)
+    const cluster = name === undefined ? '' : new TextDecoder('utf-8', { fatal: true }).decode(name)
     if (cluster === '') {
       throw new AssignmentProblem(at, 'expected the name of the endpoint set in cluster_name')
     }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { CLA_TYPE } from '../codec/json.js'
 import type { ReceiptBook } from '../sources/receipts.js'
 import type { Published } from '../sources/sink.js'
-import type { ByteStream } from './server.js'
+import { onMessage, type ByteStream } from './server.js'
 import type { WireAssignment } from './wire-assignment.js'
 import {
   decodeDelta,
@@ -63,7 +63,7 @@ export class XdsStream {
       source.book.gone(this)
       onEnd()
     }
-    stream.on('data', (bytes: Buffer) => this.#onRequest(bytes))
+    onMessage(stream, (bytes) => this.#onRequest(bytes))
     stream.on('end', () => {
       stream.end()
       end()
@@ -84,18 +84,9 @@ export class XdsStream {
     this.#stream.end()
   }
 
-  #onRequest(bytes: Buffer): void {
-    let request: XdsRequest
-    try {
-      request = this.#delta ? decodeDelta(bytes) : decodeSotw(bytes)
-      this.#node ??= decodeNode(request.node)
-    } catch (cause) {
-      this.#stream.emit('error', {
-        code: 3,
-        details: cause instanceof Error ? cause.message : 'unreadable request',
-      })
-      return
-    }
+  #onRequest(bytes: Uint8Array): void {
+    const request = this.#delta ? decodeDelta(bytes) : decodeSotw(bytes)
+    this.#node ??= decodeNode(request.node)
     this.#receive(request)
     if (this.#delta) this.#onDelta(request)
     else this.#onSotw(request)
