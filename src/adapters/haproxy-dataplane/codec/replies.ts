@@ -111,7 +111,7 @@ const processSchema = z.looseObject({
   info: z
     .looseObject({
       pid: z.int().min(1),
-      uptime: z.number().min(0),
+      uptime: z.int().min(0),
       node: z.string().exactOptional(),
       version: z.string().exactOptional(),
     })
