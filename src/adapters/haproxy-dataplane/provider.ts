@@ -30,6 +30,7 @@ import type { Settings } from './options.js'
 import { isName } from './codec/paths.js'
 import { ProcessMemory, type Process } from './read/processes.js'
 import { readProcesses, readRound, type Found, type Round } from './read/read.js'
+import { taken } from './read/state.js'
 
 /** Up to so many backends the configuration of each is asked for what maint does there. */
 const ASK_CONFIGURATION = 16
@@ -142,7 +143,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
           active: row.scur,
           queued: row.qcur,
           arrivals: row.arrivals,
-          inForce: verdict.own !== 'unknown',
+          admin: taken(verdict),
           ...(verdict.doubt === undefined ? {} : { note: verdict.doubt }),
         },
       ]

@@ -155,7 +155,6 @@ export class ProcessMemory {
       active: 0,
       queued: 0,
       ...(arrivals === undefined ? {} : { arrivals }),
-      inForce: true,
       old: true,
     }
   }

@@ -16,6 +16,7 @@
 //   UP, no check ...  ready         ready (any other contradicts)
 //   DOWN              ready, drain  as said
 //   DOWN              maint         cannot be told
+import { atLeast } from '../../../provider/admin-state.js'
 import type { AdminState, Health } from '../../../provider/contract.js'
 import type { RuntimeServer, StatsRow } from '../codec/replies.js'
 
@@ -25,6 +26,12 @@ export interface Verdict {
   readonly inherited?: AdminState
   /** Why the own state is unknown, in a few words. */
   readonly doubt?: string
+}
+
+/** What a process does with the member: its own state, or one that it inherits and that covers it. */
+export function taken({ own, inherited }: Verdict): Verdict['own'] {
+  if (inherited === undefined || (own !== 'unknown' && atLeast(own, inherited))) return own
+  return inherited
 }
 
 type Witness = Pick<StatsRow, 'status' | 'tracked'>
