@@ -73,6 +73,7 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
         port: options.port === undefined || options.port === 0 ? 0 : options.port + i,
         tls,
         latency: lab.options.latency,
+        ...(options.clock === undefined ? {} : { clock: options.clock }),
         answer: (request) => toAnswer(handle(lab, unit, request)),
       }),
     )
@@ -123,15 +124,46 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
    *
    * @param ref - the member
    * @param n - how many
+   * @param unitName - on that unit
    */
-  occupy(ref: BigipFakeRef, n = 1): Promise<() => Promise<void>> {
-    const unit = this.#active()
+  occupy(ref: BigipFakeRef, n = 1, unitName?: string): Promise<() => Promise<void>> {
+    const unit = this.#unit(unitName)
     const { pool, member } = this.#find(unit, ref)
     const flows = Array.from({ length: n }, () => unit.open(pool, member))
     return Promise.resolve(() => {
       for (const flow of flows) unit.end(flow)
       return Promise.resolve()
     })
+  }
+
+  /**
+   * Holds connections to a node past all pools, as an iRule's `node` command sends them: only the node's
+   * own counters show them.
+   */
+  occupyNode(name: string, n = 1): Promise<() => Promise<void>> {
+    const unit = this.#active()
+    const node = unit.config.nodes.get(fromSegment(name))
+    if (node === undefined) throw new Error(`the fake has no node ${name}`)
+    const beside = { fullPath: node.fullPath, address: node.address, port: 0 }
+    const flows = Array.from({ length: n }, () => unit.open({ fullPath: '' }, beside))
+    return Promise.resolve(() => {
+      for (const flow of flows) unit.end(flow)
+      return Promise.resolve()
+    })
+  }
+
+  /** Adds persistence records of a member on the active unit: `curSessions` counts them. */
+  persist(ref: BigipFakeRef, n = 1): void {
+    const unit = this.#active()
+    const { pool, member } = this.#find(unit, ref)
+    for (let i = 0; i < n; i += 1) unit.remember(pool, member, `192.0.2.${(i % 250) + 1}`)
+  }
+
+  /** How many persistence records a member has on the active unit. */
+  records(ref: BigipFakeRef): number {
+    const unit = this.#active()
+    const { pool, member } = this.#find(unit, ref)
+    return unit.recordsOf(pool, member).length
   }
 
   /** A connection to a member comes and goes. */
@@ -143,7 +175,7 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
 
   /** Sets counters of a member on the active unit, or on the named one. */
   setLoad(ref: BigipFakeRef, load: BigipFakeLoad, unitName?: string): void {
-    const unit = this.#lab.units.find((u) => u.name === unitName) ?? this.#active()
+    const unit = this.#unit(unitName)
     const { pool, member } = this.#find(unit, ref)
     unit.counters(pool.fullPath, member.fullPath).change(load)
   }
@@ -161,10 +193,20 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
 
   /** The two words of a member as the named unit (or the active one) holds them. */
   state(ref: BigipFakeRef, unitName?: string): AdminState {
-    const unit = this.#lab.units.find((u) => u.name === unitName) ?? this.#active()
-    const { member } = this.#find(unit, ref)
-    if (member.forcedDown) return 'maint'
-    return member.session === 'user-disabled' ? 'drain' : 'ready'
+    return stateOf(this.#find(this.#unit(unitName), ref).member)
+  }
+
+  /** The two words of a node. */
+  nodeState(name: string, unitName?: string): AdminState {
+    const node = this.#unit(unitName).config.nodes.get(fromSegment(name))
+    if (node === undefined) throw new Error(`the fake has no node ${name}`)
+    return stateOf(node)
+  }
+
+  /** Transactions that are open. */
+  get transactions(): number {
+    const open = this.#lab.units.map((unit) => [...unit.transactions.values()])
+    return open.flat().filter(({ state }) => state !== 'COMPLETED').length
   }
 
   /** Somebody else changes a member on the active unit, or takes it out of its pool. */
@@ -234,7 +276,7 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
   async restart(
     options: { readonly ms?: number; readonly keep?: boolean; readonly unit?: string } = {},
   ): Promise<void> {
-    const unit = this.#lab.units.find((u) => u.name === options.unit) ?? this.#active()
+    const unit = this.#unit(options.unit)
     const third = (options.ms ?? 600) / 3
     unit.tokens.clear()
     if (options.keep !== true) {
@@ -251,8 +293,7 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
 
   /** Holds a unit in a stage of its start until the next call. */
   setStage(stage: 'proxy' | 'framework' | 'loading' | 'up', unitName?: string): void {
-    const unit = this.#lab.units.find((u) => u.name === unitName) ?? this.#active()
-    unit.stage = stage
+    this.#unit(unitName).stage = stage
   }
 
   /**
@@ -291,6 +332,10 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
     await this.close()
   }
 
+  #unit(name: string | undefined): Unit {
+    return this.#lab.units.find((unit) => unit.name === name) ?? this.#active()
+  }
+
   #active(): Unit {
     const unit = this.#lab.units.find((u) => u.role === 'active') ?? this.#lab.units[0]
     if (unit === undefined) throw new Error('the fake has no unit')
@@ -317,6 +362,11 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
     }
     return { pool, member }
   }
+}
+
+function stateOf(of: FakeMember | FakeNode): AdminState {
+  if (of.forcedDown) return 'maint'
+  return of.session === 'user-disabled' ? 'drain' : 'ready'
 }
 
 function switchTo(of: FakeMember | FakeNode, to: AdminState): void {

@@ -1,9 +1,10 @@
 import type { HttpFakeFailure, HttpFakeRequest } from '../http/request.js'
+import type { Clock } from '../../provider/clock.js'
 import type { FakeTls } from '../http/tls.js'
 import type { FakePoolOptions } from './device/config.js'
 
 /** Releases the fake knows the shapes of. */
-export type BigipVersion = '13.1' | '15.1' | '17.1'
+export type BigipVersion = '13.1' | '15.1' | '17.1' | '17.5' | '21.0'
 
 /** How the fake is set up; every field has a default. */
 export interface FakeOptions {
@@ -43,6 +44,8 @@ export interface FakeOptions {
   readonly checkDelay?: number
   /** Milliseconds before every answer. Default 0. */
   readonly latency?: number
+  /** The clock of `latency`: a test can let it run faster than the real one. Default: the real one. */
+  readonly clock?: Pick<Clock, 'setTimeout'>
   /**
    * Two units that fail over to each other, in the device group `dg1` unless named. With `bothActive`
    * each passes the traffic of a traffic group of its own. Default: one unit.
@@ -56,8 +59,20 @@ export interface FakeOptions {
       }
   /** Whether disabling an FQDN template reaches its ephemeral members. Default `true`. */
   readonly fqdnInherits?: boolean
-  /** Whether `DELETE /mgmt/tm/sys/connection` works. Default `true`. */
-  readonly connectionDelete?: boolean
+  /** Changes of what an FQDN template made, members and nodes, are refused. Default `false`. */
+  readonly ephemeralsRefuse?: boolean
+  /** What `DELETE .../persist-records` does: `nothing` is answered with success. Default `works`. */
+  readonly persistDelete?: 'works' | 'nothing'
+  /**
+   * Whether `GET .../ltm/node/<node>/stats` and `GET .../ltm/pool/members/stats` are there. Default `true`.
+   */
+  readonly nodeStats?: boolean
+  readonly allStats?: boolean
+  /**
+   * Whether `DELETE /mgmt/tm/sys/connection` works; `nothing`: it is answered with success and cuts nothing.
+   * Default `true`.
+   */
+  readonly connectionDelete?: boolean | 'nothing'
 }
 
 /** Every option by its name. */
@@ -80,6 +95,11 @@ export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, true>> = {
   statsLag: true,
   checkDelay: true,
   latency: true,
+  clock: true,
+  ephemeralsRefuse: true,
+  persistDelete: true,
+  nodeStats: true,
+  allStats: true,
   pair: true,
   fqdnInherits: true,
   connectionDelete: true,

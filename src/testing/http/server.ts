@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '../../provider/clock.js'
 import { readText, type HttpFakeFailure, type IncomingRequest } from './request.js'
 
 /** What is sent back, byte for byte. */
@@ -22,6 +23,8 @@ export interface HttpAddress {
   readonly tls?: { readonly key: string; readonly cert: string } | undefined
   /** Milliseconds before every answer. */
   readonly latency: number
+  /** The clock of that. @default the real one */
+  readonly clock?: Pick<Clock, 'setTimeout'>
   /** What to send; undefined closes the connection without a word. */
   readonly answer: (
     request: IncomingRequest,
@@ -34,6 +37,20 @@ export interface Received {
   /** The answer of the failures `status` and `garbage`. */
   readonly instead: HttpAnswer | undefined
   readonly answered: (status: number) => void
+}
+
+function wait(clock: Pick<Clock, 'setTimeout'>, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.setTimeout(() => {
+      signal.removeEventListener('abort', stop)
+      resolve()
+    }, ms)
+    const stop = (): void => {
+      cancel()
+      reject(new Error('closed'))
+    }
+    signal.addEventListener('abort', stop, { once: true })
+  })
 }
 
 /** An HTTP server that reads requests whole, misbehaves where it is told to, and can stop and listen again. */
@@ -133,9 +150,10 @@ export class HttpServer {
     const request = { method, path, headers, text, underWay: this.#underWay }
     const received = this.#receive(request)
     try {
-      const { latency } = this.#address
+      const { latency, clock } = this.#address
       const { signal } = this.#abort
-      if (latency > 0) await sleep(latency, undefined, { signal, ref: false })
+      if (latency > 0 && clock !== undefined) await wait(clock, latency, signal)
+      else if (latency > 0) await sleep(latency, undefined, { signal, ref: false })
       await this.#finish(request, received, message, response)
     } catch {
       // The fake was closed meanwhile, or is itself wrong: its client sees a cut connection.

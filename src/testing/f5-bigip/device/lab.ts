@@ -1,10 +1,17 @@
+import { systemClock } from '../../../provider/clock.js'
 import type { Lab } from '../rest/call.js'
 import { Config, toMember } from './config.js'
 import { fromSegment } from '../rest/names.js'
 import type { FakeOptions } from '../options.js'
 import { Unit } from './unit.js'
 
-const RELEASE = { '13.1': '13.1.5', '15.1': '15.1.10', '17.1': '17.1.1' } as const
+const RELEASE = {
+  '13.1': '13.1.5',
+  '15.1': '15.1.10',
+  '17.1': '17.1.1',
+  '17.5': '17.5.1',
+  '21.0': '21.0.0',
+} as const
 
 /** The units as the options describe them, with every default filled in. */
 export function toLab(options: FakeOptions): Lab {
@@ -46,6 +53,11 @@ export function toLab(options: FakeOptions): Lab {
       statsLag,
       checkDelay: options.checkDelay ?? 0,
       latency: options.latency ?? 0,
+      clock: options.clock ?? systemClock,
+      ephemeralsRefuse: options.ephemeralsRefuse ?? false,
+      persistDelete: options.persistDelete ?? 'works',
+      nodeStats: options.nodeStats ?? true,
+      allStats: options.allStats ?? true,
       fqdnInherits: options.fqdnInherits ?? true,
       connectionDelete: options.connectionDelete ?? true,
     },

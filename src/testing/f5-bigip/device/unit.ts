@@ -14,6 +14,15 @@ export interface Flow {
   readonly onCut: () => void
 }
 
+/** A client that comes back to its member. */
+export interface PersistRecord {
+  readonly pool: string
+  readonly member: string
+  readonly address: string
+  readonly port: number
+  readonly client: string
+}
+
 /** Requests held back until a transaction is committed. */
 export interface Transaction {
   readonly id: number
@@ -33,6 +42,7 @@ export class Unit {
   readonly config = new Config()
   readonly tokens: Tokens
   readonly flows = new Set<Flow>()
+  readonly records: PersistRecord[] = []
   readonly transactions = new Map<number, Transaction>()
   readonly #counters = new Map<string, Timeline>()
   readonly #statsLag: number
@@ -67,7 +77,11 @@ export class Unit {
   }
 
   /** A flow to the member begins. */
-  open(pool: FakePool, member: FakeMember, onCut: () => void = () => undefined): Flow {
+  open(
+    pool: Pick<FakePool, 'fullPath'>,
+    member: Pick<FakeMember, 'fullPath' | 'address' | 'port'>,
+    onCut: () => void = () => undefined,
+  ): Flow {
     flows += 1
     const flow: Flow = {
       id: flows,
@@ -87,6 +101,30 @@ export class Unit {
       totRequests: totRequests + 1,
     })
     return flow
+  }
+
+  /** A persistence record is made; the same client of the same member has one. */
+  remember(pool: FakePool, member: FakeMember, client: string): void {
+    const { address, port } = member
+    const record = { pool: pool.fullPath, member: member.fullPath, address, port, client }
+    this.records.push(record)
+    const counters = this.counters(record.pool, record.member)
+    counters.change({ curSessions: counters.now.curSessions + 1 })
+  }
+
+  recordsOf(pool: FakePool, member: FakeMember): readonly PersistRecord[] {
+    return this.records.filter(
+      (record) => record.pool === pool.fullPath && record.member === member.fullPath,
+    )
+  }
+
+  /** Deletes records, as `delete ltm persistence persist-records` does. */
+  forget(which: (record: PersistRecord) => boolean): void {
+    for (const record of this.records.filter(which)) {
+      this.records.splice(this.records.indexOf(record), 1)
+      const counters = this.counters(record.pool, record.member)
+      counters.change({ curSessions: Math.max(0, counters.now.curSessions - 1) })
+    }
   }
 
   /** The flow has ended by itself; nothing happens where it was cut before. */
@@ -109,6 +147,7 @@ export class Unit {
   /** The traffic processes start anew: flows and counters are gone. */
   resetTraffic(): void {
     this.cut(() => true)
+    this.records.length = 0
     for (const timeline of this.#counters.values()) timeline.reset()
   }
 }

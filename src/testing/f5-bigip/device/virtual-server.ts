@@ -16,7 +16,6 @@ export class VirtualServer {
   readonly #options: VirtualServerOptions
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
-  readonly #records = new Map<string, string>()
   #turn = 0
 
   constructor(options: VirtualServerOptions) {
@@ -71,20 +70,19 @@ export class VirtualServer {
 
   #pick(unit: Unit, pool: FakePool, client: Socket): FakeMember | undefined {
     const source = client.remoteAddress ?? ''
-    const record = this.#options.persist ? this.#records.get(source) : undefined
-    const kept = record === undefined ? undefined : pool.members.get(record)
+    const record = this.#options.persist
+      ? unit.records.find(({ pool: of, client: from }) => of === pool.fullPath && from === source)
+      : undefined
+    const kept = record === undefined ? undefined : pool.members.get(record.member)
     if (kept !== undefined && accepts(unit, kept, true)) return kept
     const open = [...pool.members.values()].filter((member) => accepts(unit, member, false))
     const member = open[this.#turn % Math.max(1, open.length)]
     this.#turn += 1
-    if (member !== undefined && this.#options.persist) this.#remember(unit, pool, source, member)
+    if (member !== undefined && this.#options.persist) {
+      unit.forget(({ pool: of, client: from }) => of === pool.fullPath && from === source)
+      unit.remember(pool, member, source)
+    }
     return member
-  }
-
-  #remember(unit: Unit, pool: FakePool, source: string, member: FakeMember): void {
-    this.#records.set(source, member.fullPath)
-    const counters = unit.counters(pool.fullPath, member.fullPath)
-    counters.change({ curSessions: counters.now.curSessions + 1 })
   }
 
   #track(socket: Socket): void {

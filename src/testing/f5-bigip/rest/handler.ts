@@ -11,7 +11,8 @@ import {
   Refusal,
   type Answer,
 } from './replies.js'
-import { bash, cliVersion, ltmOthers, sys } from '../tm/sys.js'
+import { ltmOthers } from '../tm/ltm-others.js'
+import { bash, cliVersion, sys } from '../tm/sys.js'
 import { enqueue, transactions } from './transaction.js'
 import type { Unit } from '../device/unit.js'
 
@@ -120,6 +121,8 @@ function routeOf(
       return sys
     case 'cm':
       return cm
+    case 'auth':
+      return area === 'user' ? users : undefined
     case 'cli':
       return cliVersion
     case 'transaction':
@@ -131,6 +134,25 @@ function routeOf(
     default:
       return undefined
   }
+}
+
+/** `/mgmt/tm/auth/user/<name>`: the one user that there is. */
+function users(call: Call): Answer | undefined {
+  const { username, role } = call.lab.options
+  if (call.method !== 'GET') return undefined
+  if (call.segments[3] !== username) {
+    throw configError(
+      404,
+      `01020036:3: The requested user (${call.segments[3] ?? ''}) was not found.`,
+      3,
+    )
+  }
+  return ok({
+    kind: 'tm:auth:user:userstate',
+    name: username,
+    fullPath: username,
+    partitionAccess: [{ name: 'all-partitions', role }],
+  })
 }
 
 /** Polled once an hour by the device itself, so it tells what was. */

@@ -24,7 +24,7 @@ export function cm(call: Call): Answer | undefined {
     case 'device-group':
       return listOrOne(call, 'device-group', name, deviceGroups(call))
     case 'traffic-group':
-      return listOrOne(call, 'traffic-group', name, [trafficGroup(call)])
+      return listOrOne(call, 'traffic-group', name, trafficGroups(call))
     default:
       return undefined
   }
@@ -171,17 +171,19 @@ function deviceGroups(call: Call): Record<string, unknown>[] {
   }))
 }
 
-function trafficGroup(call: Call): Record<string, unknown> {
-  return {
+/** One for each unit that passes traffic of its own. */
+function trafficGroups(call: Call): Record<string, unknown>[] {
+  const own = call.lab.units.every((unit) => unit.role === 'active')
+  return (own ? call.lab.units : call.lab.units.slice(0, 1)).map((_, i) => ({
     kind: 'tm:cm:traffic-group:traffic-groupstate',
-    name: 'traffic-group-1',
+    name: `traffic-group-${i + 1}`,
     partition: 'Common',
-    fullPath: '/Common/traffic-group-1',
+    fullPath: `/Common/traffic-group-${i + 1}`,
     generation: 1,
-    selfLink: link(call, 'tm/cm/traffic-group/~Common~traffic-group-1'),
+    selfLink: link(call, `tm/cm/traffic-group/~Common~traffic-group-${i + 1}`),
     isFloating: 'true',
-    unitId: 1,
-  }
+    unitId: i + 1,
+  }))
 }
 
 function listOrOne(

@@ -65,6 +65,7 @@ export function nodes(call: Call): Answer | undefined {
       return ok(select(call, nodeState(call, node)))
     case 'PUT':
     case 'PATCH':
+      if (node.ephemeral) refuseEphemeral(call, `node ${node.fullPath}`)
       write(call, node)
       config.revision += 1
       return ok(nodeState(call, node))
@@ -148,6 +149,7 @@ function oneMember(call: Call, pool: FakePool, member: FakeMember): Answer | und
     case 'PUT':
     case 'PATCH':
       knownProperties(call.body)
+      if (member.ephemeral) refuseEphemeral(call, `pool member ${member.fullPath}`)
       if (member.props['appService'] !== undefined) {
         throw configError(
           400,
@@ -178,6 +180,11 @@ function oneMember(call: Call, pool: FakePool, member: FakeMember): Answer | und
     default:
       return undefined
   }
+}
+
+function refuseEphemeral(call: Call, what: string): void {
+  if (!call.lab.options.ephemeralsRefuse) return
+  throw configError(400, `0107189b:3: Cannot modify ephemeral ${what}`, 3)
 }
 
 /** Only two words can be written in each field; the words that are read are refused. */

@@ -11,6 +11,7 @@ export function memberStats(
   only?: FakeMember,
 ): Answer | undefined {
   if (call.method !== 'GET') return undefined
+  if (of === 'Common' && !call.lab.options.allStats) return undefined
   const pools =
     of === 'Common'
       ? [...call.unit.config.pools.values()].filter((p) => partitionOf(p.fullPath) === 'Common')
@@ -119,15 +120,16 @@ export function poolStats(call: Call, pools: readonly FakePool[]): Answer | unde
   })
 }
 
-/** Statistics of a node: those of its members in every pool. */
+/** Statistics of a node: those of its members in every pool, and what an iRule sends it past them. */
 export function nodeStats(call: Call, node: FakeNode): Answer | undefined {
-  if (call.method !== 'GET') return undefined
+  if (call.method !== 'GET' || !call.lab.options.nodeStats) return undefined
   const of = [...call.unit.config.pools.values()].flatMap((pool) =>
     [...pool.members.values()]
       .filter((member) => member.node === node.fullPath)
       .map((member) => [pool, member] as const),
   )
-  const all = sum(call, of)
+  const beside = call.unit.counters('', node.fullPath).shown
+  const all = sum(call, of, beside)
   const key = `tm/ltm/node/${toSegment(node.fullPath)}/stats`
   const off = node.session === 'user-disabled' || node.forcedDown
   return ok({
@@ -155,8 +157,21 @@ export function nodeStats(call: Call, node: FakeNode): Answer | undefined {
   })
 }
 
-function sum(call: Call, of: readonly (readonly [FakePool, FakeMember])[]): Counters {
-  const total = { curConns: 0, totConns: 0, totRequests: 0, maxConns: 0, depth: 0, curSessions: 0 }
+const NONE: Counters = {
+  curConns: 0,
+  totConns: 0,
+  totRequests: 0,
+  maxConns: 0,
+  depth: 0,
+  curSessions: 0,
+}
+
+function sum(
+  call: Call,
+  of: readonly (readonly [FakePool, FakeMember])[],
+  beside: Counters = NONE,
+): Counters {
+  const total = { ...beside }
   for (const [pool, member] of of) {
     const shown = call.unit.counters(pool.fullPath, member.fullPath).shown
     total.curConns += shown.curConns

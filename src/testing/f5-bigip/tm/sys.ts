@@ -1,7 +1,6 @@
 import { failOver } from './cm.js'
 import { Config } from '../device/config.js'
 import { link, ok, word, type Call } from '../rest/call.js'
-import { toSegment } from '../rest/names.js'
 import { configError, entries, row, type Answer } from '../rest/replies.js'
 import type { Flow } from '../device/unit.js'
 
@@ -160,10 +159,10 @@ function save(call: Call): void {
 function connections(call: Call): Answer | undefined {
   const matches = toFilter(call.query.get('options'))
   if (call.method === 'DELETE') {
-    if (!call.lab.options.connectionDelete) {
+    if (call.lab.options.connectionDelete === false) {
       throw configError(400, 'Operation is not supported on component /sys/connection.')
     }
-    call.unit.cut(matches)
+    if (call.lab.options.connectionDelete !== 'nothing') call.unit.cut(matches)
     return { status: 200 }
   }
   if (call.method !== 'GET') return undefined
@@ -181,15 +180,7 @@ function connections(call: Call): Answer | undefined {
 }
 
 function toFilter(options: string | null): (flow: Flow) => boolean {
-  const words = (options ?? '').split(/\s+/).filter((w) => w !== '')
-  const wanted = new Map<string, string>()
-  for (let i = 0; i < words.length; i += 2) {
-    const key = words[i] ?? ''
-    const value = words[i + 1]
-    if (!FILTERS.has(key)) throw configError(400, `Syntax Error: "${key}" unknown property`)
-    if (value === undefined) throw configError(400, `Syntax Error: "${key}" requires a value`)
-    wanted.set(key, value)
-  }
+  const wanted = toWords(options, FILTERS)
   return (flow) => {
     const fields = new Map<string, string>([
       ['ss-server-addr', flow.address],
@@ -200,6 +191,23 @@ function toFilter(options: string | null): (flow: Flow) => boolean {
     ])
     return [...wanted].every(([key, value]) => fields.get(key) === value)
   }
+}
+
+/** The words of tmsh after a command: names and their values. */
+export function toWords(
+  options: string | null,
+  known: ReadonlySet<string>,
+): ReadonlyMap<string, string> {
+  const words = (options ?? '').split(/\s+/).filter((w) => w !== '')
+  const wanted = new Map<string, string>()
+  for (let i = 0; i < words.length; i += 2) {
+    const key = words[i] ?? ''
+    const value = words[i + 1]
+    if (!known.has(key)) throw configError(400, `Syntax Error: "${key}" unknown property`)
+    if (value === undefined) throw configError(400, `Syntax Error: "${key}" requires a value`)
+    wanted.set(key, value)
+  }
+  return wanted
 }
 
 const FILTERS = new Set([
@@ -237,91 +245,4 @@ export function cliVersion(call: Call): Answer | undefined {
   const { release } = call.lab
   const fields = entries({ active: release, latest: release, supported: release })
   return ok(row(link(call, 'tm/cli/version'), 'cli:version:version', 'tm/cli/version', fields))
-}
-
-/** `/mgmt/tm/ltm/virtual`, `/mgmt/tm/ltm/profile/one-connect`, `/mgmt/tm/ltm/persistence/persist-records`. */
-export function ltmOthers(call: Call): Answer | undefined {
-  const [, , area, sub] = call.segments
-  if (area === 'persistence' && sub === 'persist-records') {
-    if (call.method === 'DELETE') return { status: 200 }
-    if (call.method !== 'GET') return undefined
-    let records = 0
-    for (const pool of call.unit.config.pools.values()) {
-      for (const member of pool.members.values()) {
-        records += call.unit.counters(pool.fullPath, member.fullPath).shown.curSessions
-      }
-    }
-    const text = `Sys::Persistent Connections\nTotal records returned: ${records}\n`
-    return ok(raw(call, 'ltm:persistence:persist-records:persist-records', text))
-  }
-  if (call.method !== 'GET') return undefined
-  if (area === 'virtual') return ok(virtuals(call))
-  if (area === 'profile' && sub === 'one-connect') return ok(oneConnectProfiles(call))
-  return undefined
-}
-
-function virtuals(call: Call): object {
-  const expand = call.query.get('expandSubcollections') === 'true'
-  const items = Object.entries(call.lab.virtuals).map(([given, virtual], i) => {
-    const full = given.startsWith('/') ? given : `/Common/${given}`
-    const name = full.slice(full.lastIndexOf('/') + 1)
-    const pool = virtual.pool.startsWith('/') ? virtual.pool : `/Common/${virtual.pool}`
-    const path = `tm/ltm/virtual/${toSegment(full)}`
-    const profiles = ['tcp', 'http', ...(virtual.oneConnect === true ? ['oneconnect'] : [])]
-    return {
-      kind: 'tm:ltm:virtual:virtualstate',
-      name,
-      partition: full.split('/')[1],
-      fullPath: full,
-      selfLink: link(call, path),
-      destination: `/Common/198.51.100.${i + 10}:80`,
-      enabled: true,
-      ipProtocol: 'tcp',
-      pool,
-      ...(virtual.persist === undefined
-        ? {}
-        : { persist: [{ name: virtual.persist, partition: 'Common', tmDefault: 'yes' }] }),
-      profilesReference: {
-        link: link(call, `${path}/profiles`),
-        isSubcollection: true,
-        ...(expand
-          ? {
-              items: profiles.map((profile) => ({
-                kind: 'tm:ltm:virtual:profiles:profilesstate',
-                name: profile,
-                partition: 'Common',
-                fullPath: `/Common/${profile}`,
-                context: 'all',
-              })),
-            }
-          : {}),
-      },
-    }
-  })
-  return {
-    kind: 'tm:ltm:virtual:virtualcollectionstate',
-    selfLink: link(call, 'tm/ltm/virtual'),
-    items,
-  }
-}
-
-function oneConnectProfiles(call: Call): object {
-  return {
-    kind: 'tm:ltm:profile:one-connect:one-connectcollectionstate',
-    selfLink: link(call, 'tm/ltm/profile/one-connect'),
-    items: [
-      {
-        kind: 'tm:ltm:profile:one-connect:one-connectstate',
-        name: 'oneconnect',
-        partition: 'Common',
-        fullPath: '/Common/oneconnect',
-        selfLink: link(call, 'tm/ltm/profile/one-connect/~Common~oneconnect'),
-        idleTimeoutOverride: 'disabled',
-        maxAge: 86_400,
-        maxReuse: 1_000,
-        maxSize: 10_000,
-        sourceMask: 'any',
-      },
-    ],
-  }
 }
