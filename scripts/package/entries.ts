@@ -52,9 +52,9 @@ export const entries: readonly Entry[] = [
   }),
   ...adapter('f5-bigip', {
     about: 'F5 BIG-IP, iControl REST',
-    externals: http,
-    kilobytes: 355,
-    fake: { kilobytes: 103 },
+    externals: [...http, 'p-retry'],
+    kilobytes: 395,
+    fake: { kilobytes: 118 },
   }),
   ...adapter('citrix-adc', {
     about: 'Citrix ADC (NetScaler), NITRO',

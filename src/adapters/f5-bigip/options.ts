@@ -39,6 +39,13 @@ export interface F5BigipOptions {
   readonly configSync?: { readonly group: string } | undefined
   /** Save the running configuration after a change, so that it survives a reboot; saves all of it. @default false */
   readonly save?: boolean | undefined
+  /**
+   * `forget`: before a member or node is forced offline, and before connections are cut, its persistence
+   * records are deleted (those of its address, for a member of its port and pool too), so that their
+   * clients are balanced anew. Takes more than the Operator role; what it hit is among the hints.
+   * @default records stay until they time out
+   */
+  readonly persistence?: 'forget' | undefined
   /** How old the device's statistics can be; two samples are taken at least that far apart. @default '4s' */
   readonly freshness?: Duration | undefined
   /** Shortest pause between two looks. @default '2s' */
@@ -67,6 +74,7 @@ const schema = z
       })
       .exactOptional(),
     save: z.boolean().default(false),
+    persistence: z.literal('forget', "expected 'forget'").exactOptional(),
     freshness: durationOption().default(4_000),
     minInterval: durationOption().default(2_000),
     callTimeout: durationOption({ min: 50 }).default(15_000),

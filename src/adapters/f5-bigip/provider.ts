@@ -1,4 +1,6 @@
+import { carefulApply } from '../../kit/careful-apply.js'
 import type {
+  AddressTarget,
   CallContext,
   Change,
   ChangeResult,
@@ -10,22 +12,30 @@ import type {
   Snapshot,
 } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
-import { applyAll, type Applied } from './change/change.js'
+import { refKey } from '../../provider/member-ref.js'
+import { Work } from './change/change.js'
+import { Aftermath } from './change/sync.js'
 import { readVersion } from './codec/device.js'
 import type { MemberRow } from './codec/members.js'
 import { isPossible } from './codec/names.js'
-import { Device } from './session/device.js'
-import { Hints } from './read/hints.js'
 import type { Settings } from './options.js'
-import { readMember, readNodeTarget, readPoolTotals, type Composer } from './read/reading.js'
-import { ScopeMemory } from './read/scopes.js'
+import { findAt } from './read/find.js'
+import { Hints } from './read/hints.js'
+import { nodePool, readNodeTarget } from './read/node-reading.js'
+import { readUnit } from './read/read.js'
+import { planOf } from './read/plan.js'
+import { readMember, readPoolTotals, type Composer } from './read/reading.js'
+import { Resolver, toTarget, type MemberTarget, type Target } from './read/target.js'
+import { isReadUnit, type ReadUnit, type UnitView, type Wanted } from './read/view.js'
+import { Device } from './session/device.js'
 import { PROVIDER, Session } from './session/session.js'
-import { Aftermath } from './change/sync.js'
-import { NODES, Resolver, toTarget, type MemberTarget, type Target } from './read/target.js'
-import { readUnit, type PoolView, type ReadUnit, type UnitView, type Wanted } from './read/read.js'
+import { Units, type Failed } from './session/units.js'
 
 /** For how long a request that was given up can still be carried out, in milliseconds. */
 const LATE_BOUND = 30_000
+
+/** How old the lists may be that a plan is made of, in milliseconds. */
+const LISTED_FOR = 10_000
 
 /** Members and nodes of one BIG-IP, or of the units of a pair. */
 export class F5BigipProvider implements DrainableProvider {
@@ -34,7 +44,7 @@ export class F5BigipProvider implements DrainableProvider {
   readonly instance: string
   readonly #settings: Settings
   readonly #devices: readonly Device[]
-  readonly #memory = new ScopeMemory()
+  readonly #units: Units
   readonly #hints = new Hints()
   readonly #resolver: Resolver
   readonly #aftermath: Aftermath
@@ -43,6 +53,7 @@ export class F5BigipProvider implements DrainableProvider {
   constructor(settings: Settings) {
     this.#settings = settings
     this.#devices = settings.urls.map((url) => new Device(new Session(url, settings), settings))
+    this.#units = new Units(this.#devices)
     this.#aftermath = new Aftermath(settings)
     this.#resolver = new Resolver(settings.partition)
     this.instance = settings.urls.map((url) => new URL(url).origin).join(',')
@@ -74,8 +85,7 @@ export class F5BigipProvider implements DrainableProvider {
     ctx.signal.throwIfAborted()
     if (refs.length === 0) return { readings: [], pools: [] }
     const given = refs === 'all' ? undefined : refs.map((ref) => this.#target(ref))
-    const wanted = this.#wanted(given)
-    const views = await Promise.all(this.#devices.map((device) => readUnit(device, wanted, ctx)))
+    const views = await this.#look(given, ctx)
     const active = assertActive(views)
     const targets = given ?? this.#everything(active)
     const composer = this.#composer()
@@ -85,37 +95,55 @@ export class F5BigipProvider implements DrainableProvider {
         : readMember(composer, target, views),
     )
     await this.#askWhy(active, readings, ctx)
-    return { readings, pools: this.#pools(targets, active) }
+    const pools = this.#pools(targets, active)
+    // A unit that passes no traffic holds nothing; what is not listed by those that were read is gone.
+    return views.every(isReadUnit) ? { readings, pools, ended: 'unlisted' } : { readings, pools }
+  }
+
+  async find(wanted: AddressTarget, ctx: CallContext): Promise<readonly MemberRef[]> {
+    ctx.signal.throwIfAborted()
+    const devices = await this.#activeDevices(ctx)
+    const found = new Map<string, MemberRef>()
+    for (const device of devices) {
+      for (const ref of findAt(wanted, await device.overview(0, ctx))) found.set(refKey(ref), ref)
+    }
+    const refs = [...found.values()]
+    const [first] = devices
+    if (first !== undefined && refs.length > 0) {
+      const overview = await first.overview(LISTED_FOR, ctx)
+      this.#hints.planned(await planOf(first, refs, overview, this.#settings, ctx))
+    }
+    return refs
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     ctx.signal.throwIfAborted()
     if (changes.length === 0) return []
-    const devices = await this.#activeDevices(ctx)
-    const [first] = devices
-    if (first === undefined) return []
-    try {
-      await this.#aftermath.before(first, ctx)
-    } catch (error) {
-      if (!isDrainableError(error) || error.retryable) throw error
-      const results = changes.map(({ ref }) => ({ ref, status: 'rejected' as const, error }))
-      results.forEach((result, i) => ctx.result?.(i, result))
-      return results
-    }
-    const site = { devices, resolver: this.#resolver }
-    const sent = (): number => devices.reduce((sum, { session }) => sum + session.changes, 0)
+    const work = new Work({
+      settings: this.#settings,
+      resolver: this.#resolver,
+      hints: this.#hints,
+      before: async () => {
+        const devices = await this.#activeDevices(ctx)
+        const [first] = devices
+        if (first !== undefined) await this.#aftermath.before(first, ctx)
+        return devices
+      },
+    })
+    const sent = (): number => this.#devices.reduce((sum, { session }) => sum + session.changes, 0)
     const before = sent()
     try {
-      const applied = await applyAll(site, changes, ctx)
-      const { results } = applied
-      this.#noteResults(changes, applied)
-      if (applied.touched) {
-        for (const device of devices) await this.#aftermath.after(device, ctx)
+      const results = await carefulApply(work, changes, ctx)
+      if (changesLists(changes)) for (const device of work.devices) device.forget()
+      if (work.touched) {
+        for (const device of work.devices) await this.#aftermath.after(device, ctx)
+        this.#hints.general = this.#aftermath.pending
       }
       if (results.some(({ status }) => status === 'unknown')) this.#aftermath.missed()
       return results
     } catch (error) {
       // Given up in the middle: what was done until then was not pushed or saved
+      for (const device of work.devices) device.forget()
       if (sent() > before) this.#aftermath.missed()
       throw error
     }
@@ -131,37 +159,45 @@ export class F5BigipProvider implements DrainableProvider {
 
   /** The first unit that answers tells for all: a pair runs one release but for the time of an upgrade. */
   async #readVersion(ctx: CallContext): Promise<string> {
-    let failure: unknown
-    for (const { session } of this.#devices) {
-      try {
-        const found = await session.get('/mgmt/tm/sys/version', ctx)
-        if (found !== undefined) return readVersion(found)
-        throw new DrainableError('NOT_FOUND', `${session.host}: there is no /mgmt/tm/sys/version`, {
-          provider: PROVIDER,
-        })
-      } catch (error) {
-        if (ctx.signal.aborted) throw error
-        failure ??= error
-      }
+    const stop = new AbortController()
+    const each = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
+    const asked = this.#devices.map(async ({ session }) => {
+      const found = await session.get('/mgmt/tm/sys/version', each)
+      if (found !== undefined) return readVersion(found)
+      const words = `${session.host}: there is no /mgmt/tm/sys/version`
+      throw new DrainableError('NOT_FOUND', words, { provider: PROVIDER })
+    })
+    try {
+      return await Promise.any(asked)
+    } catch (thrown) {
+      ctx.signal.throwIfAborted()
+      throw (thrown as AggregateError).errors[0]
+    } finally {
+      stop.abort(new Error('another unit has answered'))
+      await Promise.allSettled(asked)
     }
-    throw failure
+  }
+
+  /** Reads every unit, as far as it can hold work. */
+  #look(targets: readonly Target[] | undefined, ctx: CallContext): Promise<readonly UnitView[]> {
+    const wanted = this.#wanted(targets)
+    return this.#units.look((device, each) => readUnit(device, wanted, each), ctx)
   }
 
   /** Units that pass traffic: changes belong there. */
   async #activeDevices(ctx: CallContext): Promise<readonly Device[]> {
-    const views = await Promise.all(
-      this.#devices.map(async (device): Promise<UnitView> => {
-        try {
-          const role = await device.readRole(ctx)
-          const active = device.isActive(role)
-          const askedAt = ctx.clock.now()
-          return { device, role, active, pools: new Map(), nodes: new Map(), askedAt }
-        } catch (error) {
-          if (ctx.signal.aborted || !isDrainableError(error)) throw error
-          return { device, error }
-        }
-      }),
-    )
+    const views = await this.#units.look(async (device, each): Promise<ReadUnit | Failed> => {
+      try {
+        const role = await device.recentRole(each)
+        const empty = { pools: new Map(), nodes: new Map(), loads: new Map() }
+        const askedAt = each.clock.now()
+        return { device, role, active: device.isActive(role), ...empty, askedAt }
+      } catch (error) {
+        if (each.signal.aborted || !isDrainableError(error)) throw error
+        device.doubt()
+        return { device, error }
+      }
+    }, ctx)
     return assertActive(views).map(({ device }) => device)
   }
 
@@ -208,8 +244,8 @@ export class F5BigipProvider implements DrainableProvider {
     return {
       resolver: this.#resolver,
       freshness: this.#settings.freshness,
-      memory: this.#memory,
       hints: (...of) => this.#hints.of(...of),
+      nodeHints: (ref) => this.#hints.ofNode(ref),
       unverified: fault === undefined ? undefined : `the change was not carried further: ${fault}`,
     }
   }
@@ -241,19 +277,11 @@ export class F5BigipProvider implements DrainableProvider {
     })
     await this.#hints.look(first.device, held, ctx)
   }
+}
 
-  #noteResults(changes: readonly Change[], { results, notes }: Applied): void {
-    changes.forEach((change, i) => {
-      if (results[i]?.status !== 'applied') return
-      if (change.kind === 'restore') this.#hints.forget(change.ref)
-      if (change.kind === 'terminate') {
-        const cut =
-          'connections were cut by address and port: those that came through other pools too'
-        const note = notes.get(i)
-        this.#hints.note(change.ref, note === undefined ? cut : `${cut}; ${note}`)
-      }
-    })
-  }
+/** Whether members come or go: what was listed is old then. */
+function changesLists(changes: readonly Change[]): boolean {
+  return changes.some(({ kind }) => kind === 'add' || kind === 'remove')
 }
 
 /**
@@ -262,7 +290,7 @@ export class F5BigipProvider implements DrainableProvider {
  * @throws the network's error where no unit could be read, `CONFLICT` where none of those read is active
  */
 function assertActive(views: readonly UnitView[]): readonly ReadUnit[] {
-  const read = views.filter((view): view is ReadUnit => !('error' in view))
+  const read = views.filter(isReadUnit)
   const active = read.filter((view) => view.active)
   if (active.length > 0) return active
   const failed = views.flatMap((view) => ('error' in view ? view.error : []))
@@ -274,15 +302,4 @@ function assertActive(views: readonly UnitView[]): readonly ReadUnit[] {
     `no unit is active: ${roles}; connections live on the active unit, give the addresses of all units in url`,
     { provider: PROVIDER },
   )
-}
-
-/** The pool of all nodes: as few serve as in the pool that would be left with fewest. */
-function nodePool(nodes: readonly string[], active: readonly ReadUnit[]): PoolReading {
-  const views = active.flatMap((unit) => [...unit.pools])
-  const touched = views.filter(([, view]: readonly [string, PoolView]) =>
-    view.members.some((member) => nodes.includes(member.node)),
-  )
-  const totals = touched.flatMap(([pool, view]) => readPoolTotals(pool, [view], NODES) ?? [])
-  const [fewest] = totals.sort((a, b) => a.serving - b.serving)
-  return fewest ?? { pool: NODES, serving: 0, total: 0, whenNone: 'unknown' }
 }

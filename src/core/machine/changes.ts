@@ -57,13 +57,10 @@ export function ledgerOf(state: DrainState): readonly OwnChange[] {
 
 /** A change whose answer was lost just now. */
 export function lateChange({ change, before, shared }: SentChange, at: number): LateChange {
-  const lacked = lacksEffect(change, before)
+  const entry = { change, lostAt: at, until: null, witnessed: lacksEffect(change, before) }
   return {
-    change,
-    lostAt: at,
-    until: null,
-    lackedAt: lacked ? at : null,
-    ...(lacked && before !== 'unknown' ? { before } : {}),
+    ...entry,
+    ...(entry.witnessed && before !== 'unknown' ? { before } : {}),
     ...(shared === true ? { shared } : {}),
   }
 }
@@ -93,7 +90,7 @@ export function lacksEffect(change: Change, own: AdminState | 'unknown'): boolea
 
 /** Whether a change of ours that leads to this state may still be carried out, or was just now. */
 export function mayBeOurs(late: readonly LateChange[], own: AdminState | 'unknown'): boolean {
-  return late.some(({ change, lackedAt }) => lackedAt !== null && targetOf(change) === own)
+  return late.some(({ change, witnessed }) => witnessed && targetOf(change) === own)
 }
 
 /** Whether two changes ask for the same thing. */

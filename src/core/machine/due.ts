@@ -62,14 +62,10 @@ export function workOf(state: DrainState): number | null {
   return sum
 }
 
-/**
- * For how long the number of {@link workOf} has not moved, in milliseconds. Of a member that is not held,
- * what comes and goes is no news: it waits for its turn, or was let go of.
- */
+/** For how long the number of {@link workOf} has not moved, in milliseconds. */
 export function unchangedFor(state: DrainState, now: number): number {
-  const held = state.proof.effectiveSince !== null
-  const since = [...state.proof.scopes.values()].map(({ steadySince, quietFrom }) =>
-    held ? Math.max(steadySince, quietFrom) : steadySince,
+  const since = [...state.proof.scopes.values()].map((track) =>
+    Math.max(track.steadySince, track.quietFrom),
   )
   return since.length === 0 ? 0 : Math.max(0, now - Math.max(...since))
 }

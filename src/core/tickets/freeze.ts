@@ -1,8 +1,8 @@
 import type { Change } from '../../provider/contract.js'
 import { ledgerOf } from '../machine/changes.js'
-import type { DrainState, Hold } from '../machine/state.js'
+import type { DrainState } from '../machine/state.js'
 import { moveMoments } from './moments.js'
-import { frozenSchema, STATE_FORM } from './schema.js'
+import { frozenSchema } from './schema.js'
 import type { FrozenState, TicketChange, TicketMember } from './ticket.js'
 
 /**
@@ -32,20 +32,16 @@ export function freezeMember(state: DrainState, wallOffset: number): TicketMembe
 
 /** Whole milliseconds, as the ledger has them: which of two came first must be told by whoever reads the ticket. */
 function wholeLosses(state: FrozenState): FrozenState {
-  const late = state.hold.late.map((entry) => ({
-    ...entry,
-    lostAt: Math.floor(entry.lostAt),
-    lackedAt: entry.lackedAt === null ? null : Math.floor(entry.lackedAt),
-  }))
+  const late = state.hold.late.map((entry) => ({ ...entry, lostAt: Math.floor(entry.lostAt) }))
   return { ...state, hold: { ...state.hold, late } }
 }
 
-/** A reading is as old as the ticket, and what failed while it was read too: both are read anew. */
+/** Errors are no JSON, and a reading is as old as the ticket: both are read anew. */
 function plain(state: DrainState): FrozenState {
   const { phase, startedAt, hold, proof, vanished, ending } = state
   const { pending, late, incarnations } = hold
   return {
-    v: STATE_FORM,
+    v: 2,
     phase,
     startedAt,
     hold: {
@@ -67,7 +63,6 @@ function plain(state: DrainState): FrozenState {
       floor: hold.floor,
       yieldAt: hold.yieldAt,
       atMinimum: hold.atMinimum,
-      refusal: refusalOf(hold),
     },
     proof: {
       scopes: [...proof.scopes.values()],
@@ -94,13 +89,6 @@ function plain(state: DrainState): FrozenState {
     terminatedAtMost: ending.terminatedAtMost,
     terminateUntil: ending.terminateUntil,
   }
-}
-
-function refusalOf({ refusal }: Hold): FrozenState['hold']['refusal'] {
-  const change = refusal === null ? null : sent(refusal.change)
-  if (refusal === null || change === null) return null
-  const { code, message, retryable } = refusal.error
-  return { change, error: { code, message, retryable } }
 }
 
 function sent(change: Change): FrozenState['hold']['intended'] {

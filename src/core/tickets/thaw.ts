@@ -82,7 +82,7 @@ export function thawMember(member: TicketMember, options: ThawOptions): DrainSta
         ...late,
         lostAt: Math.min(late.lostAt, now),
         until: null,
-        lackedAt: null,
+        witnessed: false,
       })),
     },
     proof: {
@@ -112,23 +112,6 @@ function removedAlready(
   return { ended: { outcome: outcome ?? 'removed', at: now, error }, holding: false }
 }
 
-/** What the steps before have let go of is over for this drain: it is not judged, nor said, again. */
-function letGoAlready(
-  member: TicketMember,
-  frozen: FrozenState,
-  options: ThawOptions,
-): Pick<EndingState, 'ended' | 'holding'> | null {
-  const { outcome } = member
-  if (frozen.holding || outcome === null) return removedAlready(member, frozen, options)
-  const at = Math.max(options.now, frozen.startedAt)
-  return (
-    removedAlready(member, frozen, options) ?? {
-      ended: { outcome, at, error: null },
-      holding: false,
-    }
-  )
-}
-
 /**
  * The state of a member for the next step of a drain: everything, the quiet time included, as far as
  * the gap counts.
@@ -153,8 +136,9 @@ export function thawStep(
         : { ...frozen.vanished, since: Math.min(frozen.vanished.since, options.now) },
     hold: {
       ...state.hold,
-      ...pastMoments(state.hold, options.now, gap),
-      refusal: thawRefusal(member, frozen),
+      ...pastMoments(state.hold, options.now),
+      // An ended member is judged anew: one that is still overruled is said to be so again.
+      overruled: frozen.holding ? frozen.hold.overruled : false,
     },
     proof: {
       ...frozen.proof,
@@ -172,7 +156,7 @@ export function thawStep(
     },
     ending: {
       ...NO_ENDING,
-      ...letGoAlready(member, frozen, options),
+      ...removedAlready(member, frozen, options),
       terminated: frozen.terminated,
       terminatedAtMost: frozen.terminatedAtMost,
       terminateUntil: earlier(frozen.terminateUntil, options.now + LONGEST_CUT),
@@ -193,7 +177,6 @@ function earlier(at: number | null, bound: number): number | null {
 function pastMoments(
   hold: Hold,
   now: number,
-  gap: Gap,
 ): Pick<Hold, 'confirmedAt' | 'notBefore' | 'yieldAt' | 'late'> {
   return {
     confirmedAt: Math.min(hold.confirmedAt, now),
@@ -202,8 +185,7 @@ function pastMoments(
     late: hold.late.map((late) => ({
       ...late,
       lostAt: Math.min(late.lostAt, now),
-      until: lateUntil(late.until, now, gap),
-      lackedAt: earlier(late.lackedAt, now),
+      until: late.until === null || late.until > now + LONGEST_CUT ? null : late.until,
     })),
   }
 }
@@ -215,27 +197,9 @@ function untilNow(track: ScopeTrack, now: number): ScopeTrack {
   return newest > now ? restart(track, now) : track
 }
 
-/** What was refused for good stays so for the steps of one drain; a resume asks again. */
-function thawRefusal({ ref }: TicketMember, { hold: { refusal } }: FrozenState): Hold['refusal'] {
-  if (refusal === null) return null
-  const { code, message, retryable } = refusal.error
-  const change = refusal.change as Change
-  return { change, error: new DrainableError(code, message, { ref, retryable }) }
-}
-
-/**
- * Until when a change may still be carried out. On another boot only wall time says how much of that has
- * passed, and two machines may differ by more than the whole of it: none has.
- */
-function lateUntil(until: number | null, now: number, { foreign, ms }: Gap): number | null {
-  if (until === null) return null
-  const moment = foreign ? until + ms : until
-  return moment > now + LONGEST_CUT ? null : moment
-}
-
 /** A change that may have been sent before now; a look that is asked for in this moment counts. */
 function lateFrom(change: Change, now: number): LateChange {
-  return { change, lostAt: now - 1, until: null, lackedAt: null }
+  return { change, lostAt: now - 1, until: null, witnessed: false }
 }
 
 /** The undo of a hold that left too few serving goes on. */

@@ -286,7 +286,9 @@ describe('a unit', () => {
       text: 'ACTIVE',
     })
     expect(parseFailoverStatus(status('STANDBY', 'standby'))).toMatchObject({ role: 'standby' })
-    expect(parseFailoverStatus(status('FORCED OFFLINE'))).toMatchObject({ role: 'offline' })
+    expect(parseFailoverStatus(status('FORCED OFFLINE'))).toMatchObject({
+      role: 'forced-offline',
+    })
     expect(parseFailoverStatus(json({}))).toMatchObject({ role: 'unknown' })
   })
 

@@ -106,7 +106,7 @@ describe('readings', () => {
       own: 'ready',
       serves: true,
       maint: 'gentle',
-      scopes: [{ state: 'read', active: 0, queued: 0, arrivals: 12, inForce: false }],
+      scopes: [{ state: 'read', active: 0, queued: 0, arrivals: 12, admin: 'ready' }],
     })
   })
 

@@ -15,6 +15,7 @@ export const given: readonly GivenOptions[] = [
       'trafficGroup',
       'configSync',
       'save',
+      'persistence',
       'freshness',
       'minInterval',
       'callTimeout',

@@ -189,8 +189,8 @@ describe('a cut that the second active unit refuses', () => {
   test('is done with what was cut, and says what was not', async () => {
     await using it = await rig(PAIR)
     const [one, two] = it.fake.units
-    it.fake.setLoad(WEB1, { curConns: 3 }, one)
-    it.fake.setLoad(WEB1, { curConns: 4 }, two)
+    await it.fake.occupy(WEB1, 3, one)
+    await it.fake.occupy(WEB1, 4, two)
     await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
     it.fake.fail(refuse(/^DELETE .*connection/, { unit: two }))
     const [result] = await it.lb.apply([{ kind: 'terminate', ref: WEB1 }], ctx())

@@ -93,7 +93,7 @@ const ROWS: readonly Row[] = [
     of: 'a member that is said not to be there while the device loads',
     change: hold,
     before: (fake) => fake.setStage('loading'),
-    is: ['unknown', 'CONFLICT', true],
+    is: ['rejected', 'CONFLICT', true],
   },
   {
     of: 'a hold whose answer is lost',
@@ -159,18 +159,18 @@ describe('a whole call that fails', () => {
   test('for want of an active unit can succeed after the failover', async () => {
     await using it = await rig()
     await it.fake.failover()
-    await expect(it.lb.apply([hold], ctx())).rejects.toMatchObject({
-      code: 'CONFLICT',
-      retryable: true,
+    const [result] = await it.lb.apply([hold], ctx())
+    expect(result).toMatchObject({
+      status: 'rejected',
+      error: { code: 'CONFLICT', retryable: true },
     })
   })
 
   test('for a refused password does not', async () => {
     await using it = await rig({}, { password: 'wrong' })
-    await expect(it.lb.apply([hold], ctx())).rejects.toMatchObject({
-      code: 'UNAUTHENTICATED',
-      retryable: false,
-    })
+    const [result] = await it.lb.apply([hold], ctx())
+    const error = { code: 'UNAUTHENTICATED', retryable: false }
+    expect(result).toMatchObject({ status: 'rejected', error })
   })
 
   test('for a certificate that is not trusted does not', async () => {

@@ -89,3 +89,24 @@ test('a batch that is given up before anything was sent leaves nothing to be pus
   await ended
   expect((await present(it.lb, WEB1)).unverified).toBeUndefined()
 })
+
+test('a transaction that is given up before its end leaves nothing open', async () => {
+  const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
+  await using it = await rig({ pools: { web: names } })
+  it.fake.fail({ match: /^PATCH .*10\.0\.0\.2/, how: 'silent' })
+  const controller = new AbortController()
+  const { handed, context } = handing(controller.signal)
+  const refs = names.map((name) => ({ pool: '/Common/web', member: `/Common/${name}` }))
+  const call = it.lb.apply(
+    refs.map((ref) => ({ kind: 'hold', ref, to: 'drain' })),
+    context,
+  )
+  const ended = expect(call).rejects.toBe('enough')
+  await until('it is filled', () =>
+    it.fake.requests.some(({ line }) => /^PATCH .*10\.0\.0\.2/.test(line)),
+  )
+  controller.abort('enough')
+  await ended
+  expect(handed.map(([, { status }]) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+  expect(refs.map((ref) => it.fake.state(ref))).toEqual(['ready', 'ready', 'ready'])
+})

@@ -1,212 +1,277 @@
-import type { CallContext, Change, ChangeResult } from '../../../provider/contract.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import type {
+  Begun,
+  CarefulAdapter,
+  ChangeOf,
+  ChangeOutcome,
+  Later,
+  Sight,
+} from '../../../kit/change.js'
+import { leftBehind, refusal } from '../../../kit/errors.js'
+import type { AdminState, CallContext, Change } from '../../../provider/contract.js'
+import { isDrainableError, type DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import { toAdmin, toWords } from '../codec/members.js'
-import { terminate } from './connections.js'
-import { add, remove } from './membership.js'
-import { findPlaces, Lists, type Place, type Site } from './places.js'
-import { putBack } from './put-back.js'
+import { quote } from '../../../provider/quote.js'
+import { isObject } from '../../../kit/json.js'
+import type { Settings } from '../options.js'
+import type { Hints } from '../read/hints.js'
 import { isAtLeast, lowest } from '../read/reading.js'
+import { toTarget, type Resolver, type Target } from '../read/target.js'
+import type { Device } from '../session/device.js'
 import { PROVIDER } from '../session/session.js'
-import { toTarget } from '../read/target.js'
-import { writeAll, type Write, type Written } from './writes.js'
+import { terminate } from './connections.js'
+import { Half } from './half.js'
+import { add, remove } from './membership.js'
+import { forgetRecords } from './persistence.js'
+import { endpointsOf, findPlaces, Lists, type Place, type Site } from './places.js'
+import { writeAll, type Written } from './writes.js'
 
-/** What one change comes to: a result at once, or writes whose outcomes make it. */
-type Plan =
-  | {
-      readonly change: Change
-      readonly result: ChangeResult
-      /** What to tell whoever asks why. */
-      readonly note?: string
-    }
-  | {
-      readonly change: Change
-      readonly writes: readonly Write[]
-      readonly places: readonly Place[]
-    }
-
-/** A change whose writes are under way. */
-interface Open {
-  readonly index: number
-  readonly change: Change
-  readonly writes: readonly Write[]
+/** A member or node on every active unit, as the rules of a change see it. */
+export interface Found extends Sight {
+  readonly target: Target
   readonly places: readonly Place[]
-  readonly outcomes: Map<Write, Written>
+  /** Why it can't be told which one is meant. */
+  readonly refused?: DrainableError
 }
 
-/** What became of all changes. */
-export interface Applied {
-  readonly results: readonly ChangeResult[]
+export interface WorkOptions {
+  readonly settings: Settings
+  readonly resolver: Resolver
+  readonly hints: Hints
+  /** Asked once, before anything is looked at: the units that pass traffic. */
+  readonly before: () => Promise<readonly Device[]>
+}
+
+/** What BIG-IP is sent for the changes of one call. */
+export class Work implements CarefulAdapter<Found, Half> {
+  readonly provider = PROVIDER
+  /** The units that the changes go to. */
+  devices: readonly Device[] = []
   /** Whether the configuration of a unit was changed, be it put back again. */
-  readonly touched: boolean
-  /** What to tell whoever asks why, by the place of the change. */
-  readonly notes: ReadonlyMap<number, string>
+  touched = false
+  readonly #options: WorkOptions
+  #site: Site | undefined
+  #lists: Lists | undefined
+
+  constructor(options: WorkOptions) {
+    this.#options = options
+  }
+
+  absent({ ref }: Change): string {
+    return `${formatRef(ref)} is not there`
+  }
+
+  async look(
+    changes: readonly Change[],
+    ctx: CallContext,
+  ): Promise<(change: Change) => Found | undefined> {
+    const { resolver, before } = this.#options
+    // The role is read once a call: it does not change with each write.
+    if (this.#site === undefined) {
+      this.devices = await before()
+      this.#site = { devices: this.devices, resolver }
+    }
+    const lists = (this.#lists = new Lists(this.#site, changes))
+    const found = new Map<Change, Found | undefined>()
+    for (const change of changes) found.set(change, await this.#find(change, lists, ctx))
+    return (change) => found.get(change)
+  }
+
+  async #find(change: Change, lists: Lists, ctx: CallContext): Promise<Found | undefined> {
+    const site = this.#known()
+    const target = toTarget(change.ref, site.resolver.partition)
+    try {
+      const places = await findPlaces(site, lists, target, ctx)
+      // A unit that lacks it is sent the addition, and the others say that they have it.
+      if (change.kind === 'add' && places.length < site.devices.length) return undefined
+      return toFound(change, target, places)
+    } catch (error) {
+      if (!isDrainableError(error, 'INVALID_OPTIONS')) throw error
+      return { target, places: [], refused: error, ...asExpected(change) }
+    }
+  }
+
+  async hold(change: ChangeOf<'hold'>, found: Found, ctx: CallContext): Promise<Later<Half>> {
+    const places = placesOf(change, found)
+    const { settings } = this.#options
+    if (change.to === 'maint' && settings.persistence === 'forget')
+      await this.#forget(change, places, ctx)
+    const needed = (own: Place['own']): boolean => !isAtLeast(own, change.to)
+    return begin(new Half(places, change.to, undefined, needed))
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- what throws is a rejection
+  async restore(change: ChangeOf<'restore'>, found: Found): Promise<Later<Half>> {
+    const { to, native, expect } = change
+    const places = placesOf(change, found)
+    // What an earlier one got done is left as it is.
+    const half = lowest(places.map(({ own }) => own)) === to
+    const needed = (own: Place['own']): boolean => (half ? own === expect : own !== to)
+    return begin(new Half(places, to, native, needed))
+  }
+
+  // The rules take these three off the object: they carry it along.
+  readonly terminate = (
+    change: ChangeOf<'terminate'>,
+    found: Found,
+    ctx: CallContext,
+  ): Promise<ChangeOutcome> => this.#terminate(change, found, ctx)
+
+  readonly remove = async (
+    change: ChangeOf<'remove'>,
+    found: Found,
+    ctx: CallContext,
+  ): Promise<ChangeOutcome> =>
+    this.#note(await remove(change, found.target, placesOf(change, found), ctx))
+
+  readonly add = async (
+    change: ChangeOf<'add'>,
+    _found: undefined,
+    ctx: CallContext,
+  ): Promise<ChangeOutcome> => {
+    const target = toTarget(change.ref, this.#options.resolver.partition)
+    return this.#note(await add(this.#known(), target, change, ctx))
+  }
+
+  /** Templates and plain members first; what a template made only where reading back shows that it is needed. */
+  async *finish(
+    begun: readonly Begun<Found, Half>[],
+    ctx: CallContext,
+  ): AsyncGenerator<readonly [Begun<Found, Half>, ChangeOutcome]> {
+    yield* this.#send(begun, ({ later }) => later.heads(), ctx)
+    const more = begun.filter(({ later }) => later.hasCopies && later.failure() === undefined)
+    for (const { later } of more) await later.readCopies(ctx)
+    yield* this.#send(more, ({ later }) => later.copies(), ctx)
+  }
+
+  async *#send(
+    begun: readonly Begun<Found, Half>[],
+    of: (one: Begun<Found, Half>) => ReturnType<Half['heads']>,
+    ctx: CallContext,
+  ): AsyncGenerator<readonly [Begun<Found, Half>, ChangeOutcome]> {
+    const owners = new Map(begun.flatMap((one) => of(one).map((write) => [write, one] as const)))
+    const ended = new Set<Begun<Found, Half>>()
+    const end = async (one: Begun<Found, Half>) => {
+      ended.add(one)
+      return [one, await this.#outcome(one, ctx)] as const
+    }
+    for await (const [write, written] of writeAll([...owners.keys()], ctx)) {
+      const one = owners.get(write)
+      if (one === undefined) continue
+      one.later.note(write, written)
+      if (written.status === 'applied') this.touched = true
+      if (one.later.isOver) yield await end(one)
+    }
+    // Nothing had to be sent for these.
+    for (const one of begun) if (one.later.isOver && !ended.has(one)) yield await end(one)
+  }
+
+  /** All writes done is done; else the worst of them tells. What was done of a change that is refused in part is put back. */
+  async #outcome({ change, later }: Begun<Found, Half>, ctx: CallContext): Promise<ChangeOutcome> {
+    const { ref } = change
+    const failed: Exclude<Written, { status: 'applied' }> | undefined = later.failure()
+    if (failed === undefined) {
+      if (change.kind === 'restore') this.#options.hints.forget(ref)
+      return { status: 'applied' }
+    }
+    if (!later.isPartial) return failed
+    const left = await later.putBack(ctx)
+    if (left.length === 0) return failed
+    const words = `what was done before could not be put back at ${left.join(', ')}`
+    return { status: 'unknown', error: leftBehind(failed.error, words) }
+  }
+
+  async #terminate(
+    change: ChangeOf<'terminate'>,
+    found: Found,
+    ctx: CallContext,
+  ): Promise<ChangeOutcome> {
+    const { settings, hints } = this.#options
+    const site = this.#known()
+    const lists = this.#lists ?? new Lists(site, [change])
+    const places = placesOf(change, found)
+    const cuts = await Promise.all(
+      places.map(async ({ device }) => ({
+        device,
+        target: found.target,
+        endpoints: await endpointsOf(site, lists, device, found.target, ctx),
+      })),
+    )
+    const forget = async (): Promise<void> => {
+      if (settings.persistence === 'forget') await this.#forget(change, places, ctx)
+    }
+    const { outcome, note } = await terminate(cuts, settings.freshness, forget, ctx)
+    if (outcome.status === 'applied') {
+      const cut =
+        'connections were cut by address and port: those that came through other pools too'
+      hints.note(change.ref, 'cut', note === undefined ? cut : `${cut}; ${note}`)
+    }
+    return outcome
+  }
+
+  async #forget({ ref }: Change, places: readonly Place[], ctx: CallContext): Promise<void> {
+    const said = await Promise.all(places.map((place) => forgetRecords(place, ctx)))
+    this.#options.hints.note(ref, 'persistence', said.join('; '))
+  }
+
+  #note(outcome: ChangeOutcome): ChangeOutcome {
+    if (outcome.status === 'applied') this.touched = true
+    return outcome
+  }
+
+  #known(): Site {
+    if (this.#site === undefined) throw new TypeError('nothing was looked at')
+    return this.#site
+  }
 }
 
-/** Carries out changes, in order where order matters, and says of each what became of it. */
-export async function applyAll(
-  site: Site,
-  changes: readonly Change[],
-  ctx: CallContext,
-): Promise<Applied> {
-  const lists = new Lists(site, changes)
-  const results: ChangeResult[] = []
-  const notes = new Map<number, string>()
-  let touched = false
-  const end = (index: number, result: ChangeResult): void => {
-    if (result.status === 'applied') touched = true
-    results[index] = result
-    ctx.result?.(index, result)
-  }
-  const open: Open[] = []
-  for (const [index, change] of changes.entries()) {
-    const made = await settle(change, ctx, () => plan(site, lists, change, ctx))
-    if ('result' in made) {
-      if (made.note !== undefined) notes.set(index, made.note)
-      end(index, made.result)
-    } else open.push({ index, ...made, outcomes: new Map() })
-  }
-  const owners = new Map(open.flatMap((one) => one.writes.map((write) => [write, one] as const)))
-  for await (const [write, written] of writeAll([...owners.keys()], ctx)) {
-    const one = owners.get(write)
-    if (one === undefined) continue
-    one.outcomes.set(write, written)
-    if (one.outcomes.size < one.writes.length) continue
-    const result = await toResult(one, ctx)
-    // Put back: the device counts that as two changes
-    if (result.status === 'rejected' && isPartial(one)) touched = true
-    end(one.index, result)
-  }
-  return { results, touched, notes }
+function begin(later: Half): Later<Half> {
+  return { later, sent: () => later.isSent }
 }
 
-/** A refusal or a failure of one change stays with it; an abort ends the call. */
-async function settle(change: Change, ctx: CallContext, make: () => Promise<Plan>): Promise<Plan> {
-  try {
-    return await make()
-  } catch (error) {
-    if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    // What can succeed later may have been carried out, or may still be
-    const status = error.retryable ? 'unknown' : 'rejected'
-    return { change, result: { ref: change.ref, status, error } }
-  }
-}
-
-async function plan(site: Site, lists: Lists, change: Change, ctx: CallContext): Promise<Plan> {
-  const target = toTarget(change.ref, site.resolver.partition)
-  if (change.kind === 'add') return { change, result: await add(site, target, change, ctx) }
-  const places = await findPlaces(site, lists, target, ctx)
+function toFound(change: Change, target: Target, places: readonly Place[]): Found | undefined {
   const [first] = places
-  if (first === undefined) {
-    return refuse(change, 'NOT_FOUND', `${formatRef(change.ref)} is not there`)
-  }
-  const { identity = first.identity } = change
-  const another = places.find((place) => place.identity !== identity)
-  if (another !== undefined) {
-    return refuse(
-      change,
-      'CONFLICT',
-      `${formatRef(change.ref)} is another one now at ${another.device.host}: ${another.identity}, expected ${identity}`,
-    )
-  }
-  switch (change.kind) {
-    case 'hold':
-      return hold(change, places)
-    case 'restore':
-      return restore(change, places)
-    case 'terminate':
-      return { change, ...(await terminate(change, places, ctx)) }
-    case 'remove':
-      return { change, result: await remove(change, target, places, lists, ctx) }
-    default:
-      return change satisfies never
-  }
-}
-
-function hold(change: Extract<Change, { kind: 'hold' }>, places: readonly Place[]): Plan {
-  const { ref, to } = change
+  if (first === undefined) return undefined
   const own = lowest(places.map((place) => place.own))
-  if (own === 'unknown') {
-    return refuse(
-      change,
-      'CONFLICT',
-      `${formatRef(ref)} is in a state that is not known, it is not written over`,
-    )
+  const parts = places.flatMap((place) => place.parts)
+  // A restore that got half way left the rest as it was expected.
+  const half =
+    change.kind === 'restore' &&
+    own === change.to &&
+    parts.some((part) => part.own === change.expect)
+  const another = places.find(({ identity }) => identity !== (change.identity ?? first.identity))
+  const { address, port } = first
+  return {
+    target,
+    places,
+    identity: another?.identity ?? first.identity,
+    own: half ? change.expect : own,
+    says: wordsOf(parts.find((part) => part.own === own)?.native),
+    object: first.parts[0].path,
+    ...(own === 'unknown' ? { doubt: 'somebody has to set it to one that is known' } : {}),
+    ...(address === undefined ? {} : { address }),
+    ...(port === undefined ? {} : { port }),
   }
-  const writes = places.flatMap(({ device, parts, pool }) =>
-    parts
-      .filter((part) => !isAtLeast(part.own, to))
-      .map((part) => ({ device, path: part.path, words: toWords(to), pool })),
-  )
-  if (writes.length === 0) return { change, result: { ref, status: 'unchanged' } }
-  return { change, writes, places }
 }
 
-function restore(change: Extract<Change, { kind: 'restore' }>, places: readonly Place[]): Plan {
-  const { ref, expect, to, native } = change
-  const own = lowest(places.map((place) => place.own))
-  // A restore that got half way left the rest as it was expected
-  const half = own === to && places.some(({ parts }) => parts.some((part) => part.own === expect))
-  if (own === to && (!half || to === expect)) {
-    return { change, result: { ref, status: 'unchanged' } }
-  }
-  if (own !== expect && !half) {
-    return refuse(
-      change,
-      'CONFLICT',
-      `${formatRef(ref)} is ${own}, expected ${expect}: somebody changed it`,
-    )
-  }
-  const writes = places.flatMap(({ device, parts, pool }) =>
-    parts
-      .filter((part) => (half ? part.own === expect : part.own !== to))
-      .map((part) => ({ device, path: part.path, words: toWords(to, native), pool })),
-  )
-  return { change, writes, places }
+function wordsOf(native: unknown): string {
+  const { session, state } = isObject(native) ? native : {}
+  const word = (value: unknown): string => (typeof value === 'string' ? quote(value, 40) : 'none')
+  return `session ${word(session)}, state ${word(state)}`
 }
 
-function refuse(change: Change, code: 'NOT_FOUND' | 'CONFLICT', message: string): Plan {
-  const { ref } = change
-  const error = new DrainableError(code, message, { provider: PROVIDER, ref, retryable: false })
-  return { change, result: { ref, status: 'rejected', error } }
+/** As a change that is refused for its name is to get past the judgement of states. */
+function asExpected(change: Change): { readonly identity: string; readonly own: AdminState } {
+  const own = change.kind === 'restore' ? change.expect : 'ready'
+  return { identity: change.identity ?? '', own }
 }
 
-function failureOf({ outcomes }: Open): Exclude<Written, { status: 'applied' }> | undefined {
-  const failed = [...outcomes.values()].flatMap((one) => (one.status === 'applied' ? [] : [one]))
-  return failed.find(({ status }) => status === 'unknown') ?? failed[0]
-}
-
-/** Whether some of its writes were done, and others refused. */
-function isPartial(one: Open): boolean {
-  const done = [...one.outcomes.values()].some(({ status }) => status === 'applied')
-  return done && failureOf(one)?.status === 'rejected'
-}
-
-/**
- * All writes done is done; else the worst of them tells. What was done of a change that is refused
- * in part is put back: a refusal says that nothing was changed.
- */
-async function toResult(one: Open, ctx: CallContext): Promise<ChangeResult> {
-  const { ref } = one.change
-  const failed = failureOf(one)
-  if (failed === undefined) return { ref, status: 'applied' }
-  if (!isPartial(one)) return { ref, ...failed }
-  const left: string[] = []
-  for (const place of one.places) {
-    const done = one.writes.find(
-      (write) => write.device === place.device && one.outcomes.get(write)?.status === 'applied',
-    )
-    if (done === undefined) continue
-    const { session, state } = done.words
-    const why = await putBack(place, toAdmin(session, state), ctx)
-    if (why !== undefined) left.push(`${place.device.host} (${why})`)
-  }
-  if (left.length === 0) return { ref, ...failed }
-  const { code, message, retryable } = failed.error
-  const error = new DrainableError(
-    code,
-    `${message}; what was done before could not be put back at ${left.join(', ')}`,
-    { provider: PROVIDER, ref, retryable, cause: failed.error },
-  )
-  return { ref, status: 'unknown', error }
+/** @throws the refusal of a name that means several, `CONFLICT` where the units mean different ones */
+function placesOf({ ref, identity }: Change, { places, refused }: Found): readonly Place[] {
+  if (refused !== undefined) throw refused
+  const [first] = places
+  const expected = identity ?? first?.identity
+  const another = places.find((place) => place.identity !== expected)
+  if (another === undefined) return places
+  const words = `${formatRef(ref)} is another one at ${another.device.host}: ${another.identity}, expected ${expected ?? ''}; nothing was sent`
+  throw refusal('CONFLICT', words, { provider: PROVIDER, ref }, false)
 }

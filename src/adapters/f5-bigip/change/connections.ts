@@ -1,70 +1,124 @@
-import type { CallContext, Change, ChangeResult } from '../../../provider/contract.js'
+import type { ChangeOutcome } from '../../../kit/change.js'
+import { until } from '../../../kit/until.js'
+import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import type { MemberRow } from '../codec/members.js'
-import type { StatsTable } from '../codec/stats.js'
+import { statsOf } from '../read/view.js'
+import type { Target } from '../read/target.js'
 import type { Device } from '../session/device.js'
-import type { Place } from './places.js'
 import { PROVIDER, uncertain } from '../session/session.js'
-import { statsOf } from '../read/read.js'
+import type { Endpoint } from './places.js'
 
-/** One address and port on one unit, with the members behind it. */
-interface Cut {
+/** Beyond what statistics lag behind: how long a cut may take to show, in milliseconds. */
+const SHOWS = 1_000
+const LOOK = 500
+/** How often a cut is sent that shows no effect. */
+const TIMES = 2
+
+/** What is to be cut on one unit. */
+export interface Cut {
   readonly device: Device
-  readonly path: string
-  readonly members: readonly { readonly pool: string; readonly row: MemberRow }[]
+  readonly target: Target
+  readonly endpoints: readonly Endpoint[]
+}
+
+interface Cutting {
+  readonly device: Device
+  readonly paths: readonly string[]
+  readonly count: (ctx: CallContext) => Promise<number>
+}
+
+/** What became of a cut, and what to tell whoever asks why. */
+export interface CutOutcome {
+  readonly outcome: ChangeOutcome
+  readonly note?: string
 }
 
 /**
- * Cuts by address and port; the number is what the last statistics showed, an upper bound.
+ * Cuts by address and port. A device may say yes and cut nothing: what counts is what the next readings
+ * show gone.
  *
- * What was cut can't be put back: a refusal after the first cut leaves the change done, with a note
- * of what was not cut.
+ * What was cut can't be put back: a refusal after the first cut leaves the change done, with a note of
+ * what was not cut.
  *
+ * @param forget - done before the first cut, once every path is beyond doubt
  * @throws what stood in the way of the first cut
  */
 export async function terminate(
-  { ref }: Change,
-  places: readonly Place[],
+  cuts: readonly Cut[],
+  freshness: number,
+  forget: () => Promise<void>,
   ctx: CallContext,
-): Promise<{ readonly result: ChangeResult; readonly note?: string }> {
-  const cuts = places.flatMap(toCuts)
-  let terminated = 0
+): Promise<CutOutcome> {
+  // Every path is made before the first is used: one that is in doubt refuses all of them.
+  const cuttings = cuts.map(toCutting)
+  await forget()
   const failed: string[] = []
-  for (const [i, { device, path, members }] of cuts.entries()) {
+  const said = { open: 0, gone: 0 }
+  for (const [i, cutting] of cuttings.entries()) {
     try {
-      const open = await countOpen(device, members, ctx)
-      await deleteConnections(device, path, ctx)
-      terminated += open
+      const { open, gone } = await cutAndCount(cutting, freshness, ctx)
+      said.open += open
+      said.gone += gone
     } catch (error) {
       const nothing = i === failed.length
       if (ctx.signal.aborted || nothing || !isDrainableError(error) || error.retryable) throw error
       failed.push(error.message)
     }
   }
+  if (said.open > 0 && said.gone === 0) throw cutNothing(cuttings, said.open)
   const note =
     failed.length === 0 ? {} : { note: `some connections were not cut: ${failed.join('; ')}` }
-  return { result: { ref, status: 'applied', terminated, atMost: true }, ...note }
+  return { outcome: { status: 'applied', terminated: said.gone, atMost: true }, ...note }
 }
 
-/** Every path is made before the first is used: one that is in doubt refuses all of them. */
-function toCuts({ device, endpoints }: Place): readonly Cut[] {
-  const byPath = Map.groupBy(endpoints, ({ row }) => connectionPath(row.address, row.port))
-  return [...byPath].map(([path, members]) => ({ device, path, members }))
+function cutNothing(cuttings: readonly Cutting[], open: number): DrainableError {
+  const hosts = cuttings.map(({ device }) => device.host).join(', ')
+  return new DrainableError(
+    'REJECTED',
+    `${hosts} said yes to DELETE /mgmt/tm/sys/connection ${TIMES} times and cut nothing: ${open} are still open; on some releases this call does nothing, close them on the server or with tmsh`,
+    { provider: PROVIDER, retryable: false },
+  )
+}
+
+function toCutting({ device, target, endpoints }: Cut): Cutting {
+  const paths = [...new Set(endpoints.map(({ row }) => connectionPath(row.address, row.port)))]
+  const count = async (ctx: CallContext): Promise<number> => {
+    const whole = target.kind === 'node' ? await device.readNodeStats(target.node, ctx) : undefined
+    return whole?.active ?? countOpen(device, endpoints, ctx)
+  }
+  return { device, paths, count }
 }
 
 async function countOpen(
   device: Device,
-  members: Cut['members'],
+  endpoints: readonly Endpoint[],
   ctx: CallContext,
 ): Promise<number> {
-  const tables = new Map<string, StatsTable>()
   let open = 0
-  for (const { pool, row } of members) {
-    const table = tables.get(pool) ?? (await device.readStats(pool, ctx))
-    tables.set(pool, table)
-    open += statsOf(table, row)?.active ?? 0
+  for (const [pool, members] of Map.groupBy(endpoints, (one) => one.pool)) {
+    const table = await device.readStats(pool, ctx)
+    for (const { row } of members) open += statsOf(table, row)?.active ?? 0
   }
   return open
+}
+
+/** Cuts, and once more where nothing is gone when the statistics must show it. */
+async function cutAndCount(
+  cutting: Cutting,
+  freshness: number,
+  ctx: CallContext,
+): Promise<{ readonly open: number; readonly gone: number }> {
+  const open = await cutting.count(ctx)
+  let left = open
+  for (let i = 0; i < TIMES && left >= open; i += 1) {
+    for (const path of cutting.paths) await deleteConnections(cutting.device, path, ctx)
+    if (open === 0) break
+    await until(ctx, { every: LOOK, within: freshness + SHOWS }, async () => {
+      left = await cutting.count(ctx)
+      return left === 0 ? true : undefined
+    })
+  }
+  return { open, gone: Math.max(0, open - left) }
 }
 
 /** Deletes the open connections to one address and port, whatever pool they came through. */
@@ -72,10 +126,26 @@ async function deleteConnections(device: Device, path: string, ctx: CallContext)
   const meaning = await device.session.ask({ method: 'DELETE', path }, ctx)
   if (meaning.kind === 'ok' || meaning.kind === 'absent') return
   const error = device.session.toError(meaning, 'DELETE /mgmt/tm/sys/connection')
-  throw uncertain(error, meaning.kind)
+  if (meaning.kind !== 'forbidden') throw uncertain(error, meaning.kind)
+  const words = `${error.message}: to delete connections takes a Resource Administrator or Administrator; give it to the user, or close them on the server`
+  throw new DrainableError('FORBIDDEN', words, { provider: PROVIDER, cause: error })
 }
 
 const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:.]*:[0-9a-f:.]+)(?:%\d+)?$/i
+
+/** Whether an address is beyond doubt: one machine, no name and no wildcard. */
+export function isOneAddress(address: string | undefined): address is string {
+  return (
+    address !== undefined &&
+    ADDRESS.test(address) &&
+    !/^(?:any6?|::|0\.0\.0\.0)(?:%\d+)?$/i.test(address)
+  )
+}
+
+/** An address as a word of an `options` filter. */
+export function toFilterWord(address: string): string {
+  return encodeURIComponent(address).replaceAll('%3A', ':').replaceAll('%2F', '/')
+}
 
 /**
  * The one path that deletes connections; the words are those of tmsh, joined by `+`.
@@ -86,14 +156,12 @@ const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:.]*:[0-9a-f:.]+)(?:%\d+)?$/
  * @throws `UNSUPPORTED` where they are not
  */
 export function connectionPath(address: string | undefined, port: number): string {
-  const any = address === undefined || /^(?:any6?|::|0\.0\.0\.0)(?:%\d+)?$/i.test(address)
-  if (any || !ADDRESS.test(address) || !Number.isInteger(port) || port < 1 || port > 65_535) {
+  if (!isOneAddress(address) || !Number.isInteger(port) || port < 1 || port > 65_535) {
     throw new DrainableError(
       'UNSUPPORTED',
       `connections can only be cut by one address and one port, not by ${address ?? 'no address'} port ${port}; let them end, or cut them on the server`,
       { provider: PROVIDER },
     )
   }
-  const server = encodeURIComponent(address).replaceAll('%3A', ':')
-  return `/mgmt/tm/sys/connection?options=ss-server-addr+${server}+ss-server-port+${port}`
+  return `/mgmt/tm/sys/connection?options=ss-server-addr+${toFilterWord(address)}+ss-server-port+${port}`
 }

@@ -1,4 +1,6 @@
-import type { CallContext, Change, ChangeResult } from '../../../provider/contract.js'
+import type { ChangeOf, ChangeOutcome } from '../../../kit/change.js'
+import { refusal } from '../../../kit/errors.js'
+import type { CallContext, Change } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { canonicalAddress } from '../../../provider/address.js'
@@ -13,7 +15,7 @@ import {
   toFullPath,
 } from '../codec/names.js'
 import type { Device } from '../session/device.js'
-import type { Lists, Place, Site } from './places.js'
+import type { Place, Site } from './places.js'
 import { PROVIDER, uncertain } from '../session/session.js'
 import type { Target } from '../read/target.js'
 
@@ -22,12 +24,10 @@ export async function remove(
   change: Change,
   target: Target,
   places: readonly Place[],
-  lists: Lists,
   ctx: CallContext,
-): Promise<ChangeResult> {
-  if (target.kind === 'node') return unsupported(change, 'a node is removed with its last member')
-  const devices = new Map(places.map((place) => [place.device, place.parts[0]?.path]))
-  lists.drop(target.pool)
+): Promise<ChangeOutcome> {
+  if (target.kind === 'node') throw unsupported(change, 'a node is removed with its last member')
+  const devices = new Map(places.map((place) => [place.device, place.parts[0].path]))
   return onEach(change, 'removed', [...devices.keys()], ctx, async (device) => {
     const path = devices.get(device)
     if (path !== undefined) await removeOne(change, device, path, ctx)
@@ -46,7 +46,12 @@ async function removeOne(
   if (meaning.kind !== 'absent') {
     throw uncertain(device.session.toError(meaning, `DELETE ${path}`), meaning.kind)
   }
-  await device.confirmReady(ctx)
+  try {
+    await device.confirmReady(ctx)
+  } catch (error) {
+    if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    throw uncertain(error, 'later')
+  }
   if ((await device.session.get(path, ctx)) === undefined) return
   throw new DrainableError(
     'CONFLICT',
@@ -59,11 +64,11 @@ async function removeOne(
 export async function add(
   site: Site,
   target: Target,
-  change: Extract<Change, { kind: 'add' }>,
+  change: ChangeOf<'add'>,
   ctx: CallContext,
-): Promise<ChangeResult> {
+): Promise<ChangeOutcome> {
   const { ref, address, port, weight } = change
-  if (target.kind === 'node') return unsupported(change, 'a node is made with its first member')
+  if (target.kind === 'node') throw unsupported(change, 'a node is made with its first member')
   const { pool } = target
   const named = toFullPath(ref.member, partitionOf(pool))
   const parts = splitMember(named)
@@ -71,12 +76,8 @@ export async function add(
   const full =
     parts?.port === port ? named : toFullPath(`${address}${separator}${port}`, partitionOf(pool))
   if (!isPossible(full) || !isPossible(pool)) {
-    const error = new DrainableError(
-      'INVALID_OPTIONS',
-      `${formatRef(ref)} is no name a member can have`,
-      { provider: PROVIDER, ref },
-    )
-    return { ref, status: 'rejected', error }
+    const words = `${formatRef(ref)} is no name a member can have`
+    throw refusal('INVALID_OPTIONS', words, { provider: PROVIDER, ref })
   }
   const body = {
     name: lastPart(full),
@@ -115,7 +116,7 @@ async function onEach(
   devices: readonly Device[],
   ctx: CallContext,
   work: (device: Device) => Promise<'applied' | 'unchanged'>,
-): Promise<ChangeResult> {
+): Promise<ChangeOutcome> {
   const done: string[] = []
   let status: 'applied' | 'unchanged' = devices.length === 0 ? 'applied' : 'unchanged'
   for (const device of devices) {
@@ -127,7 +128,6 @@ async function onEach(
       const message = `${formatRef(ref)} was ${verb} at ${done.join(', ')}, but not at ${device.host}: ${error.message}`
       const { code, retryable } = error
       return {
-        ref,
         status: 'unknown',
         error: new DrainableError(code, message, {
           provider: PROVIDER,
@@ -138,17 +138,10 @@ async function onEach(
       }
     }
   }
-  return { ref, status }
+  return { status }
 }
 
-function unsupported(change: Change, instead: string): ChangeResult {
-  return {
-    ref: change.ref,
-    status: 'rejected',
-    error: new DrainableError(
-      'UNSUPPORTED',
-      `${formatRef(change.ref)}: ${change.kind} is not done for nodes, ${instead}`,
-      { provider: PROVIDER, ref: change.ref },
-    ),
-  }
+function unsupported({ ref, kind }: Change, instead: string): DrainableError {
+  const words = `${formatRef(ref)}: ${kind} is not done for nodes, ${instead}`
+  return refusal('UNSUPPORTED', words, { provider: PROVIDER, ref })
 }

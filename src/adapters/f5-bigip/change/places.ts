@@ -2,6 +2,9 @@ import type { AdminState, CallContext, Change, Json } from '../../../provider/co
 import type { MemberRow } from '../codec/members.js'
 import { isPossible, memberPath, nodePath } from '../codec/names.js'
 import type { Device } from '../session/device.js'
+import { MANY } from '../read/counts.js'
+import { readNodes } from '../read/nodes.js'
+import { readMembers } from '../read/read.js'
 import { lowest } from '../read/reading.js'
 import {
   identityOf,
@@ -12,7 +15,6 @@ import {
   type Resolver,
   type Target,
 } from '../read/target.js'
-import { readMembers } from '../read/read.js'
 
 /** The active units, and the words that names are read by. */
 export interface Site {
@@ -35,10 +37,17 @@ export interface Place {
   readonly pool: string | undefined
   readonly identity: string
   readonly own: AdminState | 'unknown'
-  /** Everything that has to be written: one object, or a template and what it made. */
-  readonly parts: readonly Part[]
-  /** Addresses and ports that connections can be cut by. */
-  readonly endpoints: readonly { readonly pool: string; readonly row: MemberRow }[]
+  readonly address: string | undefined
+  /** None for a node. */
+  readonly port: number | undefined
+  /** Everything that has to be written: one object, or a template and then what it made. */
+  readonly parts: readonly [Part, ...Part[]]
+}
+
+/** An address and port that connections can be cut by, and the pool that the member is in. */
+export interface Endpoint {
+  readonly pool: string
+  readonly row: MemberRow
 }
 
 /** Where a target is, on every active unit that has it. */
@@ -70,19 +79,16 @@ async function findMember(
   const members = await lists.members(device, pool, ctx)
   const found: Found | undefined = members && site.resolver.find(members, target)
   if (found === undefined) return undefined
-  const rows = [found.row, ...found.ephemerals]
-  return {
-    device,
-    pool,
-    identity: identityOf(found.row),
-    own: lowest(rows.map((row) => row.own)),
-    parts: rows.map(({ fullPath, own, native }) => ({
-      path: memberPath(pool, fullPath),
-      own,
-      native,
-    })),
-    endpoints: (found.row.template ? found.ephemerals : [found.row]).map((row) => ({ pool, row })),
-  }
+  const toPart = ({ fullPath, own, native }: MemberRow): Part => ({
+    path: memberPath(pool, fullPath),
+    own,
+    native,
+  })
+  const { row, ephemerals } = found
+  const parts: Place['parts'] = [toPart(row), ...ephemerals.map(toPart)]
+  const { address, port } = row
+  const own = lowest(parts.map((part) => part.own))
+  return { device, pool, identity: identityOf(row), own, address, port, parts }
 }
 
 async function findNode(
@@ -90,37 +96,51 @@ async function findNode(
   name: string,
   ctx: CallContext,
 ): Promise<Place | undefined> {
-  if (!isPossible(name)) return undefined
-  let node = await device.readNode(name, ctx)
-  if (node === undefined) {
-    await device.confirmReady(ctx)
-    node = await device.readNode(name, ctx)
-  }
+  const node = (await readNodes(device, new Set([name]), ctx)).get(name)
   if (node === undefined) return undefined
-  const endpoints = (await device.listPools(ctx)).flatMap(({ pool, members }) =>
-    membersOfNode(members, name)
-      .filter((row) => !row.template)
-      .map((row) => ({ pool: pool.fullPath, row })),
-  )
-  return {
-    device,
-    pool: undefined,
-    identity: `${node.fullPath} at ${node.address ?? ''}`,
-    own: node.own,
-    parts: [{ path: nodePath(name), own: node.own, native: node.native }],
-    endpoints,
-  }
+  const { own, native, address } = node
+  const identity = `${node.fullPath} at ${address ?? ''}`
+  const parts: Place['parts'] = [{ path: nodePath(name), own, native }]
+  return { device, pool: undefined, identity, own, address, port: undefined, parts }
 }
 
-/** Member lists of one call: each pool of each unit is read once. */
+/** Addresses and ports behind a target on one unit. */
+export async function endpointsOf(
+  { resolver }: Site,
+  lists: Lists,
+  device: Device,
+  target: Target,
+  ctx: CallContext,
+): Promise<readonly Endpoint[]> {
+  if (target.kind === 'node') {
+    const { pools } = await device.overview(0, ctx)
+    return pools.flatMap(({ pool, members }) =>
+      membersOfNode(members, target.node)
+        .filter((row) => !row.template)
+        .map((row) => ({ pool: pool.fullPath, row })),
+    )
+  }
+  const { pool } = target
+  const members = await lists.members(device, pool, ctx)
+  const found = members && resolver.find(members, target)
+  if (found === undefined) return []
+  return (found.row.template ? found.ephemerals : [found.row]).map((row) => ({ pool, row }))
+}
+
+/** Member lists of one look: each pool of each unit is read once, or many in one list. */
 export class Lists {
   readonly #site: Site
-  readonly #targets: readonly Target[]
+  readonly #targets: readonly MemberTarget[]
+  readonly #many: boolean
   readonly #read = new Map<string, readonly MemberRow[] | undefined>()
 
   constructor(site: Site, changes: readonly Change[]) {
     this.#site = site
-    this.#targets = changes.map((change) => toTarget(change.ref, site.resolver.partition))
+    this.#targets = changes.flatMap((change) => {
+      const target = toTarget(change.ref, site.resolver.partition)
+      return target.kind === 'member' ? target : []
+    })
+    this.#many = new Set(this.#targets.map(({ pool }) => pool)).size > MANY
   }
 
   async members(
@@ -131,18 +151,26 @@ export class Lists {
     const key = `${device.host} ${pool}`
     if (this.#read.has(key)) return this.#read.get(key)
     if (!isPossible(pool)) return undefined
-    const wanted = this.#targets.flatMap((target) =>
-      target.kind === 'member' && target.pool === pool ? target : [],
-    )
-    const complete = (members: readonly MemberRow[]): boolean =>
-      wanted.every((target) => this.#site.resolver.find(members, target) !== undefined)
-    const members = await readMembers(device, pool, complete, ctx)
+    if (this.#many && this.#read.size === 0) await this.#readAll(ctx)
+    if (this.#read.has(key)) return this.#read.get(key)
+    const members = await readMembers(device, pool, (rows) => this.#isWhole(pool, rows), ctx)
     this.#read.set(key, members)
     return members
   }
 
-  /** The pool was changed: it is read anew. */
-  drop(pool: string): void {
-    for (const device of this.#site.devices) this.#read.delete(`${device.host} ${pool}`)
+  /** One list of each unit; what it lacks is read by itself. */
+  async #readAll(ctx: CallContext): Promise<void> {
+    for (const device of this.#site.devices) {
+      for (const { pool, members } of (await device.overview(0, ctx)).pools) {
+        if (!this.#isWhole(pool.fullPath, members)) continue
+        this.#read.set(`${device.host} ${pool.fullPath}`, members)
+      }
+    }
+  }
+
+  #isWhole(pool: string, members: readonly MemberRow[]): boolean {
+    return this.#targets
+      .filter((target) => target.pool === pool)
+      .every((target) => this.#site.resolver.find(members, target) !== undefined)
   }
 }

@@ -1,6 +1,7 @@
 import { until } from '../../../kit/until.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { quote } from '../../../provider/quote.js'
 import { parseSyncStatus } from '../codec/device.js'
 import type { Device } from '../session/device.js'
 import { PROVIDER } from '../session/session.js'
@@ -23,6 +24,8 @@ export class Aftermath {
   readonly #settings: Settings
   /** What went wrong the last time, until it went well. */
   fault: string | undefined
+  /** What the other unit does not have yet, where nobody pushes. */
+  pending: string | undefined
 
   constructor(settings: Settings) {
     this.#settings = settings
@@ -57,12 +60,25 @@ export class Aftermath {
     const { configSync, save } = this.#settings
     try {
       if (configSync !== undefined) await push(device, configSync.group, ctx)
+      else if (this.#settings.urls.length > 1) this.pending = await readPending(device, ctx)
       if (save) await run(device, '/mgmt/tm/sys/config', { command: 'save' }, ctx)
       this.fault = undefined
     } catch (error) {
       if (ctx.signal.aborted || !isDrainableError(error)) throw error
       this.fault = error.message
     }
+  }
+}
+
+/** A group in which changes wait for somebody who pushes them: after a failover they are not in force. */
+async function readPending(device: Device, ctx: CallContext): Promise<string | undefined> {
+  try {
+    const status = await readStatus(device, ctx)
+    if (!/pending|not all devices synced/i.test(status)) return undefined
+    return `the device group is "${quote(status)}" after the change: the other unit does not have it, and a failover undoes it until the next look; set configSync: { group }, turn autoSync on, or push it yourself`
+  } catch (error) {
+    if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    return undefined
   }
 }
 

@@ -6,7 +6,8 @@ import type { JsonValue } from '../../../kit/json.js'
 import { stateOf, toAdmin, type Words } from '../codec/members.js'
 import { memberPath } from '../codec/names.js'
 import type { Device } from '../session/device.js'
-import { PROVIDER } from '../session/session.js'
+import type { Meaning } from '../codec/errors.js'
+import { PROVIDER, type Session } from '../session/session.js'
 
 /** From so many writes on, a transaction makes them one change of the configuration. */
 const WORTH_A_TRANSACTION = 3
@@ -22,6 +23,8 @@ export interface Write {
   readonly words: Words
   /** Pool whose list shows the effect; none for a node. */
   readonly pool: string | undefined
+  /** Told before it is sent; a transaction is sent with its end. */
+  readonly onSend?: () => void
 }
 
 /** How a write went. */
@@ -42,9 +45,12 @@ export async function* writeAll(
         some.length >= WORTH_A_TRANSACTION
           ? await writeTogether(device, some, ctx)
           : { how: 'refused' }
-      const shown = together.how === 'refused' ? undefined : await shownInLists(device, some, ctx)
+      const shown =
+        together.how === 'done' || together.how === 'refused'
+          ? new Set(together.how === 'done' ? some : [])
+          : await shownInLists(device, some, ctx)
       for (const write of some) {
-        if (shown?.has(write) === true) yield [write, { status: 'applied' }]
+        if (shown.has(write)) yield [write, { status: 'applied' }]
         else yield [write, await finish(write, together, ctx)]
       }
     }
@@ -52,17 +58,18 @@ export async function* writeAll(
 }
 
 /**
- * How a transaction went. `refused`: nothing was changed. `busy`: it was answered, and may or may not
- * have been carried out. `lost`: it may still be.
+ * How a transaction went. `refused`: nothing was changed. `said`: it was answered with success, but not
+ * that it is completed. `busy`: it was answered, and may or may not have been carried out. `lost`: it
+ * may still be.
  */
 type Together =
-  | { readonly how: 'done' | 'refused' | 'busy' }
+  | { readonly how: 'done' | 'said' | 'refused' | 'busy' }
   | { readonly how: 'lost'; readonly error: DrainableError }
 
 /** What becomes of one write that no list shows after its transaction. */
 async function finish(write: Write, together: Together, ctx: CallContext): Promise<Written> {
   if (together.how === 'lost') return { status: 'unknown', error: together.error }
-  return together.how === 'done' ? check(write, ctx) : writeOne(write, ctx)
+  return together.how === 'said' ? check(write, ctx) : writeOne(write, ctx)
 }
 
 /**
@@ -75,29 +82,50 @@ async function writeTogether(
   ctx: CallContext,
 ): Promise<Together> {
   const { session } = device
+  let path: string | undefined
   let committed = false
+  let how: Together = { how: 'refused' }
   try {
-    const opened = await session.ask(
-      { method: 'POST', path: '/mgmt/tm/transaction', body: {} },
-      ctx,
-    )
-    if (opened.kind !== 'ok') return { how: 'refused' }
+    const open = { method: 'POST', path: '/mgmt/tm/transaction', body: {} } as const
+    const opened = await session.ask(open, ctx)
+    if (opened.kind !== 'ok') return how
     const id = session.value(opened, 'POST /mgmt/tm/transaction').at('transId').word()
-    if (id === undefined) return { how: 'refused' }
-    for (const { path, words } of writes) {
-      const queued = await session.ask({ method: 'PATCH', path, body: words, transaction: id }, ctx)
-      if (queued.kind !== 'ok') return { how: 'refused' }
+    if (id === undefined) return how
+    path = `/mgmt/tm/transaction/${encodeURIComponent(id)}`
+    for (const { path: member, words } of writes) {
+      const write = { method: 'PATCH', path: member, body: words, transaction: id } as const
+      if ((await session.ask(write, ctx)).kind !== 'ok') return how
     }
     committed = true
-    const path = `/mgmt/tm/transaction/${encodeURIComponent(id)}`
+    for (const { onSend } of writes) onSend?.()
     const done = await session.ask({ method: 'PATCH', path, body: { state: 'VALIDATING' } }, ctx)
-    if (done.kind === 'ok') return { how: 'done' }
-    if (done.kind === 'garbage')
-      return { how: 'lost', error: session.toError(done, `PATCH ${path}`) }
-    return { how: done.kind === 'later' ? 'busy' : 'refused' }
+    how = outcomeOf(session, done, path)
+    return how
   } catch (error) {
     if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    return committed && isLost(error) ? { how: 'lost', error } : { how: 'refused' }
+    how = committed && isLost(error) ? { how: 'lost', error } : how
+    return how
+  } finally {
+    if (path !== undefined && how.how === 'refused' && !ctx.signal.aborted)
+      await discard(session, path, ctx)
+  }
+}
+
+function outcomeOf(session: Session, done: Meaning, path: string): Together {
+  if (done.kind === 'ok') {
+    const state = session.value(done, `PATCH ${path}`).at('state').word()
+    return { how: state === 'COMPLETED' ? 'done' : 'said' }
+  }
+  if (done.kind === 'garbage') return { how: 'lost', error: session.toError(done, `PATCH ${path}`) }
+  return { how: done.kind === 'later' ? 'busy' : 'refused' }
+}
+
+/** A transaction that failed stays until its time is over, and a device has few of them: it is deleted. */
+async function discard(session: Session, path: string, ctx: CallContext): Promise<void> {
+  try {
+    await session.ask({ method: 'DELETE', path }, ctx)
+  } catch (error) {
+    if (ctx.signal.aborted || !isDrainableError(error)) throw error
   }
 }
 
@@ -138,6 +166,7 @@ export async function writeOne(write: Write, ctx: CallContext): Promise<Written>
   for (let attempt = 0; ; attempt += 1) {
     let error: DrainableError
     try {
+      write.onSend?.()
       const meaning = await device.session.ask({ method: 'PATCH', path, body: words }, ctx)
       if (meaning.kind === 'ok') {
         return shows(device.session.value(meaning, what), words)

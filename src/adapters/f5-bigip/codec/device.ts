@@ -4,7 +4,7 @@ import { parseVersion } from '../../../kit/version.js'
 import { description, rawText, rows } from './entries.js'
 
 /** `unknown`: the device did not say. */
-export type Role = 'active' | 'standby' | 'offline' | 'unknown'
+export type Role = 'active' | 'standby' | 'forced-offline' | 'offline' | 'unknown'
 
 export interface RoleReading {
   readonly role: Role
@@ -35,6 +35,7 @@ function toRole(text: string): Role {
     .replace(/[\s_-]+/g, ' ')
   if (word === 'active') return 'active'
   if (word === 'standby') return 'standby'
+  if (word === 'forced offline') return 'forced-offline'
   return word.includes('offline') ? 'offline' : 'unknown'
 }
 
@@ -46,6 +47,26 @@ function collectDetails(value: JsonValue, take: (detail: string) => void): void 
     if (text !== undefined) take(text)
     collectDetails(nested, take)
   }
+}
+
+/** A device of the trust domain, as one of them lists it. */
+export interface PeerRow {
+  readonly name: string
+  /** The one that was asked. */
+  readonly self: boolean
+  readonly role: Role
+}
+
+/** `GET /mgmt/tm/cm/device`: every device of the trust domain with the role it was last heard to have. */
+export function parsePeers(list: JsonValue): readonly PeerRow[] {
+  return list
+    .at('items')
+    .rows()
+    .map((item) => ({
+      name: item.at('name').neededText(),
+      self: item.at('selfDevice').word() === 'true',
+      role: toRole(item.at('failoverState').text() ?? ''),
+    }))
 }
 
 /** `GET /mgmt/tm/sys/failover`: text such as `Failover active for 0d 01:20:32`. */

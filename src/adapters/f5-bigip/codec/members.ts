@@ -177,16 +177,32 @@ export interface PoolAttributes {
   readonly serviceDownAction: string | undefined
   readonly minActiveMembers: number
   readonly slowRampTime: number
+  /** Whether requests wait for its members (`queueOnConnectionLimit`); undefined: it does not say. */
+  readonly queues: boolean | undefined
 }
 
-export const POOL_SELECT = 'name,partition,fullPath,serviceDownAction,minActiveMembers,slowRampTime'
+/** A pool that does not tell its properties. */
+export function unknownPool(fullPath: string): PoolAttributes {
+  return {
+    fullPath,
+    serviceDownAction: undefined,
+    minActiveMembers: 0,
+    slowRampTime: 0,
+    queues: undefined,
+  }
+}
+
+export const POOL_SELECT =
+  'name,partition,fullPath,serviceDownAction,minActiveMembers,slowRampTime,queueOnConnectionLimit'
 
 export function parsePool(item: JsonValue): PoolAttributes {
+  const queues = item.at('queueOnConnectionLimit').text()
   return {
     fullPath: pathOf(item),
     serviceDownAction: item.at('serviceDownAction').text(),
     minActiveMembers: item.at('minActiveMembers').count() ?? 0,
     slowRampTime: item.at('slowRampTime').count() ?? 0,
+    queues: queues === undefined ? undefined : queues !== 'disabled',
   }
 }
 
@@ -196,8 +212,12 @@ export interface NodeRow {
   readonly address: string | undefined
   readonly own: AdminState | 'unknown'
   readonly health: Health
+  /** Made by an FQDN template: BIG-IP refuses changes of such ones in places. */
+  readonly ephemeral: boolean
   readonly native: Json
 }
+
+export const NODE_SELECT = 'name,partition,fullPath,address,session,state,ephemeral,fqdn'
 
 export function parseNode(item: JsonValue): NodeRow {
   const { session, state } = stateOf(item)
@@ -207,6 +227,7 @@ export function parseNode(item: JsonValue): NodeRow {
     address: addressOf(item),
     own: toAdmin(session, state),
     health: toHealth(state),
+    ephemeral: item.at('ephemeral').word() === 'true',
     native: { session: session ?? null, state },
   }
 }

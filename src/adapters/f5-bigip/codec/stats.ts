@@ -52,6 +52,40 @@ export function parseStats(value: JsonValue, pool: string): StatsTable {
   return table
 }
 
+/**
+ * The rows of the members of every pool that an answer has, by the pool's full path; a pool that it does
+ * not name is none of them.
+ */
+export function parseAllStats(value: JsonValue): ReadonlyMap<string, StatsTable> {
+  const tables = new Map<string, Map<string, MemberStats>>()
+  for (const row of rows(value)) {
+    const pool = description(row, 'poolName')
+    const node = description(row, 'nodeName')
+    const port = toPort(description(row, 'port') ?? '')
+    if (pool === undefined || node === undefined) continue // the pool's own
+    if (port === undefined) throw row.wrong('a row with nodeName and port')
+    const table = tables.get(pool) ?? new Map<string, MemberStats>()
+    const key = statsKey(node, port)
+    const stats = toStats(row)
+    if (!isSame(table.get(key) ?? stats, stats)) throw row.wrong('one row for each member')
+    tables.set(pool, table.set(key, stats))
+  }
+  return tables
+}
+
+/** The counters of a node: of its members in every pool, and of what reaches it past all pools. */
+export type NodeStats = Pick<MemberStats, 'active' | 'arrivals' | 'sessions'>
+
+/** `GET ltm/node/<node>/stats`; undefined where no row is the node's. */
+export function parseNodeStats(value: JsonValue, node: string): NodeStats | undefined {
+  const own = rows(value).filter((row) => (description(row, 'tmName') ?? node) === node)
+  const [row, second] = own
+  if (row === undefined) return undefined
+  if (second !== undefined) throw second.wrong('one row for the node')
+  const { active, arrivals, sessions } = toStats(row)
+  return { active, arrivals, sessions }
+}
+
 function isSame(a: MemberStats, b: MemberStats): boolean {
   return JSON.stringify(a) === JSON.stringify(b)
 }

@@ -4,7 +4,7 @@ import { refKey } from '../../../provider/member-ref.js'
 import { parseItems, parseVirtual, pathOf, type VirtualRow } from '../codec/members.js'
 import type { Device } from '../session/device.js'
 import type { Found } from './target.js'
-import type { PoolView } from './read.js'
+import type { PoolView } from './view.js'
 
 /** Looks at a held member with open connections after which the virtual servers are asked why. */
 const STUCK_LOOKS = 5
@@ -20,11 +20,20 @@ export class Hints {
   readonly #looks = new Map<string, number>()
   #clients:
     { readonly at: number; readonly byPool: ReadonlyMap<string, readonly string[]> } | undefined
-  readonly #notes = new Map<string, string>()
+  readonly #notes = new Map<string, Map<string, string>>()
+  #plans: ReadonlyMap<string, readonly string[]> = new Map()
+  /** What is so of every member, such as a group that is not in sync. */
+  general: string | undefined
 
-  /** Keeps a sentence about a member until another one takes its place. */
-  note(ref: MemberRef, text: string): void {
-    this.#notes.set(refKey(ref), text)
+  /** Keeps a sentence about a member until another one on that topic takes its place. */
+  note(ref: MemberRef, topic: string, text: string): void {
+    const notes = this.#notes.get(refKey(ref)) ?? new Map<string, string>()
+    this.#notes.set(refKey(ref), notes.set(topic, text))
+  }
+
+  /** What a target hits and costs, until the next one is found. */
+  planned(plans: ReadonlyMap<string, readonly string[]>): void {
+    this.#plans = plans
   }
 
   forget(ref: MemberRef): void {
@@ -32,11 +41,20 @@ export class Hints {
     this.#notes.delete(refKey(ref))
   }
 
+  /** What is known of a node: what hangs on it, while it is ready, and what was done. */
+  ofNode(ref: MemberRef): readonly string[] {
+    return this.#known(ref)
+  }
+
+  #known(ref: MemberRef): readonly string[] {
+    const general = this.general === undefined ? [] : [this.general]
+    const notes = this.#notes.get(refKey(ref))?.values() ?? []
+    return [...(this.#plans.get(refKey(ref)) ?? []), ...notes, ...general]
+  }
+
   of(ref: MemberRef, { row }: Found, view: PoolView, sessions: number): readonly string[] {
     const { attributes } = view
-    const hints: string[] = []
-    const note = this.#notes.get(refKey(ref))
-    if (note !== undefined) hints.push(note)
+    const hints: string[] = [...this.#known(ref)]
     if (row.own === 'drain' && sessions > 0) {
       hints.push(
         `${sessions} ${sessions === 1 ? 'session' : 'sessions'} on record: a disabled member still takes new connections of persistent clients; escalateAfter or hold: 'maint' ends that`,
@@ -75,15 +93,15 @@ export class Hints {
       if (looks >= STUCK_LOOKS) stuck = true
     }
     const known = this.#clients
-    if (!stuck || (known !== undefined && performance.now() < known.at + KEEP)) return
-    this.#clients = { at: performance.now(), byPool: new Map() }
+    if (!stuck || (known !== undefined && ctx.clock.now() < known.at + KEEP)) return
+    this.#clients = { at: ctx.clock.now(), byPool: new Map() }
     try {
       const virtuals = await device.session.get(VIRTUALS, ctx)
       const profiles = await device.session.get(ONE_CONNECT, ctx)
       if (virtuals === undefined || profiles === undefined) return
       const names = new Set(parseItems(profiles).map(pathOf))
       this.#clients = {
-        at: performance.now(),
+        at: ctx.clock.now(),
         byPool: explain(parseItems(virtuals).map(parseVirtual), names),
       }
     } catch (error) {

@@ -1,58 +1,38 @@
 import type { CallContext } from '../../../provider/contract.js'
-import { isDrainableError, type DrainableError } from '../../../provider/error.js'
-import type { RoleReading } from '../codec/device.js'
-import type { MemberRow, NodeRow, PoolAttributes } from '../codec/members.js'
-import { isPossible, type Named } from '../codec/names.js'
-import { statsKey, type MemberStats, type StatsTable } from '../codec/stats.js'
+import { isDrainableError } from '../../../provider/error.js'
+import type { MemberRow, NodeRow } from '../codec/members.js'
+import { isPossible } from '../codec/names.js'
+import { statsKey, type StatsTable } from '../codec/stats.js'
 import type { Device } from '../session/device.js'
+import type { Failed } from '../session/units.js'
+import { MANY, readCounts } from './counts.js'
+import { readNodes } from './nodes.js'
+import type { Lists, PoolView, ReadUnit, Wanted } from './view.js'
 
-/** One pool on one unit at one moment. */
-export interface PoolView {
-  readonly attributes: PoolAttributes
-  readonly members: readonly MemberRow[]
-  readonly stats: StatsTable
-  /** Before the counters were asked for, by the call's clock. */
-  readonly askedAt: number
-}
-
-/** One unit at one moment, or why it could not be read. */
-export type UnitView =
-  | {
-      readonly device: Device
-      readonly role: RoleReading
-      readonly active: boolean
-      /** What was asked for; a pool that is not there is missing. */
-      readonly pools: ReadonlyMap<string, PoolView>
-      readonly nodes: ReadonlyMap<string, NodeRow>
-      /** Before anything was asked for, by the call's clock. */
-      readonly askedAt: number
-    }
-  | { readonly device: Device; readonly error: DrainableError }
-
-export type ReadUnit = Extract<UnitView, { readonly role: RoleReading }>
-
-/** What a look wants of a unit. */
-export interface Wanted {
-  /** Pools by full path; for each the question whether all members looked for are in a list. */
-  readonly pools: ReadonlyMap<string, (members: readonly MemberRow[]) => boolean>
-  /** Every pool, in one list. */
-  readonly all: boolean
-  /** Nodes by full path: their members' pools are found in the list of all. */
-  readonly nodes: ReadonlySet<string>
-}
+/** How old the lists may be while a node is held, in milliseconds: they change rarely. */
+const LISTS_FOR = 30_000
+/** The same before that, so that what was found and the first look at it are one list. */
+const FOUND_FOR = 2_000
 
 /** Reads one unit: role, lists, counters, role again. A unit that never was active is asked for its role alone. */
 export async function readUnit(
   device: Device,
   wanted: Wanted,
   ctx: CallContext,
-): Promise<UnitView> {
+): Promise<ReadUnit | Failed> {
   try {
     for (let attempt = 1; ; attempt += 1) {
-      const { lives } = device
-      const view = await readOnce(device, wanted, ctx)
-      // What was read across a reboot is of two lives: states of the old one, counts of the new.
-      if (lives === 0 || device.lives === lives || attempt === 3) return view
+      const { lives, steadyRole } = device
+      try {
+        const view = await readOnce(device, wanted, ctx)
+        // What was read across a reboot is of two lives: states of the old one, counts of the new.
+        if (lives === 0 || device.lives === lives || attempt === 3) return view
+      } catch (error) {
+        device.doubt()
+        // The role was taken from the last look, and it is another one now.
+        const known = steadyRole !== undefined && isDrainableError(error, 'CONFLICT')
+        if (ctx.signal.aborted || !known) throw error
+      }
     }
   } catch (error) {
     if (ctx.signal.aborted || !isDrainableError(error)) throw error
@@ -60,43 +40,50 @@ export async function readUnit(
   }
 }
 
-async function readOnce(device: Device, wanted: Wanted, ctx: CallContext): Promise<UnitView> {
+async function readOnce(device: Device, wanted: Wanted, ctx: CallContext): Promise<ReadUnit> {
   const askedAt = ctx.clock.now()
-  const role = await device.readRole(ctx)
+  const role = device.steadyRole ?? (await device.readRole(ctx))
   const active = device.isActive(role)
-  const none = { device, role, active, pools: new Map(), nodes: new Map(), askedAt }
-  if (!active && !device.everActive) return none
-  const lists = await readLists(device, wanted, ctx)
+  const base = { device, role, active, askedAt }
+  if (!active && !device.everActive)
+    return { ...base, pools: new Map(), nodes: new Map(), loads: new Map() }
+  const held = await readNodes(device, wanted.nodes, ctx)
+  const nodes = new Map(held)
+  const lists = await readLists(device, wanted, nodes, ctx)
+  const counts = await readCounts(device, wanted, { lists, held }, ctx)
+  await addParents(device, counts.tables, lists, nodes, ctx)
+  const off = new Set([...nodes.values()].filter(({ own }) => own !== 'ready').map(pathOf))
   const pools = new Map<string, PoolView>()
-  for (const [pool, { attributes, members }] of lists) {
-    const askedAt = ctx.clock.now()
-    const stats =
-      members.length === 0 ? new Map<string, MemberStats>() : await device.readStats(pool, ctx)
-    pools.set(pool, { attributes, members, stats, askedAt })
+  for (const [pool, listed] of lists) {
+    const counted = counts.tables.get(pool)
+    const stats = counted?.stats
+    const at = counted?.askedAt ?? askedAt
+    const why = stats === undefined ? { uncounted: counts.uncounted } : {}
+    pools.set(pool, { ...listed, stats, off, askedAt: at, ...why })
   }
-  const nodes = await readNodes(device, wanted, pools, ctx)
   await device.confirmRole(role, ctx)
-  return { device, role, active, pools, nodes, askedAt }
+  return { ...base, pools, nodes, loads: counts.loads }
 }
 
-type Lists = Map<
-  string,
-  { readonly attributes: PoolAttributes; readonly members: readonly MemberRow[] }
->
+function pathOf({ fullPath }: NodeRow): string {
+  return fullPath
+}
 
-async function readLists(device: Device, wanted: Wanted, ctx: CallContext): Promise<Lists> {
+async function readLists(
+  device: Device,
+  wanted: Wanted,
+  nodes: Map<string, NodeRow>,
+  ctx: CallContext,
+): Promise<Lists> {
   const lists: Lists = new Map()
-  if (wanted.all || wanted.nodes.size > 0) {
-    let list = await device.listPools(ctx)
-    if (list.length === 0) {
-      await device.confirmReady(ctx) // while it loads, the list is empty
-      list = await device.listPools(ctx)
-    }
-    for (const { pool, members } of list) {
-      const holds = members.some((member) => wanted.nodes.has(member.node))
+  if (wanted.all || nodes.size > 0 || wanted.pools.size > MANY) {
+    const { pools, nodes: all } = await device.overview(ageOf(wanted, nodes), ctx)
+    for (const { pool, members } of pools) {
+      const holds = members.some((member) => nodes.has(member.node))
       if (!wanted.all && !holds && !wanted.pools.has(pool.fullPath)) continue
       lists.set(pool.fullPath, { attributes: pool, members })
     }
+    for (const node of all) if (!nodes.has(node.fullPath)) nodes.set(node.fullPath, node)
   }
   for (const [pool, complete] of wanted.pools) {
     const listed = lists.get(pool)
@@ -107,6 +94,13 @@ async function readLists(device: Device, wanted: Wanted, ctx: CallContext): Prom
     lists.set(pool, { attributes: await device.readPool(pool, ctx), members })
   }
   return lists
+}
+
+/** How old the lists may be: those of members tell their states. */
+function ageOf({ all, pools }: Wanted, nodes: ReadonlyMap<string, NodeRow>): number {
+  if (all || pools.size > 0) return 0
+  const held = [...nodes.values()].every(({ own }) => own === 'drain' || own === 'maint')
+  return held ? LISTS_FOR : FOUND_FOR
 }
 
 /** Members of a pool; where one that is looked for is missing, once more after the device said that it is ready. */
@@ -122,31 +116,20 @@ export async function readMembers(
   return device.listMembers(pool, ctx)
 }
 
-/** Nodes that were asked for, and those that switch off a member that is looked at. */
-async function readNodes(
+/** Nodes that switch off a member that is looked at, where no list has told. */
+async function addParents(
   device: Device,
-  wanted: Wanted,
-  pools: ReadonlyMap<string, PoolView>,
+  tables: ReadonlyMap<string, { readonly stats: StatsTable }>,
+  lists: Lists,
+  nodes: Map<string, NodeRow>,
   ctx: CallContext,
-): Promise<Map<string, NodeRow>> {
-  const names = new Set(wanted.nodes)
-  for (const { members, stats } of pools.values()) {
-    for (const member of members)
-      if (statsOf(stats, member)?.byParent === true) names.add(member.node)
-  }
-  const nodes = new Map<string, NodeRow>()
-  for (const name of names) {
-    if (!isPossible(name)) continue
-    let node = await device.readNode(name, ctx)
-    if (node === undefined) {
-      await device.confirmReady(ctx)
-      node = await device.readNode(name, ctx)
+): Promise<void> {
+  const names = new Set<string>()
+  for (const [pool, { stats }] of tables) {
+    for (const member of lists.get(pool)?.members ?? []) {
+      const off = stats.get(statsKey(member.node, member.port))?.byParent === true
+      if (off && !nodes.has(member.node)) names.add(member.node)
     }
-    if (node !== undefined) nodes.set(name, node)
   }
-  return nodes
-}
-
-export function statsOf(table: StatsTable, of: Named): MemberStats | undefined {
-  return table.get(statsKey(of.node, of.port))
+  for (const [name, row] of await readNodes(device, names, ctx)) nodes.set(name, row)
 }

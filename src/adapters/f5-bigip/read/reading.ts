@@ -1,5 +1,4 @@
 import type {
-  AbsentReading,
   AdminState,
   LoadScope,
   MaintEffect,
@@ -7,24 +6,15 @@ import type {
   PoolReading,
   Reading,
 } from '../../../provider/contract.js'
-import type { MemberRow, NodeRow } from '../codec/members.js'
+import type { MemberRow } from '../codec/members.js'
 import { lastPart } from '../codec/names.js'
-import type { ScopeMemory } from './scopes.js'
-import {
-  identityOf,
-  membersOfNode,
-  type Found,
-  type MemberTarget,
-  type NodeTarget,
-  type Resolver,
-} from './target.js'
-import { statsOf, type PoolView, type ReadUnit, type UnitView } from './read.js'
+import { identityOf, type Found, type MemberTarget, type Resolver } from './target.js'
+import { isReadUnit, statsOf, type PoolView, type ReadUnit, type UnitView } from './view.js'
 
 /** What composing readings needs beside the views. */
 export interface Composer {
   readonly resolver: Resolver
   readonly freshness: number
-  readonly memory: ScopeMemory
   /** What to tell a person about a member, beside the figures. */
   readonly hints: (
     ref: MemberRef,
@@ -32,6 +22,8 @@ export interface Composer {
     pool: PoolView,
     sessions: number,
   ) => readonly string[]
+  /** The same of a node. */
+  readonly nodeHints: (ref: MemberRef) => readonly string[]
   /** What keeps idle from being verified, in one sentence. */
   readonly unverified: string | undefined
 }
@@ -48,6 +40,11 @@ export function lowest(states: readonly (AdminState | 'unknown')[]): AdminState 
   return states.length === 0 ? 'unknown' : low
 }
 
+function highest(a: AdminState | 'unknown', b: AdminState | undefined): AdminState | 'unknown' {
+  if (a === 'unknown' || b === undefined) return a
+  return RANK[a] >= RANK[b] ? a : b
+}
+
 export function isAtLeast(state: AdminState | 'unknown', to: AdminState): boolean {
   return state !== 'unknown' && RANK[state] >= RANK[to]
 }
@@ -59,19 +56,17 @@ export function readMember(
   views: readonly UnitView[],
 ): Reading {
   const { ref, pool } = target
-  const scopes: LoadScope[] = []
+  const scopes: LoadScope[] = unreadScopes(views)
   const own: { found: Found; view: PoolView; unit: ReadUnit }[] = []
-  for (const unit of views) {
-    if ('error' in unit) continue
+  for (const unit of views.filter(isReadUnit)) {
     const view = unit.pools.get(pool)
     const found = view && composer.resolver.find(view.members, target)
     if (view === undefined || found === undefined) continue
     scopes.push(...memberScopes(composer, unit, view, found))
     if (unit.active) own.push({ found, view, unit })
   }
-  const all = composer.memory.complete(ref, scopes, missingScope(views))
   const [first] = own
-  if (first === undefined) return absent(ref, all)
+  if (first === undefined) return { ref, present: false, scopes }
   const { found, view, unit } = first
   const { row } = found
   const rows = own.flatMap(({ found: f }) => [f.row, ...f.ephemerals])
@@ -80,7 +75,12 @@ export function readMember(
     0,
   )
   const inherited = inheritedState(unit, view, found)
-  const hints = composer.hints(ref, found, view, sessions)
+  const hints = [...composer.hints(ref, found, view, sessions), ...awayHints(views)]
+  if (inherited !== undefined) {
+    hints.push(
+      `its node ${row.node} is disabled: { pool: '@nodes', member: '${row.node}' } is what to make ready`,
+    )
+  }
   return {
     ref,
     present: true,
@@ -92,7 +92,7 @@ export function readMember(
     ...(inherited === undefined ? {} : { inherited }),
     serves: own.some(({ found: f, view: v }) => servesAny(f, v)),
     health: row.health,
-    scopes: all,
+    scopes,
     maint: maintEffect([view]),
     native: row.native,
     ...(composer.unverified === undefined ? {} : { unverified: composer.unverified }),
@@ -100,87 +100,36 @@ export function readMember(
   }
 }
 
-/** A node over all units: its own state, and the work of its members in every pool. */
-export function readNodeTarget(
-  composer: Composer,
-  target: NodeTarget,
-  views: readonly UnitView[],
-): Reading {
-  const { ref, node } = target
-  const scopes: LoadScope[] = []
-  const own: { row: NodeRow; pools: PoolView[] }[] = []
-  for (const unit of views) {
-    if ('error' in unit) continue
-    const row = unit.nodes.get(node)
-    if (row === undefined) continue
-    const pools = [...unit.pools.values()].filter(({ members }) =>
-      members.some((member) => member.node === node),
-    )
-    const held = !unit.active || isAtLeast(row.own, 'drain')
-    const before = scopes.length
-    for (const view of pools) {
-      for (const member of membersOfNode(view.members, node)) {
-        // Whether a template's node reaches what it made is not documented: each tells for itself
-        const inForce = member.node === node ? held : !unit.active || isHeld(member, view)
-        const name = `${unit.device.host} ${view.attributes.fullPath} ${lastPart(member.fullPath)}`
-        scopes.push(toScope(composer, unit, view, member, name, inForce))
-      }
-    }
-    if (scopes.length === before) scopes.push(unusedNode(unit, composer, held))
-    if (unit.active) own.push({ row, pools })
-  }
-  const all = composer.memory.complete(ref, scopes, missingScope(views))
-  const [first] = own
-  if (first === undefined) return absent(ref, all)
-  const { row, pools } = first
-  return {
-    ref,
-    present: true,
-    identity: `${row.fullPath} at ${row.address ?? ''}`,
-    ...(row.address === undefined ? {} : { address: row.address }),
-    own: lowest(own.map(({ row: found }) => found.own)),
-    serves: pools.some((view) =>
-      membersOfNode(view.members, node).some((member) => servesNow(member, view)),
-    ),
-    health: row.health,
-    scopes: all,
-    maint: maintEffect(pools),
-    native: row.native,
-    ...(composer.unverified === undefined ? {} : { unverified: composer.unverified }),
-  }
+/** A unit that may hold work, and could not be read. */
+export function unreadScopes(views: readonly UnitView[]): LoadScope[] {
+  return views.flatMap((view) => {
+    if (!('error' in view)) return []
+    const { device, error } = view
+    const zeros = { sampledAt: 0, active: 0, queued: 0, inForce: false }
+    const name = { scope: device.host, incarnation: device.incarnation }
+    return [{ ...name, ...zeros, state: 'unread' as const, note: error.message }]
+  })
+}
+
+/** Units that are not waited for. */
+export function awayHints(views: readonly UnitView[]): readonly string[] {
+  return views.flatMap((view) => ('away' in view ? [view.away] : []))
 }
 
 /** Who serves in a pool, by the unit that sees fewest. */
 export function readPoolTotals(
   pool: string,
-  view: readonly PoolView[],
+  views: readonly PoolView[],
   asked: string,
 ): PoolReading | undefined {
-  const counts = view.map(({ members, stats, attributes, askedAt }) => {
-    const real = members.filter((member) => !member.template)
-    const one = { members, stats, attributes, askedAt }
-    return { serving: real.filter((m) => servesNow(m, one)).length, total: real.length }
+  const counts = views.map((view) => {
+    const real = view.members.filter((member) => !member.template)
+    return { serving: real.filter((m) => servesNow(m, view)).length, total: real.length }
   })
   const [fewest] = counts.sort((a, b) => a.serving - b.serving)
   if (fewest === undefined) return undefined
-  const groups = view.some(({ attributes }) => attributes.minActiveMembers > 0)
+  const groups = views.some(({ attributes }) => attributes.minActiveMembers > 0)
   return { pool: asked === '' ? pool : asked, ...fewest, whenNone: groups ? 'spill' : 'refuse' }
-}
-
-function absent(ref: MemberRef, scopes: readonly LoadScope[]): AbsentReading {
-  return { ref, present: false, scopes }
-}
-
-/** A unit that does not answer still holds what it held; one that answers has the scope no more. */
-function missingScope(views: readonly UnitView[]): Parameters<ScopeMemory['complete']>[2] {
-  return (scope) => {
-    const host = scope.scope.split(' ')[0]
-    const unit = views.find((view) => view.device.host === host)
-    if (unit !== undefined && 'error' in unit) {
-      return { state: 'unread', note: unit.error.message }
-    }
-    return { state: 'ended', note: `not in the configuration of ${host ?? 'the unit'} any more` }
-  }
 }
 
 function memberScopes(
@@ -192,66 +141,91 @@ function memberScopes(
   const { host } = unit.device
   return [found.row, ...found.ephemerals].map((member) => {
     const name = member === found.row ? host : `${host} ${lastPart(member.fullPath)}`
-    return toScope(composer, unit, view, member, name, !unit.active || isHeld(member, view))
+    return toScope(composer, unit, view, member, name)
   })
 }
 
-/** Held by itself or by its node. */
-function isHeld(member: MemberRow, view: PoolView): boolean {
-  return isAtLeast(member.own, 'drain') || statsOf(view.stats, member)?.byParent === true
+/** Whether its node is disabled. */
+function isOff(member: MemberRow, view: PoolView): boolean {
+  return view.off.has(member.node) || statsOf(view.stats, member)?.byParent === true
 }
 
-/** Counters as a scope. `sampledAt` goes back by what the device's statistics lag behind. */
-function toScope(
+/** Counters of a member as a scope. */
+export function toScope(
   composer: Composer,
   unit: ReadUnit,
   view: PoolView,
   member: MemberRow,
   scope: string,
-  inForce: boolean,
 ): LoadScope {
   const stats = statsOf(view.stats, member)
+  const parent = isOff(member, view) ? nodeState(unit, member) : undefined
+  const counts = { ...stats, askedAt: view.askedAt }
+  const missing = view.uncounted ?? (stats === undefined ? 'no row for this member' : undefined)
+  return countsToScope(composer, unit, {
+    scope,
+    admin: highest(member.own, parent),
+    counts,
+    ...(missing === undefined ? {} : { missing }),
+  })
+}
+
+/** What a scope is made of. */
+export interface Parts {
+  readonly scope: string
+  readonly admin: AdminState | 'unknown'
+  readonly counts: {
+    readonly active?: number | undefined
+    readonly queued?: number | undefined
+    readonly arrivals?: number | undefined
+    readonly askedAt: number
+    readonly note?: string
+  }
+  readonly missing?: string
+}
+
+/**
+ * Counters as a scope. `sampledAt` goes back by what the device's statistics lag behind. Nobody comes to
+ * a member through a unit that is standby, whatever its copy of the configuration says.
+ */
+export function countsToScope(
+  { freshness }: Composer,
+  { device, active: passes }: ReadUnit,
+  { scope, admin, counts, missing }: Parts,
+): LoadScope {
+  const { active, queued, arrivals, askedAt, note } = counts
   const base = {
     scope,
-    incarnation: unit.device.incarnation,
-    sampledAt: view.askedAt - composer.freshness,
-    inForce,
+    incarnation: device.incarnation,
+    sampledAt: askedAt - freshness,
+    admin,
+    inForce: true,
+    ...(passes ? {} : { open: false }),
   }
-  if (stats?.active === undefined || stats.queued === undefined) {
-    const missing = stats === undefined ? 'no row for this member' : 'a counter is missing'
-    const note = `statistics of ${unit.device.host}: ${missing}`
-    return { ...base, state: 'unread', active: 0, queued: 0, note }
+  if (active === undefined || queued === undefined) {
+    const why = `statistics of ${device.host}: ${missing ?? note ?? 'a counter is missing'}`
+    return { ...base, state: 'unread', active: 0, queued: 0, note: why }
   }
   return {
     ...base,
     state: 'read',
-    active: stats.active,
-    queued: stats.queued,
-    ...(stats.arrivals === undefined ? {} : { arrivals: stats.arrivals }),
-  }
-}
-
-/** A node in no pool holds no work that these counters could show. */
-function unusedNode(unit: ReadUnit, composer: Composer, inForce: boolean): LoadScope {
-  return {
-    scope: unit.device.host,
-    incarnation: unit.device.incarnation,
-    state: 'read',
-    sampledAt: unit.askedAt - composer.freshness,
-    active: 0,
-    queued: 0,
-    arrivals: 0,
-    inForce,
-    note: 'in no pool',
+    active,
+    queued,
+    ...(arrivals === undefined ? {} : { arrivals }),
+    ...(note === undefined ? {} : { note }),
   }
 }
 
 function inheritedState(unit: ReadUnit, view: PoolView, found: Found): AdminState | undefined {
   const members = found.row.template && found.ephemerals.length > 0 ? found.ephemerals : [found.row]
-  if (!members.every((member) => statsOf(view.stats, member)?.byParent === true)) return undefined
-  const states = members.map((member) => unit.nodes.get(member.node)?.own ?? 'drain')
-  const state = lowest(states)
+  if (!members.every((member) => isOff(member, view))) return undefined
+  const state = lowest(members.map((member) => nodeState(unit, member)))
   return state === 'unknown' || state === 'ready' ? 'drain' : state
+}
+
+/** The state of a node that is known to be disabled: drain, where no more is known. */
+function nodeState(unit: ReadUnit, { node }: MemberRow): AdminState {
+  return unit.nodes.get(node)?.own === 'maint' ? 'maint' : 'drain'
 }
 
 function servesAny(found: Found, view: PoolView): boolean {
@@ -260,14 +234,14 @@ function servesAny(found: Found, view: PoolView): boolean {
 }
 
 /** Would it get new work: enabled, with its node, and not without a passed check where there is one. */
-function servesNow(member: MemberRow, view: PoolView): boolean {
+export function servesNow(member: MemberRow, view: PoolView): boolean {
   if (member.own !== 'ready' || member.template) return false
-  if (statsOf(view.stats, member)?.byParent === true) return false
+  if (isOff(member, view)) return false
   return member.health === 'up' || member.health === 'unchecked'
 }
 
 /** Force offline keeps connections; whether serviceDownAction applies to it is not documented. */
-function maintEffect(pools: readonly PoolView[]): MaintEffect {
+export function maintEffect(pools: readonly PoolView[]): MaintEffect {
   return pools.every(({ attributes }) => attributes.serviceDownAction === 'none')
     ? 'gentle'
     : 'unknown'

@@ -5,12 +5,14 @@ import type { JsonValue } from '../../../kit/json.js'
 import {
   parseFailoverStatus,
   parseFailoverText,
+  parsePeers,
   parseReady,
-  type Role,
+  type PeerRow,
   type RoleReading,
 } from '../codec/device.js'
 import {
   MEMBER_SELECT,
+  NODE_SELECT,
   parseExpanded,
   parseItems,
   parseNode,
@@ -18,42 +20,71 @@ import {
   pathOf,
   POOL_SELECT,
   toMembers,
+  unknownPool,
   type MemberRow,
   type NodeRow,
   type PoolAttributes,
 } from '../codec/members.js'
 import { membersPath, nodePath, poolPath } from '../codec/names.js'
-import { parseStats, type MemberStats, type StatsTable } from '../codec/stats.js'
+import {
+  parseAllStats,
+  parseNodeStats,
+  parseStats,
+  type MemberStats,
+  type NodeStats,
+  type StatsTable,
+} from '../codec/stats.js'
 import type { Settings } from '../options.js'
+import { Evidence } from './evidence.js'
+import { Life } from './life.js'
 import { PROVIDER, type Session } from './session.js'
 
 /** How long a pool's own properties are taken as unchanged, in milliseconds. */
 const ATTRIBUTES_FOR = 30_000
+/** For how long a change goes by the role that a look has read, in milliseconds: the next look tells whether it was right. */
+const ROLE_FOR = 5_000
+/** For how long the list of all counters is not asked for where there is none, in milliseconds. */
+const NO_BULK_FOR = 600_000
 /** Wait before a list is read again where the device cannot say whether it is ready. */
 const SETTLE_BLIND = 3_000
 /** Of a link to the next page, in characters. */
 const LONGEST_LINK = 8_192
-/** Start of a role is told in steps this wide, so that two processes that look name it alike. */
-const BUCKET = 600_000
+
+interface Aged<T> {
+  readonly at: number
+  readonly value: T
+}
+
+/** Everything that is in the configuration, in two lists. */
+export interface Overview {
+  readonly pools: readonly {
+    readonly pool: PoolAttributes
+    readonly members: readonly MemberRow[]
+  }[]
+  readonly nodes: readonly NodeRow[]
+}
 
 /** One unit: reads of its configuration and counters, its role, and what tells one life of it from the next. */
 export class Device {
   readonly session: Session
   readonly #settings: Settings
-  readonly #attributes = new Map<string, { readonly at: number; readonly value: PoolAttributes }>()
+  readonly #attributes = new Map<string, Aged<PoolAttributes>>()
   readonly #totals = new Map<string, number>()
   /** Whether it was ever seen active: only then can it hold work. */
   everActive = false
-  #role: Role = 'unknown'
-  /** Bounds of the moment the role began, by `performance.now()`. */
-  #since: { readonly from: number; readonly to: number } | undefined
-  #life = ''
-  #lives = 0
-  #resets = 0
+  /** When the pools of a node are read beside its own counters. */
+  readonly evidence: Evidence
+  readonly #life = new Life()
+  /** The role that the last look ended with, where the unit tells how long it has had it. */
+  #steady: RoleReading | undefined
+  #overview: Aged<Overview> | undefined
+  #steadyAt = -Infinity
+  #noBulkUntil = -Infinity
 
   constructor(session: Session, settings: Settings) {
     this.session = session
     this.#settings = settings
+    this.evidence = new Evidence(settings.freshness)
   }
 
   get host(): string {
@@ -62,13 +93,12 @@ export class Device {
 
   /** Changes when counters may have been lost, or connections with the role. */
   get incarnation(): string {
-    const resets = this.#resets === 0 ? '' : `, counters reset ${this.#resets} times`
-    return `${this.#role} ${this.#life}${resets}`
+    return this.#life.incarnation
   }
 
   /** How many lives of it were seen: a reboot or a change of role begins another. */
   get lives(): number {
-    return this.#lives
+    return this.#life.count
   }
 
   /** Role and groups, as the unit says now. */
@@ -83,6 +113,35 @@ export class Device {
     if (meaning.kind !== 'ok')
       throw this.session.toError(meaning, 'GET /mgmt/tm/cm/failover-status')
     return parseFailoverStatus(this.session.value(meaning, 'GET /mgmt/tm/cm/failover-status'))
+  }
+
+  /**
+   * The role that the last look ended with, taken as it is until the end of this one: by then the unit
+   * tells for how long it has had it. Undefined where it must be asked first.
+   */
+  get steadyRole(): RoleReading | undefined {
+    return this.#settings.trafficGroup === undefined ? this.#steady : undefined
+  }
+
+  /** The role as a look has just read it, or as the unit says now: once a look, not once a change. */
+  async recentRole(ctx: CallContext): Promise<RoleReading> {
+    const recent = ctx.clock.now() < this.#steadyAt + ROLE_FOR ? this.#steady : undefined
+    return recent ?? this.readRole(ctx)
+  }
+
+  /** The unit did not answer as it did before: its role is asked first the next time. */
+  doubt(): void {
+    this.#steady = undefined
+  }
+
+  /** Every device of the trust domain, as this one knows them; undefined where it does not tell. */
+  async readPeers(ctx: CallContext): Promise<readonly PeerRow[] | undefined> {
+    const ask = { method: 'GET', path: '/mgmt/tm/cm/device' } as const
+    const meaning = await this.session.ask(ask, ctx)
+    if (meaning.kind === 'absent' || meaning.kind === 'forbidden' || meaning.kind === 'refused')
+      return undefined
+    if (meaning.kind !== 'ok') throw this.session.toError(meaning, 'GET /mgmt/tm/cm/device')
+    return parsePeers(this.session.value(meaning, 'GET /mgmt/tm/cm/device'))
   }
 
   /** Whether a unit of that role passes traffic; a device that doesn't tell is taken for one of its own. */
@@ -101,6 +160,7 @@ export class Device {
    */
   async confirmRole(before: RoleReading, ctx: CallContext): Promise<void> {
     const asked = performance.now()
+    this.#steady = undefined
     const meaning = await this.session.ask(
       { method: 'GET', path: '/mgmt/tm/sys/failover', patient: false },
       ctx,
@@ -117,32 +177,10 @@ export class Device {
         { provider: PROVIDER },
       )
     }
-    this.#noteRole(before.role, told?.seconds, asked)
+    this.#life.note(before.role, told?.seconds, asked)
+    this.#steady = told?.role === 'active' && before.role === 'active' ? before : undefined
+    this.#steadyAt = ctx.clock.now()
     if (this.isActive(before)) this.everActive = true
-  }
-
-  /** The whole seconds that it tells bound the start; bounds that no longer meet mean another start. */
-  #noteRole(role: Role, seconds: number | undefined, asked: number): void {
-    const now = performance.now()
-    const since =
-      seconds === undefined
-        ? undefined
-        : { from: asked - (seconds + 1) * 1_000, to: now - seconds * 1_000 }
-    const known = this.#since
-    const moved =
-      since !== undefined && known !== undefined && (since.from > known.to || since.to < known.from)
-    if (this.#life === '' || role !== this.#role || moved) {
-      this.#lives += 1
-      this.#role = role
-      this.#since = since
-      this.#life = toLife(seconds, this.#lives)
-      return
-    }
-    if (since === undefined) return
-    this.#since =
-      known === undefined
-        ? since
-        : { from: Math.max(since.from, known.from), to: Math.min(since.to, known.to) }
   }
 
   /** Pools of the device, each with its members in the same answer. */
@@ -159,6 +197,66 @@ export class Device {
     return found === undefined ? undefined : toMembers(found)
   }
 
+  /** Nodes of the device. */
+  async listNodes(ctx: CallContext): Promise<readonly NodeRow[]> {
+    const found = await this.#list('/mgmt/tm/ltm/node', `?$select=${NODE_SELECT}`, ctx)
+    return (found ?? []).map(parseNode)
+  }
+
+  /**
+   * Pools with their members, and nodes.
+   *
+   * @param age - how old they may be, in milliseconds
+   * @throws `CONFLICT` while the configuration loads
+   */
+  async overview(age: number, ctx: CallContext): Promise<Overview> {
+    const known = this.#overview
+    if (known !== undefined && ctx.clock.now() <= known.at + age) return known.value
+    const at = ctx.clock.now()
+    let pools = await this.listPools(ctx)
+    if (pools.length === 0) {
+      await this.confirmReady(ctx) // while it loads, the list is empty
+      pools = await this.listPools(ctx)
+    }
+    const value = { pools, nodes: await this.listNodes(ctx) }
+    this.#overview = { at, value }
+    return value
+  }
+
+  /** The configuration was changed: what was listed is old. */
+  forget(): void {
+    this.#overview = undefined
+  }
+
+  /** The counts of a node over all pools, and beside them; undefined where the device does not tell. */
+  async readNodeStats(node: string, ctx: CallContext): Promise<NodeStats | undefined> {
+    const json = await this.#statsOf(`${nodePath(node)}/stats`, ctx)
+    const stats = json === undefined ? undefined : parseNodeStats(json, node)
+    if (stats !== undefined) this.#noteTotals('', new Map([[node, stats]]))
+    return stats
+  }
+
+  /** The rows of all members that one answer has: those of `/Common`. Undefined where there is no such answer. */
+  async readAllStats(ctx: CallContext): Promise<ReadonlyMap<string, StatsTable> | undefined> {
+    const { clock } = ctx
+    if (clock.now() < this.#noBulkUntil) return undefined
+    const json = await this.#statsOf('/mgmt/tm/ltm/pool/members/stats', ctx)
+    const tables = json === undefined ? undefined : parseAllStats(json)
+    if (tables === undefined || tables.size === 0) this.#noBulkUntil = clock.now() + NO_BULK_FOR
+    for (const [pool, table] of tables ?? []) this.#noteTotals(pool, table)
+    return tables
+  }
+
+  /** Statistics that some releases do not have: a refusal is no failure of the look. */
+  async #statsOf(path: string, ctx: CallContext): Promise<JsonValue | undefined> {
+    const meaning = await this.session.ask({ method: 'GET', path }, ctx)
+    if (meaning.kind === 'absent' || meaning.kind === 'refused') return undefined
+    // A path that is not registered is one that this release does not have, once the others are.
+    if (meaning.kind === 'later' && /not registered/i.test(meaning.message)) return undefined
+    if (meaning.kind !== 'ok') throw this.session.toError(meaning, `GET ${path}`)
+    return this.session.value(meaning, `GET ${path}`)
+  }
+
   async readStats(pool: string, ctx: CallContext): Promise<StatsTable> {
     const json = await this.session.get(`${membersPath(pool)}/stats`, ctx)
     const table = json === undefined ? new Map<string, MemberStats>() : parseStats(json, pool)
@@ -168,13 +266,10 @@ export class Device {
 
   async readPool(pool: string, ctx: CallContext): Promise<PoolAttributes> {
     const known = this.#attributes.get(pool)
-    if (known !== undefined && performance.now() < known.at + ATTRIBUTES_FOR) return known.value
+    if (known !== undefined && ctx.clock.now() < known.at + ATTRIBUTES_FOR) return known.value
     const json = await this.session.get(`${poolPath(pool)}?$select=${POOL_SELECT}`, ctx)
-    const value =
-      json === undefined
-        ? { fullPath: pool, serviceDownAction: undefined, minActiveMembers: 0, slowRampTime: 0 }
-        : parsePool(json)
-    this.#attributes.set(pool, { at: performance.now(), value })
+    const value = json === undefined ? unknownPool(pool) : parsePool(json)
+    this.#attributes.set(pool, { at: ctx.clock.now(), value })
     return value
   }
 
@@ -227,7 +322,7 @@ export class Device {
   }
 
   /** A cumulative counter that fell: the traffic processes began anew, or somebody reset statistics. */
-  #noteTotals(pool: string, table: StatsTable): void {
+  #noteTotals(pool: string, table: ReadonlyMap<string, Pick<MemberStats, 'arrivals'>>): void {
     let fell = false
     for (const [key, { arrivals }] of table) {
       if (arrivals === undefined) continue
@@ -235,7 +330,7 @@ export class Device {
       if (arrivals < (this.#totals.get(name) ?? 0)) fell = true
       this.#totals.set(name, arrivals)
     }
-    if (fell) this.#resets += 1
+    if (fell) this.#life.noteReset()
   }
 }
 
@@ -248,11 +343,4 @@ function withWords(next: string | undefined, first: string): string | undefined 
     .split('&')
     .filter((word) => !given.has(word.split('=')[0] ?? ''))
   return [next, ...lost].join('&')
-}
-
-function toLife(seconds: number | undefined, lives: number): string {
-  const again = lives === 1 ? '' : ` #${lives}`
-  if (seconds === undefined) return `since an unknown time${again}`
-  const start = Math.floor((Date.now() - seconds * 1_000) / BUCKET) * BUCKET
-  return `since about ${new Date(start).toISOString().slice(0, 16)}Z${again}`
 }

@@ -1,9 +1,9 @@
-import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
 import { cutShort, JsonValue, type Source } from '../../../kit/json.js'
 import { Credentials, SharedLogin } from '../../../kit/login.js'
+import { retried } from '../../../kit/retry.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { parseLogin } from '../codec/device.js'
 import { classify, type Meaning } from '../codec/errors.js'
@@ -19,8 +19,8 @@ const BASIC_FOR = 300_000
 const LOGOUT_TIMEOUT = 2_000
 /** What a device says of credentials that it did not find, or did not look for. */
 const NOT_THERE = /no user authentication header/i
-/** Open connections are no configuration. */
-const CONNECTIONS = '/mgmt/tm/sys/connection'
+/** Open connections and persistence records are none, nor is a transaction before its end. */
+const NO_CONFIGURATION = /^\/mgmt\/tm\/(?:sys\/connection|ltm\/persistence)\b/
 
 export interface Ask {
   readonly method: HttpCall['method']
@@ -41,6 +41,9 @@ export function uncertain(error: DrainableError, kind: Meaning['kind']): Drainab
   })
 }
 
+/** The device was busy: another try can help. */
+class Busy extends Error {}
+
 /** What a login gave. */
 interface Token {
   /** Undefined: the user has no token left, the password is sent with each request for a while. */
@@ -58,6 +61,8 @@ export class Session {
   readonly host: string
   /** How many changes of the configuration were sent. */
   changes = 0
+  /** What one request took lately, in milliseconds. */
+  cost = 0
   readonly #settings: Settings
   readonly #http: HttpClient
   /** One request at a time: see {@link Pace}. */
@@ -89,11 +94,20 @@ export class Session {
   /** Sends a request in its turn; every answer but a busy or unauthenticated one is a value. */
   async ask(ask: Ask, ctx: CallContext): Promise<Meaning> {
     const patient = ask.patient ?? ask.method === 'GET'
-    for (let attempt = 0; ; attempt += 1) {
-      const meaning = await this.#turn.run(ctx.signal, () => this.#once(ask, ctx))
-      const wait = BACKOFF[attempt]
-      if (meaning.kind !== 'later' || !patient || wait === undefined) return meaning
-      await pause(ctx.clock, wait, ctx.signal)
+    const once = (): Promise<Meaning> => this.#turn.run(ctx.signal, () => this.#once(ask, ctx))
+    if (!patient) return once()
+    let busy: Meaning | undefined
+    try {
+      const again = (error: unknown): boolean => error instanceof Busy
+      return await retried(ctx, { waits: BACKOFF, again }, async () => {
+        const meaning = await once()
+        if (meaning.kind !== 'later') return meaning
+        busy = meaning
+        throw new Busy()
+      })
+    } catch (thrown) {
+      if (thrown instanceof Busy && busy !== undefined) return busy
+      throw thrown
     }
   }
 
@@ -179,7 +193,7 @@ export class Session {
     if (ask.method !== 'GET' && ask.transaction === undefined) {
       await this.#pace.wait(ctx.clock, ctx.signal)
     }
-    if (ask.method !== 'GET' && !ask.path.startsWith(CONNECTIONS)) this.changes += 1
+    if (ask.method !== 'GET' && !NO_CONFIGURATION.test(ask.path)) this.changes += 1
     let repeated = false
     let renewed = false
     for (;;) {
@@ -204,7 +218,9 @@ export class Session {
     repeated: boolean,
   ): Promise<Meaning> {
     const send = async (headers: Readonly<Record<string, string>>): Promise<Meaning> => {
+      const before = ctx.clock.now()
       const reply = await this.#send(ask, headers, ctx.signal)
+      this.cost = ctx.clock.now() - before
       const meaning = classify(reply.status, reply.text)
       if (meaning.kind !== 'cut') return meaning
       // As lost as one whose connection broke: whoever sent a change must not take it for an answer.

@@ -1,0 +1,112 @@
+import type { CallContext, MemberRef } from '../../../provider/contract.js'
+import { formatDuration } from '../../../provider/duration.js'
+import { isDrainableError } from '../../../provider/error.js'
+import { refKey } from '../../../provider/member-ref.js'
+import { parseItems, pathOf } from '../codec/members.js'
+import { partitionOf } from '../codec/names.js'
+import type { Settings } from '../options.js'
+import type { Device, Overview } from '../session/device.js'
+import { NODES } from './target.js'
+
+const VIRTUALS = '/mgmt/tm/ltm/virtual?$select=name,partition,fullPath,pool'
+/** Requests of one look at a node. */
+const NODE_LOOK = 4
+/** The core takes at most one part in that many of the time for looking. */
+const SHARE = 5
+/** Samples that have to be as far apart as statistics can lag: in force, second, sealed. */
+const SAMPLES = 3
+/** Roles that change no member and no node. */
+const READERS = new Set(['guest', 'auditor', 'no-access'])
+
+/** What the refs found at an address hit, how long that takes, and which rights are missing, by ref. */
+export async function planOf(
+  device: Device,
+  refs: readonly MemberRef[],
+  { pools, nodes }: Overview,
+  settings: Settings,
+  ctx: CallContext,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const virtuals = await readVirtuals(device, ctx)
+  const rights = await readRights(device, settings.username, ctx)
+  const plans = new Map<string, readonly string[]>()
+  const members = refs.filter(({ pool }) => pool !== NODES)
+  for (const ref of refs) {
+    const node = nodes.find(({ fullPath }) => fullPath === ref.member)
+    const hit = pools.filter(({ pool, members: rows }) =>
+      ref.pool === NODES ? rows.some((row) => row.node === ref.member) : pool.fullPath === ref.pool,
+    )
+    const names = hit.map(({ pool }) => pool.fullPath)
+    const partition = partitionOf(node?.fullPath ?? ref.member)
+    plans.set(refKey(ref), [
+      ref.pool === NODES
+        ? `one change of the node reaches ${names.length} ${names.length === 1 ? 'pool' : 'pools'}: ${list(names)}`
+        : `one of ${members.length} members that are changed one by one`,
+      virtuals === undefined
+        ? 'which virtual servers are in front could not be read'
+        : `virtual servers in front: ${list(names.flatMap((name) => virtuals.get(name) ?? []))}`,
+      timeOf(device, ref.pool === NODES ? 1 : members.length, settings),
+      ...rights(partition),
+    ])
+  }
+  return plans
+}
+
+function list(names: readonly string[]): string {
+  return names.length === 0 ? 'none' : [...new Set(names)].join(', ')
+}
+
+/** Without traffic: the changes, then samples as far apart as statistics lag, and the looks between. */
+function timeOf(
+  { session }: Device,
+  changes: number,
+  { freshness, minInterval }: Settings,
+): string {
+  const pause = Math.max(minInterval, session.cost * NODE_LOOK * SHARE)
+  const proof = SAMPLES * (freshness + pause / 2) + (changes + 2) * session.cost
+  return `without traffic it takes about ${formatDuration(Math.ceil(proof / 1_000) * 1_000)} to be proved idle (${changes} ${changes === 1 ? 'change' : 'changes'}, a request ${formatDuration(Math.round(session.cost))}, statistics up to ${formatDuration(freshness)} old)`
+}
+
+/** Virtual servers by their default pool; content rules can send to others. */
+async function readVirtuals(
+  device: Device,
+  ctx: CallContext,
+): Promise<ReadonlyMap<string, readonly string[]> | undefined> {
+  try {
+    const found = await device.session.get(VIRTUALS, ctx)
+    if (found === undefined) return undefined
+    const byPool = new Map<string, string[]>()
+    for (const item of parseItems(found)) {
+      const pool = item.at('pool').text()
+      if (pool !== undefined) byPool.set(pool, [...(byPool.get(pool) ?? []), pathOf(item)])
+    }
+    return byPool
+  } catch (error) {
+    if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    return undefined
+  }
+}
+
+/** What is missing on a partition; nothing where the device does not tell, as for users from elsewhere. */
+async function readRights(
+  device: Device,
+  username: string,
+  ctx: CallContext,
+): Promise<(partition: string) => readonly string[]> {
+  try {
+    const path = `/mgmt/tm/auth/user/${encodeURIComponent(username)}`
+    const user = await device.session.get(path, ctx)
+    const access = user?.at('partitionAccess').rows() ?? []
+    const roles = access.map((row) => [row.at('name').text(), row.at('role').text()] as const)
+    return (partition) => {
+      const own = roles.find(([name]) => name === partition)
+      const role = (own ?? roles.find(([name]) => name === 'all-partitions'))?.[1]
+      if (role === undefined || !READERS.has(role)) return []
+      return [
+        `the user ${username} has the role ${role} on ${partition}, a change takes at least operator`,
+      ]
+    }
+  } catch (error) {
+    if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    return () => []
+  }
+}

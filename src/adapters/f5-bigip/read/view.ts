@@ -1,0 +1,74 @@
+import type { RoleReading } from '../codec/device.js'
+import type { MemberRow, NodeRow, PoolAttributes } from '../codec/members.js'
+import { statsKey, type MemberStats, type StatsTable } from '../codec/stats.js'
+import type { Named } from '../codec/names.js'
+import type { Device } from '../session/device.js'
+import type { Away, Failed } from '../session/units.js'
+
+/** One pool on one unit at one moment. */
+export interface PoolView {
+  readonly attributes: PoolAttributes
+  readonly members: readonly MemberRow[]
+  /** Undefined: its counters were not read, for the reason that {@link PoolView.uncounted} gives. */
+  readonly stats: StatsTable | undefined
+  readonly uncounted?: string
+  /** Nodes that are known to be disabled. */
+  readonly off: ReadonlySet<string>
+  /** Before the counters were asked for, by the call's clock. */
+  readonly askedAt: number
+}
+
+/** One unit at one moment. */
+export interface ReadUnit {
+  readonly device: Device
+  readonly role: RoleReading
+  readonly active: boolean
+  /** What was asked for; a pool that is not there is missing. */
+  readonly pools: ReadonlyMap<string, PoolView>
+  readonly nodes: ReadonlyMap<string, NodeRow>
+  /** What the nodes that were asked for hold. */
+  readonly loads: ReadonlyMap<string, NodeLoad>
+  /** Before anything was asked for, by the call's clock. */
+  readonly askedAt: number
+}
+
+/** One unit at one moment, or why it was not read. */
+export type UnitView = ReadUnit | Failed | Away
+
+export function isReadUnit(view: UnitView): view is ReadUnit {
+  return 'role' in view
+}
+
+/** What a look wants of a unit. */
+export interface Wanted {
+  /** Pools by full path; for each the question whether all members looked for are in a list. */
+  readonly pools: ReadonlyMap<string, (members: readonly MemberRow[]) => boolean>
+  /** Every pool, in one list. */
+  readonly all: boolean
+  /** Nodes by full path: their members' pools are found in the list of all. */
+  readonly nodes: ReadonlySet<string>
+}
+
+/** A pool and its members, as a list has them. */
+export interface Listed {
+  readonly attributes: PoolAttributes
+  readonly members: readonly MemberRow[]
+}
+
+export type Lists = Map<string, Listed>
+
+/** What a node holds over all its pools, and beside them. */
+export interface NodeLoad {
+  readonly active: number | undefined
+  readonly queued: number | undefined
+  readonly arrivals: number | undefined
+  readonly sessions: number
+  /** Before the counters were asked for, by the call's clock. */
+  readonly askedAt: number
+  /** Where the numbers come from, if they are weaker than usual. */
+  readonly note?: string
+}
+
+export function statsOf(table: StatsTable | undefined, of: Named): MemberStats | undefined {
+  return table?.get(statsKey(of.node, of.port))
+}

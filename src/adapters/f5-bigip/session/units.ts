@@ -1,0 +1,226 @@
+import { pause } from '../../../provider/clock.js'
+import type { CallContext } from '../../../provider/contract.js'
+import { formatDuration } from '../../../provider/duration.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import type { PeerRow } from '../codec/device.js'
+import type { Device } from './device.js'
+import { PROVIDER } from './session.js'
+
+/** How long a unit that is no scope is waited for in one look, in milliseconds. */
+const PEER_LIMIT = 1_000
+/** The pause before it is asked again, doubled each time. */
+const AWAY_FIRST = 2_000
+const AWAY_MOST = 60_000
+
+/** A unit that could not be read, and that may hold work. */
+export interface Failed {
+  readonly device: Device
+  readonly error: DrainableError
+}
+
+/** A unit that does not answer, and that an active one calls standby: it passes no traffic. */
+export interface Away {
+  readonly device: Device
+  /** What to tell a person. */
+  readonly away: string
+}
+
+interface Absence {
+  readonly since: number
+  readonly times: number
+  readonly retryAt: number
+  readonly why: string
+}
+
+type Answered<V> = V | Failed
+
+/**
+ * The units of a pair. A standby whose management hangs, as during an upgrade, is asked apart: with a
+ * short limit and less and less often, as long as a unit that passes traffic says that it passes none.
+ * A unit that is or was active, or whose role nobody can tell, is waited for.
+ */
+export class Units {
+  readonly #devices: readonly Device[]
+  readonly #absent = new Map<Device, Absence>()
+  /** Every device of the trust domain, by the unit that listed it; null where it does not tell. */
+  readonly #trusts = new Map<Device, readonly PeerRow[] | null>()
+
+  constructor(devices: readonly Device[]) {
+    this.#devices = devices
+  }
+
+  /** Asks every unit, all at once. */
+  async look<V extends { readonly device: Device; readonly active: boolean }>(
+    ask: (device: Device, ctx: CallContext) => Promise<Answered<V>>,
+    ctx: CallContext,
+  ): Promise<readonly (Answered<V> | Away)[]> {
+    const now = ctx.clock.now()
+    const skipped = this.#devices.filter((device) => {
+      const absence = this.#absent.get(device)
+      return absence !== undefined && now < absence.retryAt
+    })
+    const asked = this.#devices.filter((device) => !skipped.includes(device))
+    const answers = new Map(await this.#ask(asked, skipped, ask, ctx))
+    const missing = skipped.filter((device) => !answers.has(device))
+    // Nobody vouches for them any more: a failover may have made one of them active.
+    for (const entry of await this.#ask(missing, [], ask, ctx)) answers.set(...entry)
+    const all = this.#devices.flatMap((device) => answers.get(device) ?? [])
+    if (this.#devices.length > 1) await this.#checkKinship(all.filter(isRead), ctx)
+    return all
+  }
+
+  async #ask<V extends { readonly device: Device; readonly active: boolean }>(
+    devices: readonly Device[],
+    skipped: readonly Device[],
+    ask: (device: Device, ctx: CallContext) => Promise<Answered<V>>,
+    ctx: CallContext,
+  ): Promise<ReadonlyMap<Device, Answered<V> | Away>> {
+    const { clock, signal } = ctx
+    const begun = clock.now()
+    const answers = new Map<Device, Answered<V> | Away>()
+    const stop = new AbortController()
+    const each = { clock, signal: AbortSignal.any([signal, stop.signal]) }
+    const waiting = new Map(
+      devices.map((device) => {
+        const asked = ask(device, each).then((answer) => {
+          answers.set(device, answer)
+          waiting.delete(device)
+        })
+        asked.catch(() => undefined)
+        return [device, asked] as const
+      }),
+    )
+    const all = Promise.all(waiting.values())
+    all.catch(() => undefined)
+    try {
+      while (waiting.size > 0 && ![...answers.values()].some(isActive))
+        await Promise.race(waiting.values())
+      const vouched = await this.#vouched(answers, [...waiting.keys(), ...skipped], ctx)
+      if (vouched === undefined) await all
+      else {
+        const left = begun + PEER_LIMIT - clock.now()
+        if (waiting.size > 0 && left > 0) await Promise.race([all, pause(clock, left, each.signal)])
+        this.#leaveOut(answers, [...waiting.keys(), ...skipped], vouched, clock.now())
+      }
+    } finally {
+      stop.abort(new Error('nobody waits for it any more'))
+      if (waiting.size > 0) await Promise.allSettled(waiting.values())
+    }
+    signal.throwIfAborted()
+    for (const [device, answer] of answers) if (isRead(answer)) this.#absent.delete(device)
+    return answers
+  }
+
+  /** The unit that passes traffic and says that the others that are not read pass none. */
+  async #vouched<V extends { readonly device: Device; readonly active: boolean }>(
+    answers: ReadonlyMap<Device, Answered<V> | Away>,
+    waiting: readonly Device[],
+    ctx: CallContext,
+  ): Promise<Device | undefined> {
+    const silent = new Set(waiting)
+    for (const [device, answer] of answers) if ('error' in answer) silent.add(device)
+    const active = [...answers.values()].filter(isRead).filter(isActive)
+    if (silent.size === 0 || active.length === 0) return undefined
+    // What was active has held work: it is waited for.
+    if ([...silent].some((device) => device.everActive)) return undefined
+    const lists: (readonly PeerRow[])[] = []
+    for (const { device } of active) {
+      const peers = await peersOf(device, ctx)
+      if (peers === undefined) return undefined
+      lists.push(peers)
+    }
+    const read = new Set(lists.flatMap((peers) => peers.filter(({ self }) => self)).map(nameOf))
+    const idle = lists.every(
+      (peers) =>
+        peers.length >= this.#devices.length &&
+        peers.every(({ name, role }) => read.has(name) || passesNone(role)),
+    )
+    return idle ? active[0]?.device : undefined
+  }
+
+  #leaveOut<V>(
+    answers: Map<Device, Answered<V> | Away>,
+    waiting: readonly Device[],
+    by: Device,
+    now: number,
+  ): void {
+    const failed = [...answers].flatMap(([device, answer]) =>
+      isFailed(answer) ? [[device, answer.error.message] as const] : [],
+    )
+    const silent = waiting.map((device) => [device, 'it does not answer'] as const)
+    for (const [device, why] of [...silent, ...failed]) {
+      const known = this.#absent.get(device)
+      const skipped = known !== undefined && now < known.retryAt
+      const times = skipped ? known.times : (known?.times ?? -1) + 1
+      const retryAt = skipped ? known.retryAt : now + Math.min(AWAY_MOST, AWAY_FIRST * 2 ** times)
+      const absence = { since: known?.since ?? now, times, retryAt, why: known?.why ?? why }
+      this.#absent.set(device, absence)
+      answers.set(device, { device, away: awayWords(device, by, absence, now) })
+    }
+  }
+
+  /**
+   * Units that do not know each other are two balancers.
+   *
+   * @throws `INVALID_OPTIONS`
+   */
+  async #checkKinship(
+    read: readonly { readonly device: Device }[],
+    ctx: CallContext,
+  ): Promise<void> {
+    if (read.length < 2) return
+    for (const { device } of read) {
+      if (!this.#trusts.has(device)) this.#trusts.set(device, (await peersOf(device, ctx)) ?? null)
+    }
+    const known = read.flatMap(({ device }) => {
+      const peers = this.#trusts.get(device)
+      const self = peers?.find((peer) => peer.self)?.name
+      return peers && self !== undefined ? [{ device, self, peers }] : []
+    })
+    for (const one of known) {
+      const stranger = known.find(({ self }) => !one.peers.some(({ name }) => name === self))
+      if (stranger === undefined) continue
+      for (const { device } of known) this.#trusts.delete(device)
+      throw new DrainableError(
+        'INVALID_OPTIONS',
+        `url: ${one.device.host} (${one.self}) and ${stranger.device.host} (${stranger.self}) are no units of one device group: url lists the units of one pair, make a provider for each and join them with combineProviders()`,
+        { provider: PROVIDER },
+      )
+    }
+  }
+}
+
+async function peersOf(device: Device, ctx: CallContext): Promise<readonly PeerRow[] | undefined> {
+  try {
+    return await device.readPeers(ctx)
+  } catch (error) {
+    if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    return undefined
+  }
+}
+
+/** By heartbeat: one that is called offline may just not be heard. */
+function passesNone(role: PeerRow['role']): boolean {
+  return role === 'standby' || role === 'forced-offline'
+}
+
+function nameOf({ name }: PeerRow): string {
+  return name
+}
+
+function isFailed(answer: unknown): answer is Failed {
+  return typeof answer === 'object' && answer !== null && 'error' in answer
+}
+
+function isRead<V extends { readonly device: Device }>(answer: V | Failed | Away): answer is V {
+  return !('error' in answer) && !('away' in answer)
+}
+
+function isActive(answer: { readonly device: Device; readonly active?: boolean }): boolean {
+  return answer.active === true
+}
+
+function awayWords(device: Device, by: Device, { since, why }: Absence, now: number): string {
+  const age = formatDuration(Math.max(0, Math.round(now - since)))
+  return `${device.host} is standby, as ${by.host} says, and has not answered for ${age} (${why}): it passes no traffic and is not waited for; whether it has taken a change is not known`
+}

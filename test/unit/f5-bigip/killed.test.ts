@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { fileTickets, ready, restore } from 'drainable'
+import type { MemberRef } from 'drainable/provider'
+import { expect, test } from 'vitest'
+import { quickClock } from './quick-clock.js'
+import { rig, until, type Rig } from './rig.js'
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
+const NAMES = [1, 2, 3, 4, 5, 6].map((n) => `10.0.0.${n}:80`)
+const pools = Object.fromEntries(NAMES.map((name, i) => [`pool${i}`, [name, '10.9.9.9:80']]))
+const refs = NAMES.map((name, i) => ({ pool: `/Common/pool${i}`, member: `/Common/${name}` }))
+const two = refs.slice(0, 2)
+
+/** Starts a process that drains, kills it when a request has come, and says what was left. */
+async function kill(
+  it: Rig,
+  target: unknown,
+  [at, answered]: readonly [RegExp, number],
+  folder: string,
+): Promise<void> {
+  const { url, username, password, ca } = it.fake
+  const path = join(folder, 'ca.pem')
+  await writeFile(path, ca)
+  const script = join(ROOT, 'test/support/f5-drain-child.ts')
+  const given = [url, path, username, password, join(folder, 'tickets'), JSON.stringify(target)]
+  const args = ['--import', join(ROOT, 'scripts/source.mjs'), script, ...given]
+  const child = spawn(process.execPath, args, { stdio: 'ignore' })
+  await until('the request has come', () => it.fake.requests.some(({ line }) => at.test(line)))
+  // What was answered is in the ticket: it is written while the next change is on its way.
+  await until('the ticket is written', async () => {
+    const ticket = await fileTickets(join(folder, 'tickets')).get('killed')
+    return JSON.stringify(ticket ?? '').split('"applied"').length > answered
+  })
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+}
+
+const disabled = (it: Rig, of: readonly MemberRef[]): readonly MemberRef[] =>
+  of.filter((ref) => it.fake.state(ref) !== 'ready')
+
+test.each([
+  ['the first of two changes is on its way', two, /^PATCH .*10\.0\.0\.1/, 0, 1],
+  ['the second of two changes is on its way', two, /^PATCH .*10\.0\.0\.2/, 1, 1],
+  ['a transaction is filled', refs, /^PATCH .*10\.0\.0\.4/, 0, 0],
+  ['a transaction is ended', refs, /^PATCH .*transaction/, 0, 6],
+  ['a transaction was answered', refs, /^PATCH .*transaction/, 6, 0],
+])('killed while %s, another process undoes it', async (_what, target, at, answered, most) => {
+  const folder = await mkdtemp(join(tmpdir(), 'drainable-f5-'))
+  await using it = await rig({ pools })
+  // It is carried out, and its answer does not come: the process dies meanwhile.
+  const isAnswered = answered === refs.length
+  const match = isAnswered ? /nothing/ : at
+  const silent = it.fake.fail({ match, how: 'silent', execute: true, times: 1 })
+  await kill(it, target, [at, answered], folder)
+  await silent()
+  const tickets = fileTickets(join(folder, 'tickets'))
+  const ticket = await tickets.get('killed')
+  const inFlight = disabled(it, target).length
+  const clock = quickClock(10)
+  const { members } = await restore(it.lb, ticket as Parameters<typeof restore>[1], { clock })
+  const left = disabled(it, target)
+  expect(left.length).toBeLessThanOrEqual(Math.min(most, inFlight))
+  // What nobody can tell is left alone, and named with the way to open it.
+  const named = members.filter(({ outcome }) => outcome !== 'restored')
+  expect(named.map(({ ref }) => ref)).toEqual(left)
+  for (const { error } of named) expect(error?.message).toContain('ready()')
+  if (left.length > 0) await ready(it.lb, left, { clock })
+  expect(disabled(it, target)).toEqual([])
+  await rm(folder, { recursive: true, force: true })
+})

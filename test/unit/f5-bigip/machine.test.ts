@@ -1,0 +1,187 @@
+import { drain, ready, restore, select, startDrain } from 'drainable'
+import { describe, expect, test } from 'vitest'
+import { quickClock } from './quick-clock.js'
+import { ctx, lines, present, rig, until } from './rig.js'
+
+/** So many pools with two members each: the same two machines are in all of them. */
+function pools(count: number, partition = 'Common'): Record<string, string[]> {
+  const names = Array.from({ length: count }, (_, i) => `/${partition}/pool${i}`)
+  const members = ['/Common/10.0.0.1:80', '/Common/10.0.0.2:80']
+  return Object.fromEntries(names.map((name) => [name, members]))
+}
+
+const ADDRESS = { address: '10.0.0.1' }
+const NODE = { pool: '@nodes', member: '/Common/10.0.0.1' }
+const FIRST = { pool: '/Common/pool0', member: '/Common/10.0.0.1:80' }
+const FAST = { settle: '50ms', timeout: '15s' } as const
+const PATCHES = /^PATCH /
+
+describe('a machine in many pools', () => {
+  test('300 pools, 100 ms a request: one change, under 60 requests', async () => {
+    const clock = quickClock(2)
+    const device = { freshness: '4s', minInterval: '2s', callTimeout: '15s' } as const
+    await using it = await rig({ pools: pools(300), latency: 100, clock, tls: false }, device)
+    const begun = clock.now()
+    const report = await drain(it.lb, ADDRESS, { clock })
+    expect(report.members).toMatchObject([{ ref: NODE, verifiedIdle: true, sealed: true }])
+    expect(it.fake.requests.length).toBeLessThan(60)
+    expect(clock.now() - begun).toBeLessThan(30_000)
+    const changes = lines(it.fake).filter((line) => PATCHES.test(line))
+    expect(changes).toEqual(Array(2).fill('PATCH /mgmt/tm/ltm/node/~Common~10.0.0.1'))
+  })
+
+  test('its members read as held, and are not themselves', async () => {
+    await using it = await rig({ pools: pools(8) })
+    const run = startDrain(it.lb, ADDRESS, FAST)
+    expect((await run.done).outcome).toBe('idle')
+    const member = await present(it.lb, FIRST)
+    expect(member).toMatchObject({ own: 'ready', inherited: 'maint', serves: false })
+    expect(member.hints?.join()).toContain('/Common/10.0.0.1 is disabled')
+    await run.close()
+    await restore(it.lb, await run.ticket)
+    expect(it.fake.nodeState('10.0.0.1')).toBe('ready')
+    expect((await present(it.lb, FIRST)).serves).toBe(true)
+  })
+
+  test('work of one pool of many, and work past all pools, is seen', async () => {
+    await using it = await rig({ pools: pools(30) })
+    const inPool = await it.fake.occupy({ ...FIRST, pool: '/Common/pool17' })
+    const byRule = await it.fake.occupyNode('10.0.0.1')
+    const run = startDrain(it.lb, ADDRESS, FAST)
+    await until('both are seen', () => run.why().some(({ count }) => count === 2))
+    await inPool()
+    await until('one is left', () => run.why().some(({ count }) => count === 1))
+    await byRule()
+    expect((await run.done).outcome).toBe('idle')
+  })
+
+  test('a node whose own counters show nothing is believed only with its pools', async () => {
+    await using it = await rig({ pools: pools(30) })
+    await it.fake.occupy(FIRST)
+    const path = '/mgmt/tm/ltm/node/~Common~10.0.0.1/stats'
+    const zeros = {
+      'serverside.curConns': { value: 0 },
+      'serverside.totConns': { value: 0 },
+      totRequests: { value: 0 },
+    }
+    const body = { entries: { [path]: { nestedStats: { entries: zeros } } } }
+    it.fake.fail({ match: /ltm\/node\/.*\/stats/, how: 'status', status: 200, body })
+    const run = startDrain(it.lb, ADDRESS, { ...FAST, timeout: '1500ms' })
+    const report = await run.done
+    expect(report.outcome).toBe('timeout')
+    expect(report.members[0]?.verifiedIdle).toBe(false)
+    await run.close()
+  })
+
+  test.each([
+    ['without counters of nodes', { nodeStats: false }],
+    ['without a list of all counters', { allStats: false }],
+    ['without either', { nodeStats: false, allStats: false }],
+  ])('a release %s: its pools are counted', async (_what, options) => {
+    await using it = await rig({ pools: pools(12), ...options })
+    const end = await it.fake.occupy(FIRST, 2)
+    const run = startDrain(it.lb, ADDRESS, FAST)
+    await until('its work is seen', () => run.why().some(({ count }) => count === 2))
+    await end()
+    expect((await run.done).outcome).toBe('idle')
+  })
+
+  test('what waits in a queue is in no counter of a node, and is seen', async () => {
+    const queueing = { '/Common/pool5': { queueOnConnectionLimit: 'enabled' } }
+    await using it = await rig({ pools: pools(30), poolProps: queueing })
+    it.fake.setLoad({ ...FIRST, pool: '/Common/pool5' }, { depth: 3 })
+    const { readings } = await it.lb.observe([NODE], ctx())
+    expect(readings[0]?.scopes).toMatchObject([{ state: 'read', active: 0, queued: 3 }])
+  })
+
+  test('a look at a held node is three requests', async () => {
+    await using it = await rig({ pools: pools(30) })
+    await it.lb.apply([{ kind: 'hold', ref: NODE, to: 'drain' }], ctx())
+    for (let i = 0; i < 4; i += 1) {
+      await it.lb.observe([NODE], ctx())
+      await until('statistics are older', () => Promise.resolve(true))
+    }
+    const before = it.fake.requests.length
+    await it.lb.observe([NODE], ctx())
+    expect(it.fake.requests.length - before).toBeLessThanOrEqual(4)
+  })
+
+  test('with a port its members are changed, in few requests', async () => {
+    await using it = await rig({ pools: pools(40) })
+    const run = startDrain(it.lb, { ...ADDRESS, port: 80 }, FAST)
+    const report = await run.done
+    expect(report.members).toHaveLength(40)
+    expect(report.outcome).toBe('idle')
+    // 40 changes to drain and 40 to maint; a look is a handful
+    expect(it.fake.requests.length).toBeLessThan(2 * 45 + 60)
+    expect(it.fake.nodeState('10.0.0.1')).toBe('ready')
+    await run.close()
+  })
+
+  test('members in pools of a partition are counted pool by pool', async () => {
+    await using it = await rig({ pools: pools(12, 'Tenant') })
+    const ref = { pool: '/Tenant/pool3', member: '/Common/10.0.0.1:80' }
+    const end = await it.fake.occupy(ref)
+    const readings = await select(it.lb, { ...ADDRESS, port: 80 })
+    const busy = readings.filter(({ scopes }) => scopes[0]?.active === 1)
+    expect(busy.map((reading) => reading.ref)).toEqual([ref])
+    await end()
+  })
+
+  test('a member that is disabled by itself is opened with the machine', async () => {
+    await using it = await rig({ pools: pools(3) })
+    await it.fake.setBehind(FIRST, 'drain')
+    await ready(it.lb, ADDRESS)
+    expect(it.fake.state(FIRST)).toBe('ready')
+  })
+
+  test('what an FQDN template made is drained member by member', async () => {
+    const made = { name: '_auto_192.0.2.7:80', fqdn: 'www.example.com', ephemeral: true }
+    const site = { name: 'site:80', fqdn: 'www.example.com' }
+    await using it = await rig({ pools: { web: ['10.0.0.1:80', site, made] } })
+    const readings = await select(it.lb, { address: '192.0.2.7' })
+    expect(readings.map(({ ref }) => ref.member)).toEqual(['/Common/_auto_192.0.2.7:80'])
+  })
+
+  test('the floor is that of the pool that would be left with fewest', async () => {
+    await using it = await rig({
+      pools: { ...pools(4), lonely: ['/Common/10.0.0.1:80'] },
+    })
+    const run = startDrain(it.lb, ADDRESS, { ...FAST, keepReady: 1 })
+    const report = await run.done
+    expect(report.outcome).toBe('refused')
+    expect(lines(it.fake).some((line) => PATCHES.test(line))).toBe(false)
+  })
+})
+
+describe('a plan', () => {
+  const virtuals = { front: { pool: 'pool0' }, back: { pool: 'pool1' }, other: { pool: 'apart' } }
+  const all = { ...pools(2), apart: ['10.0.0.9:80'] }
+
+  test('names every pool and virtual server, the time, and changes nothing', async () => {
+    await using it = await rig({ pools: all, virtuals })
+    const [node] = await select(it.lb, ADDRESS)
+    const hints = node?.present === true ? node.hints?.join('\n') : ''
+    expect(hints).toContain('reaches 2 pools: /Common/pool0, /Common/pool1')
+    expect(hints).toContain('virtual servers in front: /Common/front, /Common/back\n')
+    expect(hints).toMatch(/about .* to be proved idle/)
+    expect(lines(it.fake).filter((line) => !line.startsWith('GET'))).toEqual([
+      'POST /mgmt/shared/authn/login',
+    ])
+  })
+
+  test('names the rights that are missing', async () => {
+    await using it = await rig({ pools: all, role: 'guest' })
+    const [node] = await select(it.lb, ADDRESS)
+    const hints = node?.present === true ? node.hints?.join('\n') : ''
+    expect(hints).toContain('role guest')
+  })
+
+  test('of members with a port tells how many are changed', async () => {
+    await using it = await rig({ pools: all, virtuals })
+    const [member] = await select(it.lb, { ...ADDRESS, port: 80 })
+    const hints = member?.present === true ? member.hints?.join('\n') : ''
+    expect(hints).toContain('one of 2 members that are changed one by one')
+    expect(hints).toContain('2 changes')
+  })
+})

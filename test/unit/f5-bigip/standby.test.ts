@@ -1,0 +1,135 @@
+import { drain, startDrain } from 'drainable'
+import { f5Bigip } from 'drainable/f5-bigip'
+import { describe, expect, test } from 'vitest'
+import { connect, ctx, lines, present, rig, until, WEB1 } from './rig.js'
+
+const FAST = { settle: '50ms', timeout: '15s' } as const
+const PAIR = { pair: true } as const
+const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
+
+describe('a standby whose management hangs', () => {
+  test('does not hold up a drain, and is named with its age', async () => {
+    await using it = await rig(PAIR, { callTimeout: '15s' })
+    it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
+    const begun = performance.now()
+    const report = await drain(it.lb, WEB1, FAST)
+    expect(report.members).toMatchObject([{ verifiedIdle: true }])
+    expect(performance.now() - begun).toBeLessThan(8_000)
+    const [, second] = it.fake.urls.map((url) => new URL(url).host)
+    const hints = (await present(it.lb, WEB1)).hints?.join('\n')
+    expect(hints).toMatch(new RegExp(`${second} is standby, .* has not answered for \\d`))
+  })
+
+  test('is asked less and less often', async () => {
+    await using it = await rig(PAIR, { callTimeout: '15s' })
+    it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
+    for (let i = 0; i < 20; i += 1) await present(it.lb, WEB1)
+    const asked = it.fake.requests.filter(({ unit }) => unit === it.fake.units[1])
+    expect(asked).toHaveLength(1)
+  })
+
+  test('leaves no request behind once a look has ended', async () => {
+    await using it = await rig(PAIR, { callTimeout: '15s' })
+    const recovers = it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
+    await present(it.lb, WEB1)
+    await recovers()
+    await it.lb.close()
+    expect(it.fake.tokens).toBe(0)
+  })
+
+  test('is waited for once the other is not active any more', async () => {
+    await using it = await rig({ pair: { autoSync: true } }, { callTimeout: '15s' })
+    const recovers = it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
+    await present(it.lb, WEB1)
+    await it.fake.failover()
+    await recovers()
+    const [, second] = it.fake.urls.map((url) => new URL(url).host)
+    const { scopes } = await present(it.lb, WEB1)
+    expect(scopes.map(({ scope }) => scope)).toContain(second)
+  })
+
+  test('is a scope that is waited for where nobody says what it is', async () => {
+    await using it = await rig(PAIR, { callTimeout: 300 })
+    it.fake.fail({ match: /cm\/device/, how: 'status', status: 403 })
+    it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
+    const { scopes } = await present(it.lb, WEB1)
+    expect(scopes.map(({ state }) => state).sort()).toEqual(['read', 'unread'])
+  })
+
+  test('that the other calls offline is no standby: it may just not be heard', async () => {
+    await using it = await rig(PAIR, { callTimeout: 300 })
+    const names = it.fake.units
+    const item = (name: string, failoverState: string, selfDevice: string) => ({
+      ...{ name, fullPath: `/Common/${name}`, failoverState, selfDevice },
+    })
+    const body = {
+      kind: 'tm:cm:device:devicecollectionstate',
+      items: [item(names[0]!, 'active', 'true'), item(names[1]!, 'offline', 'false')],
+    }
+    it.fake.fail({ match: /cm\/device/, how: 'status', status: 200, body })
+    it.fake.fail({ how: 'silent', unit: names[1]! })
+    const { scopes } = await present(it.lb, WEB1)
+    expect(scopes.map(({ state }) => state).sort()).toEqual(['read', 'unread'])
+  })
+
+  test('does not hold up a change', async () => {
+    await using it = await rig(PAIR, { callTimeout: '15s' })
+    it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
+    const begun = performance.now()
+    const [result] = await it.lb.apply([hold], ctx())
+    expect(result).toMatchObject({ status: 'applied' })
+    expect(performance.now() - begun).toBeLessThan(5_000)
+  })
+})
+
+test('a unit that was active and hangs is waited for', async () => {
+  await using it = await rig({ pair: { autoSync: true } }, { callTimeout: 300 })
+  await it.fake.occupy(WEB1)
+  await present(it.lb, WEB1)
+  await it.fake.failover()
+  const recovers = it.fake.fail({ how: 'silent', unit: it.fake.units[0]! })
+  const run = startDrain(it.lb, WEB1, FAST)
+  await until('it is disabled', () => it.fake.state(WEB1) === 'drain')
+  await until('that is why', () => run.why().some(({ code }) => code === 'unreadable'))
+  await recovers()
+  expect((await run.done).outcome).toBe('idle')
+  await run.close()
+})
+
+test('units that do not know each other are two balancers', async () => {
+  await using one = await rig()
+  await using two = await rig({ pair: true })
+  const { username, password } = one.fake
+  const url = [one.fake.url, two.fake.url]
+  await using lb = f5Bigip({ url, username, password, tls: { insecure: true } })
+  // Both fakes call their first unit alike: the pair knows one that the other does not.
+  two.fake.fail({ match: /x/, how: 'silent' })
+  const named = {
+    kind: 'x',
+    items: [{ name: 'edge9', selfDevice: 'true', failoverState: 'active' }],
+  }
+  one.fake.fail({ match: /cm\/device/, how: 'status', status: 200, body: named })
+  await expect(lb.observe([WEB1], ctx())).rejects.toMatchObject({
+    code: 'INVALID_OPTIONS',
+    message: expect.stringContaining('combineProviders()') as string,
+  })
+  expect(lines(one.fake).filter((line) => line.startsWith('PATCH'))).toEqual([])
+})
+
+test('a pair that knows itself is asked for it once', async () => {
+  await using it = await rig(PAIR)
+  for (let i = 0; i < 3; i += 1) await present(it.lb, WEB1)
+  const asked = lines(it.fake).filter((line) => line.endsWith('/cm/device'))
+  expect(asked).toHaveLength(2)
+  await using other = connect(it.fake, { url: it.fake.url })
+  await present(other, WEB1)
+  expect(lines(it.fake).filter((line) => line.endsWith('/cm/device'))).toHaveLength(2)
+})
+
+test('of a version the first unit that answers tells', async () => {
+  await using it = await rig(PAIR, { callTimeout: '15s' })
+  it.fake.fail({ how: 'silent', unit: it.fake.units[0]! })
+  const begun = performance.now()
+  expect((await it.lb.describe(ctx())).version).toBe('15.1.10')
+  expect(performance.now() - begun).toBeLessThan(5_000)
+})
