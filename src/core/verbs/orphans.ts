@@ -61,9 +61,14 @@ const optionsSchema = callSchema
  * @throws `TICKET_INVALID` naming tickets that can't be read, unless `onUnreadable` takes them; what the store or the balancer failed with; `signal.reason` on abort
  * @example
  * ```ts
- * for (const { ticket, owner, members } of await findOrphans(tickets, lb)) {
- *   console.log(ticket.id, owner.text, ticket.startedAt, members.map((member) => member.own))
- *   if (owner.state === 'gone') await restore(lb, ticket, { tickets })
+ * import { fileTickets, findOrphans, restore, type DrainableProvider } from 'drainable'
+ *
+ * export async function undoLeftovers(lb: DrainableProvider): Promise<void> {
+ *   const tickets = fileTickets('/var/lib/drains')
+ *   for (const { ticket, owner, members } of await findOrphans(tickets, lb)) {
+ *     console.log(ticket.id, owner.text, ticket.startedAt, members.map((member) => member.own))
+ *     if (owner.state === 'gone') await restore(lb, ticket, { tickets })
+ *   }
  * }
  * ```
  */
