@@ -4,10 +4,11 @@
  * controller (`scripts/endpoint-timelines`); the balancer is the one in memory of `drainable/testing`.
  *
  * Every frame is a level, not an edge: all slices and all nodes as they are. The plan is made anew
- * from them and from what the balancer has, printed as a dry run would, and carried out.
+ * from them and from what the balancer has, printed as a dry run would, and carried out: all drains at
+ * the same time, while the loop goes on to what comes next.
  */
 import { readFileSync } from 'node:fs'
-import { drain } from 'drainable'
+import { carryOut, isDrainableError, type CarryOutReport } from 'drainable'
 import {
   formatPlan,
   mapEndpoints,
@@ -17,7 +18,9 @@ import {
   planChanges,
   toDesired,
   type EndpointInput,
+  type Plan,
 } from 'drainable/endpoints'
+import { callContext } from 'drainable/provider'
 import { fakeClock, fakeProvider } from 'drainable/testing'
 
 interface Frame {
@@ -43,42 +46,56 @@ function nodePorts({ slices, nodes }: Frame): EndpointInput[] {
   return mapNodes(nodes, { ports: [30_080], local: mergeSlices(slices, { port: 'http' }) })
 }
 
+/** How often a loop plans again while nothing happens, in milliseconds. */
+const AGAIN = 5_000
+
 async function play(name: string, endpointsOf: (frame: Frame) => EndpointInput[]): Promise<void> {
   const url = new URL(`endpoints/${name}.json`, import.meta.url)
   const { title, recordedFrom, frames } = JSON.parse(readFileSync(url, 'utf8')) as Timeline
   console.log(`\n== ${title}\n   ${endpointsOf.name}; recorded from ${recordedFrom}`)
 
   const clock = fakeClock()
-  const context = { signal: new AbortController().signal, clock }
-  await using balancer = fakeProvider({ pools: { web: [] } })
+  const context = callContext({ clock })
+  await using balancer = fakeProvider({ pools: { web: [] }, clock })
   const { capabilities } = await balancer.describe(context)
-  const idle = new Set<string>()
+  const underWay: Promise<CarryOutReport>[] = []
 
-  for (const frame of frames) {
-    console.log(`\n${String(frame.at).padStart(5)} ms, after: ${frame.after}`)
+  /** Plans anew from what is wanted and what is there, and begins what is to be done: it waits for none of it. */
+  async function step(frame: Frame): Promise<Plan> {
     const desired = toDesired(mapEndpoints(endpointsOf(frame)), {
       pool: 'web',
-      name: ({ endpoint, address }) => endpoint.targetRef?.name ?? address,
+      name: ({ endpoint, address }) => `k8s-${endpoint.targetRef?.name ?? address}`,
     })
-    // One change can make the next one possible: a replacement that serves, a drain that ended.
-    for (let round = 0; round < 4; round++) {
-      const plan = planChanges(desired, await balancer.observe('all', context), {
-        pools: ['web'],
-        owns: () => true, // nobody else has members in this pool
-        capabilities,
-        idle: ({ ref }) => idle.has(ref.member),
-      })
-      if (round === 0 || plan.changes.length > 0) console.log(formatPlan(plan))
-      if (plan.changes.length === 0) break
-      await balancer.apply(plan.changes, context)
+    const plan = planChanges(desired, await balancer.observe('all', context), {
+      pools: ['web'],
+      owns: ({ ref }) => ref.member.startsWith('k8s-'),
+      capabilities,
+      idle: () => true, // carryOut proves it before it removes
+    })
+    underWay.push(carryOut(balancer, plan, { clock, timeout: '1m' }))
+    return plan
+  }
 
-      // A hold is only the beginning of a drain: nothing is removed before a report says idle.
-      for (const change of plan.changes) {
-        if (change.kind !== 'remove') idle.delete(change.ref.member)
-        if (change.kind !== 'hold') continue
-        const report = await clock.runUntil(drain(balancer, change.ref, { clock, hold: change.to }))
-        for (const one of report.members) if (one.verifiedIdle) idle.add(one.ref.member)
+  for (const [i, frame] of frames.entries()) {
+    console.log(`\n${String(frame.at).padStart(5)} ms, after: ${frame.after}`)
+    console.log(formatPlan(await step(frame)))
+    // One change can make the next one possible: a replacement that serves, a drain that ended.
+    for (let left = (frames[i + 1]?.at ?? Infinity) - frame.at; left > 0; left -= AGAIN) {
+      await clock.advance(Math.min(left, AGAIN))
+      if (left <= AGAIN) break
+      const plan = await step(frame)
+      if (plan.changes.length === 0) {
+        if (left === Infinity) break
+        continue
       }
+      console.log(`   ... and ${formatPlan(plan)}`)
+    }
+  }
+  for (const { steps } of await clock.runUntil(Promise.all(underWay))) {
+    for (const { change, error } of steps) {
+      // What a later step took over is that one's to tell.
+      if (error === undefined || isDrainableError(error, 'DRAIN_OVERRULED')) continue
+      console.log(`  ${change.ref.member}: ${error.message}`)
     }
   }
 }

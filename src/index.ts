@@ -59,7 +59,9 @@ export type {
   PhaseEvent,
   TerminatedEvent,
 } from './core/events.js'
-export type { DesiredMember } from './core/desired.js'
+export type { DesiredMember, HeldBack, Plan, PlannedChange } from './core/desired.js'
+export { carryOut } from './core/verbs/carry-out.js'
+export type { CarriedOut, CarryOutOptions, CarryOutReport } from './core/verbs/carry-out.js'
 export { drain, startDrain } from './core/verbs/drain.js'
 export type { ActionContext, DrainAction } from './core/verbs/drain.js'
 export type { Drain } from './core/runner/handle.js'

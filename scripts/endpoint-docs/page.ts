@@ -93,6 +93,44 @@ export async function dryRun(
 [\`examples/endpoints.ts\`](../examples/endpoints.ts) does this for timelines recorded from a real control plane, and
 prints the plan of every step.
 
+## In a loop of your own
+
+A plan is carried out by \`carryOut\`, all of its changes at the same time: a hold is a drain with a verdict, a restore goes as
+\`ready()\` does, a removal comes only after a proof of its own that the member is idle. Do not pass \`plan.changes\` to
+\`apply()\`: a raw restore opens a member before its first health check, and a raw remove proves nothing.
+
+\`\`\`ts
+import { carryOut, isDrainableError } from 'drainable'
+import type { DesiredMember, DrainableProvider } from 'drainable'
+import { planChanges } from 'drainable/endpoints'
+import { callContext } from 'drainable/provider'
+
+/** Call it at every change of the API and every few seconds, without waiting for the last call. */
+export async function step(balancer: DrainableProvider, desired: readonly DesiredMember[], signal: AbortSignal) {
+  const context = callContext({ signal })
+  const { capabilities } = await balancer.describe(context)
+  const plan = planChanges(desired, await balancer.observe('all', context), {
+    pools: ['web'],
+    owns: (one) => one.ref.member.startsWith('ctl-'),
+    capabilities,
+    idle: () => true, // carryOut proves it before it removes
+  })
+  const carried = carryOut(balancer, plan, { timeout: '2m', signal })
+  return carried.then(({ steps }) => {
+    for (const { change, error } of steps) {
+      if (error === undefined || isDrainableError(error, 'DRAIN_OVERRULED')) continue // a later step took it over
+      console.error(change.ref.member, error.message)
+    }
+  })
+}
+\`\`\`
+
+- **Do not wait for the drains before you plan again.** What is under way is found held and not planned twice; of a drain and a
+  \`ready\` of one member the later wins, so a pod that comes back is ready at once.
+- **Each change is for the member that the plan saw.** A name that another server has got since is left alone (\`CONFLICT\`).
+- **The floor is asked again when a drain begins**, with what the balancer says then.
+- **After a crash nothing is lost**: the next plan starts from what it finds. No ticket is kept.
+
 ## The default: \`serve-terminating-fallback\`
 
 Each endpoint has a tier; the best tier of 1 to 3 that the set has serves, the others of them drain.

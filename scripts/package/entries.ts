@@ -37,7 +37,7 @@ const core = ['eventemitter3', 'zod']
 const http = [...core, 'undici']
 
 export const entries: readonly Entry[] = [
-  entry('', 'src/index.ts', core, 280),
+  entry('', 'src/index.ts', core, 295),
   ...adapter('haproxy-runtime', {
     about: 'HAProxy Runtime API, 2.6 and newer',
     externals: core,
@@ -69,11 +69,11 @@ export const entries: readonly Entry[] = [
     fake: { externals: ['zod'], kilobytes: 82 },
   }),
   entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js', 'zod'], 305),
-  entry('endpoints', 'src/endpoints/index.ts', [], 70, {
+  entry('endpoints', 'src/endpoints/index.ts', [], 85, {
     about: 'Kubernetes endpoint conditions to drains, as a pure function',
     page: 'docs/endpoint-conditions.md',
   }),
-  entry('provider', 'src/provider/index.ts', [], 5, {
+  entry('provider', 'src/provider/index.ts', [], 7, {
     about: 'the contract, for an adapter of your own',
     page: 'docs/testing.md',
   }),

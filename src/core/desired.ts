@@ -1,3 +1,5 @@
+import type { Change, MemberRef } from '../provider/contract.js'
+
 /**
  * What one member should be, as a controller wants it: what `toDesired` of `drainable/endpoints`
  * makes from decisions, and what `planChanges` and a reconciler compare with what they find.
@@ -24,4 +26,30 @@ export interface DesiredMember {
   readonly serving?: boolean
   /** `skip`: it may serve where the balancer has it, but is never added. Default: `add` for `serve`. */
   readonly ifAbsent?: 'add' | 'skip'
+}
+
+/** One change and why. */
+export interface PlannedChange {
+  readonly change: Change
+  readonly reason: string
+  /**
+   * How many other members of the pool must go on taking new work when it is carried out; at most 1
+   * for a member that is gone, which has no capacity to lose. Not for what takes no work away.
+   */
+  readonly keepReady?: number
+}
+
+/** A member that is left as it is although something about it is not as wished. */
+export interface HeldBack {
+  readonly ref: MemberRef
+  readonly reason: string
+}
+
+/** What should be changed, and what should not be yet. `formatPlan` prints it. */
+export interface Plan {
+  /** What is to be done. A hold is only the beginning of a drain: `carryOut` of `drainable` does all of it. */
+  readonly changes: readonly Change[]
+  /** The same changes with their reasons. */
+  readonly steps: readonly PlannedChange[]
+  readonly held: readonly HeldBack[]
 }

@@ -25,6 +25,8 @@ export type {
   Snapshot,
   Tls,
 } from './contract.js'
+export { callContext } from './call-context.js'
+export { systemClock } from './clock.js'
 export type { Clock } from './clock.js'
 export type { Duration } from './duration.js'
 export { DrainableError, isDrainableError } from './error.js'

@@ -25,7 +25,8 @@ export function startDrain(p: DrainableProvider, target: Target, policy: Policy 
   return openDrain(provider, parsed, parsePolicy(policy, subject), subject).handle
 }
 
-function openDrain(
+/** A drain of a target that is checked already. */
+export function openDrain(
   provider: DrainableProvider,
   target: ResolvedTarget,
   resolved: ResolvedPolicy,

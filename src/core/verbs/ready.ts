@@ -15,7 +15,7 @@ import { durationOption } from '../../provider/duration-option.js'
 import { firstLook } from './first-look.js'
 import { parsePolicy, type ResolvedPolicy } from './policy.js'
 import { baseSpec, newKeeper } from './spec.js'
-import { parseTarget, type Target } from './target.js'
+import { parseTarget, type ResolvedTarget, type Target } from './target.js'
 import { openPolicy } from './watch-policy.js'
 
 /** Options of {@link ready}. */
@@ -99,7 +99,16 @@ export async function ready(
 ): Promise<ReadyReport> {
   const subject = 'ready()'
   const provider = checkProvider(p, subject)
-  const parsed = parseTarget(target, subject)
+  return openReady(provider, parseTarget(target, subject), o, subject)
+}
+
+/** Makes a target ready that is checked already. */
+export async function openReady(
+  provider: DrainableProvider,
+  target: ResolvedTarget,
+  o: ReadyOptions,
+  subject: string,
+): Promise<ReadyReport> {
   const { waitHealthy, timeout, ...call } = parseOptions(schema, o, subject)
   const { must, limit, check } = toHealthWish(waitHealthy, timeout)
   const base = parsePolicy({}, subject)
@@ -116,13 +125,13 @@ export async function ready(
       if (resolved.onEvent !== undefined) guarded(() => resolved.onEvent?.(event))
     }),
     side: 'open',
-    refs: parsed.kind === 'members' ? parsed.refs : undefined,
+    refs: target.kind === 'members' ? target.refs : undefined,
     keeper: () => newKeeper(resolved, provider),
     ...(check === undefined ? {} : { check }),
     prepare: async (context) => {
       const { scheduler, signal, startedAt } = context
       const info = await scheduler.describe(signal, context.limit())
-      const { look, readings } = await firstLook(scheduler, parsed, context)
+      const { look, readings } = await firstLook(scheduler, target, context)
       const goal = openGoal({
         of: 'anybody',
         until: limit === Infinity ? null : startedAt + limit,

@@ -3,6 +3,7 @@ import type { AddressTarget, MemberRef, Reading, Snapshot } from '../../provider
 import { canonicalAddress } from '../../provider/address.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
+import type { SeenLook } from '../runner/look/look.js'
 import { readingsOf } from '../runner/look/readings.js'
 
 /** What a caller points at: a member, members, an address in every pool, or a whole pool. */
@@ -26,9 +27,20 @@ const addressSchema = z.strictObject({
 })
 const poolSchema = z.strictObject({ pool: name, balancer })
 
+/** One look for many targets, and which member each of them is meant to be. */
+export interface PlannedTarget {
+  readonly look: SeenLook
+  readonly identity: string | undefined
+}
+
 /** A target, checked. */
 export type ResolvedTarget =
-  | { readonly kind: 'members'; readonly refs: readonly MemberRef[] }
+  | {
+      readonly kind: 'members'
+      readonly refs: readonly MemberRef[]
+      /** Where others decided about the members: what they were told, so that it is not looked for again. */
+      readonly planned?: PlannedTarget
+    }
   | {
       readonly kind: 'filter'
       readonly matches: (reading: Reading) => boolean

@@ -33,9 +33,9 @@ export function planMember(
   if (!atLeast(own, to)) {
     if (!floor.take(wish)) return { ref, reason: `${reason}, but ${floor.text}` }
     const said = level.why === '' ? reason : `${reason}; ${level.why}`
-    return { change: { kind: 'hold', ref, identity, to }, reason: said }
+    return { change: { kind: 'hold', ref, identity, to }, reason: said, keepReady: floor.of(wish) }
   }
-  return wish.remove ? planRemove(wish, own, options) : undefined
+  return wish.remove ? planRemove(wish, own, floor, options) : undefined
 }
 
 /** How a member that does not answer is held, and why so. */
@@ -74,10 +74,12 @@ function knownLevel(to: 'drain' | 'maint', { capabilities }: PlanOptions): typeo
 }
 
 function planRemove(
-  { reading, reason }: Wish,
+  wish: Wish,
   own: AdminState,
+  floor: ReadyFloor,
   options: PlanOptions,
 ): PlannedChange | HeldBack {
+  const { reading, reason } = wish
   const { ref, identity } = reading
   if (options.capabilities?.remove === false) {
     return {
@@ -86,8 +88,10 @@ function planRemove(
     }
   }
   const idle = options.idle ?? isReleased
-  if (answer('idle', idle(reading), reading))
-    return { change: { kind: 'remove', ref, identity }, reason: `${reason}, and it is idle` }
+  if (answer('idle', idle(reading), reading)) {
+    const change = { kind: 'remove', ref, identity } as const
+    return { change, reason: `${reason}, and it is idle`, keepReady: floor.of(wish) }
+  }
   return { ref, reason: `${reason}; it is in ${own} and not proved idle (${loadText(reading)})` }
 }
 

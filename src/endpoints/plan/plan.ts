@@ -1,4 +1,4 @@
-import type { Capabilities, Change, MemberRef, Reading } from '../../provider/contract.js'
+import type { Capabilities, Reading } from '../../provider/contract.js'
 
 /** What a plan is about, and how far it may go. */
 export interface PlanOptions {
@@ -45,23 +45,4 @@ export interface PlanOptions {
   readonly capabilities?: Pick<Capabilities, 'ladder' | 'maint' | 'add' | 'remove'>
 }
 
-/** One change and why. */
-export interface PlannedChange {
-  readonly change: Change
-  readonly reason: string
-}
-
-/** A member that is left as it is although something about it is not as wished. */
-export interface HeldBack {
-  readonly ref: MemberRef
-  readonly reason: string
-}
-
-/** What should be changed, and what should not be yet. `formatPlan` prints it. */
-export interface Plan {
-  /** What is to be done, in this order. A hold is the beginning of a drain, not all of it. */
-  readonly changes: readonly Change[]
-  /** The same changes with their reasons. */
-  readonly steps: readonly PlannedChange[]
-  readonly held: readonly HeldBack[]
-}
+export type { HeldBack, Plan, PlannedChange } from '../../core/desired.js'

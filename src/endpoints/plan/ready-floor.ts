@@ -27,10 +27,15 @@ export class ReadyFloor {
    */
   take({ reading, state }: Wish): boolean {
     if (!takesWork(reading)) return true
-    if (state === 'gone') return this.#counted >= Math.min(1, this.#least)
+    if (state === 'gone') return this.#counted >= this.of({ state })
     if (this.#counted - 1 < this.#least) return false
     this.#counted--
     return true
+  }
+
+  /** How many others must be left where this one is taken. */
+  of({ state }: Pick<Wish, 'state'>): number {
+    return state === 'gone' ? Math.min(1, this.#least) : this.#least
   }
 
   get text(): string {

@@ -1,0 +1,234 @@
+import { z } from 'zod'
+import type { Change, ChangeResult, DrainableProvider } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { parseOptions } from '../../provider/options.js'
+import type { DrainReport } from '../../provider/report.js'
+import { toDrainableError } from '../../provider/thrown.js'
+import type { Plan, PlannedChange } from '../desired.js'
+
+import type { SeenLook } from '../runner/look/look.js'
+import { schedulerOf, type Scheduler } from '../runner/look/scheduler.js'
+import { toError } from '../runner/report.js'
+import { checkProvider } from './call.js'
+import { openDrain } from './drain.js'
+import { parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
+import { openReady } from './ready.js'
+import type { ResolvedTarget } from './target.js'
+
+/**
+ * How the drains of a plan are to go. What the plan itself says is not asked for again: which state
+ * holds a member, whether it is taken out, and the floor. No tickets are kept: after a crash the next
+ * plan says what is to be done with what it finds.
+ */
+export type CarryOutOptions = Omit<
+  Policy,
+  'hold' | 'until' | 'keepReady' | 'tickets' | 'onTicket' | 'id' | 'owner'
+>
+
+/** What became of one change of a plan. */
+export interface CarriedOut {
+  readonly change: Change
+  /** Why it was planned. */
+  readonly reason: string
+  /**
+   * `done`: it is as planned; a member that is held is idle, too, or its deadline ended it as the options
+   * allow. `failed`: {@link CarriedOut.error} says why. A member that could not become idle in time
+   * is held all the same.
+   */
+  readonly outcome: 'done' | 'failed'
+  /** Of a hold or a removal: how its drain ended. */
+  readonly report?: DrainReport
+  readonly error?: DrainableError
+}
+
+/** What became of a plan, in its order. */
+export interface CarryOutReport {
+  readonly steps: readonly CarriedOut[]
+}
+
+/**
+ * Carries out a plan of `planChanges` once, all of its changes at the same time:
+ *
+ * - a hold as a drain, to its verdict; under the floor of the plan, so that what is gone may go
+ *   although the floor is not met
+ * - a restore as `ready()` does it, by way of drain where the member is in maint
+ * - a removal only after a verdict of its own that the member is idle: with this call a plan may be made
+ *   with `idle: () => true`
+ * - an addition as it is
+ *
+ * Each member must be the one that the plan saw: an address or a name that was given to another since is
+ * left alone. One that fails stops no other, and is in the report. A loop need not wait for it before it
+ * plans again: what is under way is found held and not planned twice, and of a drain and a `ready` of
+ * one member the later wins.
+ *
+ * @throws `INVALID_OPTIONS` before anything is changed; what the first look failed with; `signal.reason` on abort
+ *
+ * @example
+ * ```ts
+ * import { carryOut, type DrainableProvider, type DesiredMember } from 'drainable'
+ * import { planChanges } from 'drainable/endpoints'
+ * import { callContext } from 'drainable/provider'
+ *
+ * export async function step(lb: DrainableProvider, desired: readonly DesiredMember[]) {
+ *   const { capabilities } = await lb.describe(callContext())
+ *   const plan = planChanges(desired, await lb.observe('all', callContext()), {
+ *     pools: ['web'],
+ *     owns: ({ ref }) => ref.member.startsWith('ctl-'),
+ *     capabilities,
+ *     idle: () => true, // carryOut proves it before it removes
+ *   })
+ *   const { steps } = await carryOut(lb, plan, { timeout: '30s' })
+ *   for (const { change, error } of steps) if (error) console.error(change.ref.member, error.message)
+ * }
+ * ```
+ */
+export async function carryOut(
+  p: DrainableProvider,
+  plan: Pick<Plan, 'steps'>,
+  o: CarryOutOptions = {},
+): Promise<CarryOutReport> {
+  const provider = checkProvider(p, SUBJECT)
+  const steps = checkPlan(plan)
+  const policy = checkOptions(o)
+  const { clock, signal } = policy
+  signal?.throwIfAborted()
+  const scheduler = schedulerOf(provider, clock)
+  const look = await lookAt(scheduler, steps, signal ?? new AbortController().signal)
+  const carrier: Carrier = { provider, scheduler, policy, look, options: o }
+  const carried = await Promise.all(steps.map((step) => carry(carrier, step)))
+  signal?.throwIfAborted()
+  return { steps: carried }
+}
+
+const SUBJECT = 'carryOut()'
+
+/** What every step of one call shares. */
+interface Carrier {
+  readonly provider: DrainableProvider
+  readonly scheduler: Scheduler
+  readonly policy: ResolvedPolicy
+  /** Undefined where nothing that is there is changed. */
+  readonly look: SeenLook | undefined
+  readonly options: CarryOutOptions
+}
+
+async function lookAt(
+  scheduler: Scheduler,
+  steps: readonly PlannedChange[],
+  signal: AbortSignal,
+): Promise<SeenLook | undefined> {
+  const refs = steps.filter(({ change }) => change.kind !== 'add').map(({ change }) => change.ref)
+  if (refs.length === 0) return undefined
+  await scheduler.describe(signal)
+  return scheduler.look(refs, signal)
+}
+
+async function carry(carrier: Carrier, step: PlannedChange): Promise<CarriedOut> {
+  const { change, reason } = step
+  try {
+    const report = await carryChange(carrier, step)
+    const error = report === undefined ? undefined : errorOf(change, report)
+    return {
+      change,
+      reason,
+      outcome: error === undefined ? 'done' : 'failed',
+      ...(report === undefined ? {} : { report }),
+      ...(error === undefined ? {} : { error }),
+    }
+  } catch (thrown) {
+    const error = toDrainableError(thrown, carrier.provider.name, SUBJECT)
+    return { change, reason, outcome: 'failed', error }
+  }
+}
+
+/** Where two steps take out one member, it is gone for the one that comes second: that is as planned. */
+function errorOf(change: Change, report: DrainReport): DrainableError | undefined {
+  if (change.kind === 'remove' && report.outcome === 'gone') return undefined
+  return toError(report)
+}
+
+/** One change, to its end. */
+async function carryChange(
+  carrier: Carrier,
+  { change, keepReady }: PlannedChange,
+): Promise<DrainReport | undefined> {
+  const floor = keepReady === undefined ? {} : { keepReady }
+  switch (change.kind) {
+    case 'hold':
+      return drainOf(carrier, change, { hold: change.to, ...floor })
+    case 'remove':
+      return drainOf(carrier, change, { until: 'removed', ...floor })
+    case 'restore': {
+      const { signal, clock, onEvent } = carrier.policy
+      const { timeout } = carrier.options
+      const call = { signal, clock, onEvent, timeout }
+      await openReady(carrier.provider, targetOf(carrier, change), call, SUBJECT)
+      return undefined
+    }
+    case 'add':
+      await add(carrier, change)
+      return undefined
+    case 'terminate':
+      throw new DrainableError(
+        'INVALID_OPTIONS',
+        `${SUBJECT}: a plan cuts nothing off, expected no terminate; use onTimeout: 'terminate'`,
+        { ref: change.ref },
+      )
+  }
+}
+
+async function drainOf(
+  carrier: Carrier,
+  change: Change,
+  { hold = 'drain', until = 'idle', keepReady }: Pick<Policy, 'hold' | 'until' | 'keepReady'>,
+): Promise<DrainReport> {
+  const { provider, policy } = carrier
+  const data = { ...policy.data, hold, until, keepReady: keepReady ?? policy.data.keepReady }
+  const resolved = { ...policy, data }
+  const { handle } = openDrain(provider, targetOf(carrier, change), resolved, SUBJECT)
+  try {
+    return await handle.done
+  } finally {
+    await handle.release()
+  }
+}
+
+function targetOf({ look }: Carrier, { ref, identity }: Change): ResolvedTarget {
+  const planned = look === undefined ? {} : { planned: { look, identity } }
+  return { kind: 'members', refs: [ref], ...planned }
+}
+
+async function add({ scheduler, policy }: Carrier, change: Change): Promise<void> {
+  const leave = policy.signal ?? new AbortController().signal
+  let result: ChangeResult | undefined
+  await scheduler.send([change], { leave, giveUp: leave }, (_, told) => {
+    result = told
+  })
+  if (result !== undefined && 'error' in result) throw result.error
+}
+
+const stepSchema = z.looseObject({
+  change: z.looseObject({
+    kind: z.enum(['hold', 'restore', 'remove', 'add', 'terminate']),
+    ref: z.looseObject({ pool: z.string().min(1), member: z.string().min(1) }),
+  }),
+  reason: z.string(),
+  keepReady: z.number().int().min(0).exactOptional(),
+})
+
+function checkPlan(plan: Pick<Plan, 'steps'>): readonly PlannedChange[] {
+  parseOptions(z.looseObject({ steps: z.array(stepSchema) }), plan, `${SUBJECT}: plan`)
+  return plan.steps
+}
+
+/** What a plan says, or what needs a memory: see {@link CarryOutOptions}. */
+const OF_THE_PLAN = ['hold', 'until', 'keepReady', 'tickets', 'onTicket', 'id', 'owner'] as const
+
+function checkOptions(o: CarryOutOptions): ResolvedPolicy {
+  const given = OF_THE_PLAN.filter((name) => (o as Policy)[name] !== undefined)
+  if (given.length === 0) return parsePolicy(o, SUBJECT)
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${SUBJECT}: ${given.join(', ')}: the plan says that already, or nothing of it is kept here; leave it out`,
+  )
+}
