@@ -83,8 +83,12 @@ export interface Capabilities {
   readonly blind: number
   /** For how long a call that was given up can still be executed, in milliseconds. */
   readonly lateBound: number
-  /** Whether admin states survive a reload of the product. If `false`, the core puts them back. */
-  readonly survivesReload: boolean
+  /**
+   * Whether admin states outlive a reload of the product. The core does not ask: it compares every
+   * reading with its wish and puts back what is missing. Where it is given, the contract suite holds
+   * the provider to it. Default: nothing is said.
+   */
+  readonly survivesReload?: boolean
   /**
    * Whether load can still be read after the member is removed. If `true`, every process is listed for
    * an absent member too, with zeros where it never had work for it: one that is not listed is unread,

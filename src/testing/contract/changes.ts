@@ -52,6 +52,19 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     assert.equal((await bench.present(a)).own, level)
   },
 
+  'sees in the second change of a member what the first one did': async (bench) => {
+    const { a, b, level } = bench
+    const up = { kind: 'hold', ref: a, to: level } as const
+    const back = { kind: 'restore', ref: a, expect: level, to: 'ready' } as const
+    const results = await bench.apply([up, { ...up, ref: b }, back])
+    assert.ok(results.every(succeeded), 'each of them is done, in order')
+    await bench.untilOwn(a, 'ready')
+    await bench.untilOwn(b, level)
+    const [, again] = await bench.apply([up, back])
+    assert.ok(again !== undefined && succeeded(again), 'and the undo of a hold in one call too')
+    await bench.untilOwn(a, 'ready')
+  },
+
   'raises and never lowers': async (bench) => {
     const highest = bench.levels.at(-1) ?? bench.level
     await bench.harness.setBehind(bench.a, highest)
@@ -351,7 +364,9 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
       })
       return told || !bench.counts || undefined
     })
-    await bench.untilOwn(a, capabilities.survivesReload ? bench.level : 'ready')
+    const { survivesReload } = capabilities
+    if (survivesReload !== undefined)
+      await bench.untilOwn(a, survivesReload ? bench.level : 'ready')
     assert.equal((await bench.present(a)).identity, before.identity, 'it is the same member')
     await bench.hold(a)
   },

@@ -1,10 +1,13 @@
+import { until } from '../../../kit/until.js'
 import { quote } from '../../../provider/quote.js'
 import type { CallContext } from '../../../provider/contract.js'
-import { pause } from '../../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { PROVIDER, type DataplaneApi } from './session.js'
 import { parseReload, type ProcessInfo } from '../codec/replies.js'
 import { readProcesses } from '../read/read.js'
+
+/** Between two looks, in milliseconds: a reload takes from a tenth of a second to some seconds. */
+const POLL = 250
 
 /**
  * Follows a reload to its end: until the API says that it succeeded and another HAProxy process
@@ -20,9 +23,8 @@ export async function followReload(
   limit: number,
   ctx: CallContext,
 ): Promise<void> {
-  const deadline = ctx.clock.now() + limit
   let failure = `reload ${id ?? ''} did not end`
-  for (let wait = 50; ctx.clock.now() < deadline; wait = Math.min(wait * 2, 500)) {
+  const ended = await until(ctx, { every: POLL, within: limit }, async () => {
     try {
       const reload = id === undefined ? undefined : await readReload(api, id, ctx)
       if (reload?.status === 'failed') {
@@ -34,7 +36,7 @@ export async function followReload(
       }
       const after = await readProcesses(api, ctx)
       const changed = after.some((info, slot) => info.pid !== before[slot]?.pid)
-      if (changed && reload?.status !== 'in_progress') return
+      if (changed && reload?.status !== 'in_progress') return true
       failure = `reload ${id ?? ''} is '${reload?.status ?? 'unknown'}', no other HAProxy process answers`
     } catch (error) {
       // while HAProxy, or the API itself, starts again
@@ -42,8 +44,9 @@ export async function followReload(
       ctx.signal.throwIfAborted()
       failure = error.message
     }
-    await pause(ctx.clock, wait, ctx.signal)
-  }
+    return undefined
+  })
+  if (ended === true) return
   throw new DrainableError('CALL_TIMEOUT', `${api.instance}: ${failure} within ${limit} ms`, {
     provider: PROVIDER,
   })

@@ -1,4 +1,4 @@
-import type { MemberRef, Reading, Snapshot } from '../../../provider/contract.js'
+import type { MemberRef, PoolReading, Reading, Snapshot } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef, poolKey, refKey } from '../../../provider/member-ref.js'
 import type { Membership } from './balancer.js'
@@ -101,7 +101,7 @@ export class Floor {
     const known =
       left === undefined
         ? `the balancer did not say how many members of ${ref.pool} serve`
-        : `${Math.max(0, left)} of ${pool?.total ?? '?'} members of ${ref.pool} would be left serving`
+        : `${Math.max(0, left)} of ${pool?.total ?? '?'} members of ${ref.pool} would be left serving${left > 0 ? '' : thenOf(pool)}`
     const advice =
       (left ?? 0) <= 0 ? 'keepReady: 0 lets the last one go' : 'lower keepReady if that is enough'
     return new DrainableError(
@@ -109,5 +109,19 @@ export class Floor {
       `${formatRef(ref)} was not drained: ${known}, keepReady is ${this.#keepReady}; bring another member up, onMinimum: 'wait' waits for it, ${advice}`,
       { ref },
     )
+  }
+}
+
+/** What the product does with a pool of which nobody serves, as far as that is known. */
+function thenOf(pool: PoolReading | undefined): string {
+  switch (pool?.whenNone) {
+    case 'refuse':
+      return ' (it then refuses work)'
+    case 'spill':
+      return ' (its work then goes elsewhere)'
+    case 'all':
+      return ' (it then uses every member, drained ones too)'
+    default:
+      return ''
   }
 }
