@@ -200,7 +200,8 @@ export class Node {
   #bulk(commands: readonly Command[], session: Session, { onError, warnings }: Envelope): Reply {
     const response: Plain[] = []
     let failed = false
-    for (const command of commands) {
+    const { actions } = this.options.bulk ?? {}
+    for (const command of actions === 'first' ? commands.slice(0, 1) : commands) {
       try {
         this.run(session.partition, command)
         response.push({ errorcode: 0, message: 'Done', severity: 'NONE' })

@@ -99,12 +99,13 @@ export interface FakeOptions extends FakeConfig {
   readonly loneObjects?: boolean
   /**
    * What is answered for many at once: `bindings` by `?bulkbindings=yes` (since 11.1), `stats` with members
-   * below each group in the list of groups, `actions` on a list in the body. Default: all of it.
+   * below each group in the list of groups, `actions` on a list in the body (`first`: of a list
+   * only the first is carried out, and Done is said). Default: all of it.
    */
   readonly bulk?: {
     readonly bindings?: boolean
     readonly stats?: boolean
-    readonly actions?: boolean
+    readonly actions?: boolean | 'first'
   }
 }
 

@@ -133,6 +133,15 @@ describe('a list of changes', { concurrent: true }, () => {
     expect(actions(fake)).toHaveLength(7)
   })
 
+  test('of which only the first was carried out is completed one by one', async () => {
+    await using at = await setup(6, { bulk: { actions: 'first' } })
+    const { fake, adc } = at
+    const results = await adc.apply(refs(6).map(toDrain), context())
+    expect(results.every(({ status }) => status === 'applied')).toBe(true)
+    expect(disabled(fake, 6)).toBe(6)
+    expect(actions(fake)).toHaveLength(6)
+  })
+
   test('whose answer is lost is looked at, and not sent again', async () => {
     await using at = await setup(6)
     const { fake, adc } = at
@@ -140,6 +149,16 @@ describe('a list of changes', { concurrent: true }, () => {
     const results = await adc.apply(refs(6).map(toDrain), context())
     expect(results.every(({ status }) => status === 'applied')).toBe(true)
     expect(actions(fake)).toHaveLength(1)
+  })
+
+  test('that nobody can look at afterwards is open, not refused', async () => {
+    await using at = await setup(6, { latency: 60 })
+    const { fake, adc } = at
+    const ctx = context()
+    const ended = adc.apply(refs(6).map(toDrain), ctx)
+    await eventually(() => expect(fake.requests.some(isAction)).toBe(true))
+    fake.fail({ match: /^GET .*servicegroup/, how: 'status', status: 403, errorcode: 2138 })
+    expect((await ended).map(({ status }) => status)).toEqual(Array(6).fill('unknown'))
   })
 
   test('that a secondary took is taken back there', async () => {

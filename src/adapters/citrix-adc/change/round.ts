@@ -74,7 +74,8 @@ export class Round {
         yield ended
       }
     }
-    for (const list of listsOf([...left])) yield* this.#send(list)
+    const most = this.#with.sender.lists === 'none' ? 1 : LIST
+    for (const list of listsOf([...left], most)) yield* this.#send(list)
   }
 
   /**
@@ -160,6 +161,10 @@ export class Round {
       yield* this.#sendApart(tasks)
       return
     }
+    if (tasks.length > 1 && sender.lists === 'untried' && written.every((one) => one === 'done')) {
+      yield* this.#sendApart(tasks)
+      return
+    }
     const open = new Map<Task, Written>()
     for (const [i, task] of tasks.entries()) {
       const one = written[i] ?? 'done'
@@ -174,17 +179,31 @@ export class Round {
     if (open.size > 0) yield* this.#verify(open)
   }
 
-  /** A list was refused as a whole: each is sent alone, unless it shows that it was carried out. */
+  /**
+   * A list was refused as a whole, or is the first that was not: each that does not show that it was
+   * carried out is sent alone.
+   */
   async *#sendApart(tasks: readonly Task[]): AsyncGenerator<Ended> {
-    const { look } = this.#with
-    await look.at(tasks.map(({ change }) => change.ref))
+    const { look, sender, ctx } = this.#with
+    for (const task of tasks) this.#enter(task)
+    try {
+      await look.at(tasks.map(({ change }) => change.ref))
+    } catch (error) {
+      if (ctx.signal.aborted || !isDrainableError(error)) throw error
+      for (const task of tasks) yield [task, { status: 'unknown', error }]
+      return
+    }
+    const shown = ({ change, found, way }: Task): boolean => {
+      const phase = look.of(change.ref)?.entry.phase
+      return phase !== undefined && phase !== found.entry.phase && SHOWN[way](phase)
+    }
+    const rest = tasks.filter((task) => !shown(task))
+    if (sender.lists === 'untried') sender.lists = rest.length === 0 ? 'proved' : 'none'
     for (const task of tasks) {
-      const phase = look.of(task.change.ref)?.entry.phase
-      const was = task.found.entry.phase
-      if (phase !== undefined && phase !== was && SHOWN[task.way](phase)) {
-        this.#enter(task)
-        yield [task, { status: 'applied' }]
-      } else yield* this.#send([task])
+      if (rest.includes(task)) {
+        this.#with.memory.put(task.found.entry.subject, this.#before.get(task))
+        yield* this.#send([task])
+      } else yield [task, applied(task)]
     }
   }
 
@@ -271,13 +290,13 @@ function toOrder({ change, found: { entry }, way }: Task): Order {
 }
 
 /** In order; what follows each other and goes to one path goes in one list. */
-function listsOf(tasks: readonly Task[]): readonly (readonly Task[])[] {
+function listsOf(tasks: readonly Task[], most: number): readonly (readonly Task[])[] {
   const lists: Task[][] = []
   let path = ''
   for (const task of tasks) {
     const list = lists.at(-1)
     const { command } = toOrder(task)
-    if (list === undefined || command.path !== path || list.length >= LIST) lists.push([task])
+    if (list === undefined || command.path !== path || list.length >= most) lists.push([task])
     else list.push(task)
     ;({ path } = command)
   }

@@ -40,6 +40,11 @@ export type Written =
 /** Sends changes: to the node in charge, each one once, and tells what the reply is worth. */
 export class Sender {
   readonly #pair: Pair
+  /**
+   * Whether this appliance carries out lists: `untried` until one was looked at after its Done, because a
+   * build could take the first of a list and leave the others.
+   */
+  lists: 'untried' | 'proved' | 'none' = 'untried'
   #unsaved: string | undefined
   #unheard: string | undefined
   #forgotten: string | undefined
