@@ -1,6 +1,6 @@
 import type { MachinePolicy } from './policy.js'
 import { idleRule } from './proof.js'
-import { judgeScope, SAMPLE_GAP } from './scopes.js'
+import { ABSENCE_GAP, judgeScope } from './scopes.js'
 import type { DrainState } from './state.js'
 
 /**
@@ -15,7 +15,9 @@ export function dueIn(state: DrainState, policy: MachinePolicy, now: number): nu
     hold.yieldAt,
     ...hold.late.map((late) => late.until),
     quietAt(state, policy, now),
-    vanished === null ? null : vanished.since + Math.max(SAMPLE_GAP, policy.capabilities.freshness),
+    vanished === null
+      ? null
+      : vanished.since + Math.max(ABSENCE_GAP, policy.capabilities.freshness),
     ...(goal.kind === 'open' ? [later(goal.until, now), later(goal.lateUntil, now)] : []),
   ]
   const known = moments.filter((moment) => moment !== null)
@@ -48,24 +50,4 @@ export function quietAt(state: DrainState, policy: MachinePolicy, now: number): 
     latest = Math.max(latest ?? now, now + verdict.wait)
   }
   return latest
-}
-
-/** In flight and queued as last read; null where that is not known. */
-export function workOf(state: DrainState): number | null {
-  const tracks = [...state.proof.scopes.values()]
-  if (state.unread !== null || tracks.length === 0) return null
-  let sum = 0
-  for (const { last } of tracks) {
-    if (last.state !== 'read') return null
-    sum += last.active + last.queued
-  }
-  return sum
-}
-
-/** For how long the number of {@link workOf} has not moved, in milliseconds. */
-export function unchangedFor(state: DrainState, now: number): number {
-  const since = [...state.proof.scopes.values()].map((track) =>
-    Math.max(track.steadySince, track.quietFrom),
-  )
-  return since.length === 0 ? 0 : Math.max(0, now - Math.max(...since))
 }

@@ -172,8 +172,10 @@ export interface IdleRule {
 
 /** How long nothing may arrive before a member whose product does not count arrivals is taken as quiet. */
 const QUIET_WITHOUT_ARRIVALS = 3_000
-/** Two samples closer than that see one moment. */
-export const SAMPLE_GAP = 20
+/** Two samples closer than that see one moment, in milliseconds. */
+const SAMPLE_GAP = 5
+/** Two looks closer than that may see one damaged moment of the product, in milliseconds. */
+export const ABSENCE_GAP = 20
 
 /** Whether one scope satisfies the idle rule (rules 2 to 4 of the definition of idle). */
 export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): ScopeVerdict {

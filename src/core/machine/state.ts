@@ -296,6 +296,13 @@ export function ownOf(state: DrainState): AdminState | 'unknown' {
   return reading?.present === true ? reading.own : 'unknown'
 }
 
+/** Who may have set a state that is not ours, as words: what the product names, or somebody else. */
+export function setterOf(state: DrainState): string {
+  const reading = state.last?.reading
+  const named = reading?.present === true ? reading.setBy : undefined
+  return named === undefined ? 'somebody else' : `${named}, or somebody else`
+}
+
 /** The newest reading of each scope that can be read. */
 export function readScopes(state: DrainState): readonly LoadScope[] {
   const read: LoadScope[] = []

@@ -8,7 +8,7 @@ import { targetOf } from './changes.js'
 import type { MachinePolicy } from './policy.js'
 import { idleRule, inWishedState } from './proof.js'
 import { judgeScope, NOT_LISTED } from './scopes.js'
-import { neededState, ownOf, type DrainState, type ScopeTrack } from './state.js'
+import { neededState, ownOf, setterOf, type DrainState, type ScopeTrack } from './state.js'
 
 /** In flight for longer than that without a change is named as long-lived, in milliseconds. */
 const LONG_LIVED = 60_000
@@ -130,7 +130,8 @@ function explainState(state: DrainState, say: Say): void {
   }
   // Somebody else is named only where a look asked for after our own last change shows it.
   if (inWishedState(state) || !hold.overruled || last.askedAt <= hold.confirmedAt) return
-  say('overruled', `${name} is ${own}, somebody set it so; ${hold.wish} was wished`)
+  const by = last.reading.setBy === undefined ? 'somebody' : setterOf(state)
+  say('overruled', `${name} is ${own}, ${by} set it so; ${hold.wish} was wished`)
 }
 
 function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Say): void {

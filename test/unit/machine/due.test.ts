@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { dueIn, quietAt, unchangedFor, workOf } from '../../../src/core/machine/due.js'
+import { dueIn, quietAt } from '../../../src/core/machine/due.js'
 import { failure, held, idle, started, type MemberRun } from './member-run.js'
 
 /** Milliseconds until something can change by time alone. */
@@ -154,54 +154,4 @@ describe('the earliest moment the rule can be satisfied', () => {
       .lookAt(1_010)
     expect(quiet(run)).toBe(2_010)
   })
-})
-
-describe('the work that is left', () => {
-  test('is all that is in flight and queued', () => {
-    const run = held({ scopes: { w1: { active: 2, queued: 1 }, w2: { active: 4 } } }).look()
-    expect(workOf(run.state)).toBe(7)
-  })
-
-  test('is not known while one process can not be read', () => {
-    expect(workOf(held({ scopes: { w2: { state: 'unread' } } }).look().state)).toBe(null)
-  })
-
-  test('is not known without a look, after one that failed, without processes', () => {
-    expect(workOf(started().state)).toBe(null)
-    expect(workOf(held().fail().state)).toBe(null)
-    expect(workOf(started().unlist('w1').look().state)).toBe(null)
-  })
-})
-
-describe('for how long the work has not moved', () => {
-  test('is the time since the newest change of any process', () => {
-    const run = held({ scopes: { w2: {} } })
-      .scope('w1', { active: 1 })
-      .lookAt(100)
-    run.scope('w2', { active: 1 }).lookAt(300).lookAt(900)
-    expect(unchangedFor(run.state, run.now)).toBe(600)
-  })
-
-  test('counts an arrival as a change', () => {
-    const run = held().scope('w1', { arrivals: 101 }).lookAt(100).lookAt(900)
-    expect(unchangedFor(run.state, run.now)).toBe(800)
-  })
-
-  test('is none once a process has not taken the hold any more', () => {
-    const run = held().looks(500).scope('w1', { inForce: false }).look()
-    expect(unchangedFor(run.state, run.now)).toBe(0)
-  })
-
-  test('is nothing without processes', () => {
-    expect(unchangedFor(started().state, 5_000)).toBe(0)
-  })
-
-  test('is never less than nothing', () => {
-    expect(unchangedFor(held().look().state, 0)).toBe(0)
-  })
-})
-
-test('the moment of idle is never in the past', () => {
-  const run = held({ settle: 0, freshness: 100 }).look()
-  expect(quietAt(run.state, run.policy, run.now + 1_000)).toBe(run.now + 1_000)
 })

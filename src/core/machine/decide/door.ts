@@ -13,9 +13,11 @@ const MOST_SEALS = 3
 /**
  * The rule is satisfied: close the door to persistent clients where that is wished, and look once more.
  *
+ * @param fresh - whether the verdict is of this very look: one of an earlier look, or of a ticket, is looked
+ *   at once more, whatever moment it has
  * @returns whether the member is idle now
  */
-export function closeDoor(draft: Draft, reading: PresentReading): boolean {
+export function closeDoor(draft: Draft, reading: PresentReading, fresh: boolean): boolean {
   const { state } = draft
   const { verdict, sealFailures } = state.proof
   if (verdict === null) return false
@@ -29,7 +31,7 @@ export function closeDoor(draft: Draft, reading: PresentReading): boolean {
     else draft.proof({ verdict: null })
     return false
   }
-  if (verdict.at !== draft.now) {
+  if (!fresh) {
     const stands = verdictStands(state)
     // Something slipped in: the drain goes on, under maint, by the whole rule.
     if (stands === 'fell') draft.proof({ verdict: null })

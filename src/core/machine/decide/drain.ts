@@ -9,7 +9,7 @@ import { maintEffect } from '../policy.js'
 import { inWishedState, marksOf } from '../proof.js'
 import { meetLower } from '../was.js'
 import { lowerWish } from '../rough.js'
-import { type DrainState } from '../state.js'
+import { type DrainState, setterOf } from '../state.js'
 import { checkDeadline } from './deadline.js'
 import { closeDoor, isUnsealed } from './door.js'
 import { endGone, endUncounted, goneForCertain } from './gone.js'
@@ -72,13 +72,14 @@ function present(draft: Draft, reading: PresentReading): void {
 
 /** The rule, the verdict, the door. */
 function judge(draft: Draft, reading: PresentReading): void {
-  if (draft.state.proof.verdict === null) {
+  const fresh = draft.state.proof.verdict === null
+  if (fresh) {
     const proof = prove(draft)
     if (proof === null || mayOpenLate(draft.state)) return
     const scopes = marksOf(draft.state)
     draft.proof({ verdict: { at: draft.now, proof, scopes, sealedAt: null } })
   }
-  if (closeDoor(draft, reading)) finishIdle(draft)
+  if (closeDoor(draft, reading, fresh)) finishIdle(draft)
 }
 
 /** Idle: remove it if that is wished, else this is the end. */
@@ -154,7 +155,7 @@ function lowerSeal(draft: Draft, reading: PresentReading): void {
 function overruledError(state: DrainState, own: string): DrainableError {
   return new DrainableError(
     'DRAIN_OVERRULED',
-    `${formatRef(state.ref)} was set to '${own}' by somebody else while '${state.hold.wish}' was wished, find out who; onOverrule: 'reapply' puts the drain back`,
+    `${formatRef(state.ref)} was set to '${own}' by ${setterOf(state)} while '${state.hold.wish}' was wished, find out who; onOverrule: 'reapply' puts the drain back`,
     { ref: state.ref },
   )
 }

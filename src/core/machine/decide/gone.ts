@@ -2,7 +2,7 @@ import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { confirm } from '../confirm.js'
 import type { Draft } from '../draft.js'
-import { endAll, SAMPLE_GAP } from '../scopes.js'
+import { ABSENCE_GAP, endAll } from '../scopes.js'
 
 /**
  * Whether the member is absent, or another one by its identity, for certain: one damaged reply must
@@ -23,7 +23,7 @@ export function goneForCertain(draft: Draft): 'here' | 'unsure' | 'absent' | 're
 }
 
 function gapOf(draft: Draft): number {
-  return Math.max(SAMPLE_GAP, draft.policy.capabilities.freshness)
+  return Math.max(ABSENCE_GAP, draft.policy.capabilities.freshness)
 }
 
 /** A member that is gone and has no process listed ends there, where the product counts nothing after a removal. */

@@ -8,7 +8,7 @@ import type { Draft } from '../draft.js'
 import type { OpenGoal } from '../goal.js'
 import { owesUndo, whoseHold } from '../owner.js'
 import { isRefused } from '../result.js'
-import { anotherIncarnation, incarnationsOf, ownOf, type DrainState } from '../state.js'
+import { anotherIncarnation, incarnationsOf, ownOf, setterOf, type DrainState } from '../state.js'
 import { endGone, goneForCertain } from './gone.js'
 import { send } from './send.js'
 
@@ -93,7 +93,7 @@ function step(draft: Draft, goal: OpenGoal, reading: PresentReading, own: AdminS
     fail(
       draft,
       'overruled',
-      `it is '${own}' again after it was made '${to}': somebody else sets it back, find out who`,
+      `it is '${own}' again after it was made '${to}': ${setterOf(state)} sets it back, find out who`,
     )
     return
   }
@@ -118,12 +118,12 @@ function whoseFault(
 ): string | null {
   const ownLate = mayBeOurs(state.hold.late, own)
   if (goal.reached !== null && !ownLate && !anotherIncarnation(state, goal.reached))
-    return `it is '${own}' again after it was made '${to}': somebody else sets it back, find out who`
+    return `it is '${own}' again after it was made '${to}': ${setterOf(state)} sets it back, find out who`
   if (goal.of === 'anybody') return null
   const whose = whoseHold(state, own)
   if (whose === 'ours') return null
   return whose === 'theirs'
-    ? `it is '${own}', set so by somebody else; it was left alone, ready() opens it`
+    ? `it is '${own}', set so by ${setterOf(state)}; it was left alone, ready() opens it`
     : `the change to '${own}' was only intended, nobody can tell whether the '${own}' found is ours; it was left alone, ready() opens it`
 }
 

@@ -32,15 +32,17 @@ export function printableName(name: string): string {
 
 /** The same reading where nothing is wrong with its words. */
 export function printableReading(reading: PresentReading): PresentReading {
-  const { address, unverified, hints } = reading
+  const { address, unverified, hints, setBy } = reading
   const safe = {
     ...(isText(address) ? { address: quote(address) } : {}),
     ...(unverified === undefined ? {} : { unverified: doubt(unverified) }),
+    ...(isText(setBy) ? { setBy: quote(setBy, MOST) } : {}),
     ...(hints === undefined ? {} : { hints: hints.map((hint) => quote(hint, MOST)) }),
   }
   const same =
     safe.address === address &&
     safe.unverified === unverified &&
+    safe.setBy === setBy &&
     (hints ?? []).every((hint, i) => hint === safe.hints?.[i])
   if (same) return reading
   const changed: { -readonly [K in keyof PresentReading]: PresentReading[K] } = {
@@ -48,6 +50,7 @@ export function printableReading(reading: PresentReading): PresentReading {
     ...safe,
   }
   if (!isText(address)) delete changed.address
+  if (!isText(setBy)) delete changed.setBy
   return changed
 }
 

@@ -1,4 +1,4 @@
-import { dueIn, unchangedFor, workOf } from '../../machine/due.js'
+import { dueIn } from '../../machine/due.js'
 import type { MachinePolicy } from '../../machine/policy.js'
 import type { DrainState } from '../../machine/state.js'
 import { nextPause } from './cadence.js'
@@ -10,8 +10,8 @@ const HOLD_PAUSE = 100
 const ACTION_PAUSE = 20
 /** Pause before the last look, where the one under way was asked for before the deadline. */
 const LAST_PAUSE = 20
-/** Longest pause while a member is opened. */
-const OPEN_PAUSE = 100
+/** Pause while a member is opened, or is not held: it waits for a check, or for its turn. */
+const SLOW_PAUSE = 100
 /** While a drain is held, or an action runs, looks may take one part in that many of the time. */
 const HELD_SHARE = 10
 const ACTION_SHARE = 5
@@ -26,6 +26,8 @@ export interface PauseInput {
   readonly failures: number
   readonly held: boolean
   readonly acting: boolean
+  /** No two looks are closer than that, unless something is due. Default: what the cadence says. */
+  readonly fastest?: number
 }
 
 /** How long a run waits before its next look. */
@@ -37,22 +39,18 @@ export function pauseOf(input: PauseInput): number {
   if (input.held) return Math.max(HOLD_PAUSE, floor, cost * HELD_SHARE)
   const pauses = states.map((state) => {
     if (isPastDeadline(state, now)) return Math.max(LAST_PAUSE, floor)
-    const paced = {
-      work: workOf(state),
-      unchangedFor: unchangedFor(state, now),
-      due: soon(dueIn(state, policy, now)),
+    const due = soon(dueIn(state, policy, now))
+    const opening = state.goal.kind === 'open'
+    // Of a member that is not held no last byte is waited for: it waits for its turn, or was let go of.
+    const held = state.proof.effectiveSince !== null
+    const fastest = opening || !held ? SLOW_PAUSE : input.fastest
+    return nextPause({
+      due: opening ? Math.min(due ?? SLOW_PAUSE, SLOW_PAUSE) : due,
       cost,
       floor,
       failures,
-    }
-    return state.goal.kind === 'open'
-      ? nextPause({
-          ...paced,
-          work: null,
-          unchangedFor: 0,
-          due: Math.min(paced.due ?? OPEN_PAUSE, OPEN_PAUSE),
-        })
-      : nextPause(paced)
+      ...(fastest === undefined ? {} : { fastest }),
+    })
   })
   return Math.min(...pauses)
 }
