@@ -18,7 +18,7 @@ import type { Blindness } from './session/unseen.js'
 import type { Facts } from './session/facts.js'
 import { Followers } from './read/followers.js'
 import type { Settings } from './options.js'
-import type { Process } from './session/process.js'
+import { type Process, toProcess } from './session/process.js'
 import type { Wanted } from './read/read.js'
 import { keyOf, Readings, toPools } from './read/reading.js'
 import type { Workshop } from './change/workshop.js'
@@ -35,6 +35,8 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
   readonly instance: string
   readonly #settings: Settings
   readonly #followers = new Followers()
+  /** What was held through this provider and not given back, by the member's key. */
+  readonly #held = new Set<string>()
   readonly #point: ControlPoint
   readonly #readings: Readings
 
@@ -100,7 +102,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     return this.#followers.read(scope, sights, this.#point.channel(process), ctx.signal)
   }
 
-  apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
+  async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     let shop: Workshop | undefined
     const made = (): Workshop => {
       if (shop === undefined) throw new TypeError('a change without a look')
@@ -118,7 +120,13 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
         }
       },
     }
-    return carefulApply(adapter, changes, ctx)
+    const results = await carefulApply(adapter, changes, ctx)
+    for (const [index, { kind, ref }] of changes.entries()) {
+      if (results[index]?.status === 'rejected') continue
+      if (kind === 'hold') this.#held.add(keyOf(ref))
+      else if (kind !== 'terminate') this.#held.delete(keyOf(ref))
+    }
+    return results
   }
 
   close(): Promise<void> {
@@ -140,7 +148,9 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     const { process, states } = found
     if (changes.some(({ kind }) => kind === 'hold')) await this.#point.keepFirst(process, ctx)
     const held = changes.flatMap(({ kind, ref }) =>
-      kind === 'hold' ? (states.get(ref.pool)?.get(ref.member) ?? []) : [],
+      kind === 'hold' && !this.#held.has(keyOf(ref))
+        ? (states.get(ref.pool)?.get(ref.member) ?? [])
+        : [],
     )
     const all = held.map((state) => ({ state }))
     await this.#followers.read(process.scope, all, this.#point.channel(process), ctx.signal)
@@ -157,9 +167,11 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     const version = parseVersion(facts.info.version)
     return {
       send: (line, signal) => this.#point.change(process, line, signal),
+      isPredecessor: ({ info }) => this.#point.others.isOld(toProcess(info, 0).scope),
       view: process.view,
       channel: this.#point.channel(process),
       others: changes.some(({ kind }) => kind === 'terminate') ? this.#point.oldChannels() : [],
+      isHeld: (ref) => this.#held.has(keyOf(ref)),
       followers: (ref) => this.#followers.of(ref),
       keepFollowers: this.#settings.keepFollowers,
       unseen:

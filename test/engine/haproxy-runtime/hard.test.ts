@@ -1,5 +1,5 @@
 /** What makes drains go wrong in production, in one HAProxy of each version. */
-import { createConnection } from 'node:net'
+import { createConnection, createServer } from 'node:net'
 import { once } from 'node:events'
 import { drain, type DrainReport, ready, restore, select, startDrain, watch } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
@@ -53,6 +53,10 @@ backend child
 backend resolved
   server s1 nosuch.invalid:80 resolvers nowhere init-addr none
   server s2 127.0.0.1:${port('s2')}
+backend unresolved
+  server s1 nosuch.invalid:80 check resolvers nowhere init-addr none
+  server s2 127.0.0.1:${port('s2')}
+${web('agent', `agent-check agent-port ${port('agentcheck')} agent-inter 200`)}
 ${web('slot')}
 ${web('deleted')}
 ${web('removed')}
@@ -200,6 +204,34 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
       expect(await mask('resolved', 's1')).toBe(40)
     },
   )
+
+  it.concurrent('an undo waits for no check that can not come', async ({ expect }) => {
+    await using lb = open()
+    const ref = { pool: 'unresolved', member: 's1' }
+    await until(async () => (await mask(ref.pool, ref.member)) === 32, 'not resolved')
+    const drained = startDrain(lb, ref, { timeout: '10s', seal: false })
+    await drained.done
+    const from = performance.now()
+    const report = await drained.restore()
+    expect(report.members[0]).toMatchObject({ outcome: 'restored' })
+    expect(performance.now() - from).toBeLessThan(5_000)
+    expect(await mask(ref.pool, ref.member)).toBe(32)
+  })
+
+  it.concurrent('an agent that opens the member again is named', async ({ expect }) => {
+    const agent = createServer((socket) => socket.on('error', () => undefined).end('up ready\n'))
+    agent.listen(haproxy.port('agentcheck'), '127.0.0.1')
+    await once(agent, 'listening')
+    await using lb = open()
+    const error: unknown = await drain(
+      lb,
+      { pool: 'agent', member: 's1' },
+      { timeout: '20s' },
+    ).catch((cause: unknown) => cause)
+    agent.close()
+    expect(error).toMatchObject({ code: 'DRAIN_OVERRULED' })
+    expect(String(error)).toContain(`its agent at 127.0.0.1:${haproxy.port('agentcheck')}`)
+  })
 
   it.concurrent(
     'a slot reused for another address is another member: nothing is touched',

@@ -98,6 +98,36 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     },
   )
 
+  // Fifty of them are a matter of `npm run soak -- haproxy`, and of the fake.
+  const many = 11
+  const newest = engine.version === engines('haproxy').at(-1)?.version
+  if (newest)
+    it.concurrent('eleven reloads in one drain leave nothing in it', async ({ expect }) => {
+      await using it = await lab({ engine })
+      const { haproxy, s1 } = it
+      await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
+      const answer = request(haproxy.port('web'), '/stream', { cookie: 's1' })
+      await until(() => s1.active === 1, 'in flight')
+      await using drained = startDrain(lb, web1, { timeout: '110s' })
+      await drained.inForce
+      await haproxy.reload()
+      await until(() => drained.why().some(({ code }) => code === 'old-scope'), 'the old one')
+      const before = JSON.stringify(await drained.ticket).length
+      for (let count = 1; count < many; count += 1) await haproxy.reload()
+      s1.release()
+      expect((await answer).cut).toBe(false)
+      const report = await drained.done
+      expect(member(report), JSON.stringify(member(report))).toMatchObject({
+        outcome: 'idle',
+        sealed: true,
+        verifiedIdle: true,
+      })
+      // A put-back is entered in it once a reload; no process that has ended stays in it.
+      const { members } = await drained.ticket
+      expect(Object.keys(members[0]!.state.proof.scopes)).toHaveLength(1)
+      expect(JSON.stringify(members).length - before).toBeLessThan(many * 250)
+    })
+
   it.concurrent(
     'after idle a reload during the action does not bring traffic back',
     async ({ expect }) => {

@@ -75,11 +75,13 @@ async function hold(
   ctx: CallContext,
 ): Promise<ChangeResult> {
   const { ref, to } = change
-  if (shop.unseen !== undefined) {
+  const first = !shop.isHeld(ref)
+  if (first && shop.unseen !== undefined) {
     const words = `${formatRef(ref)} was not drained: ${shop.unseen}`
     return rejected(ref, refusal('UNSUPPORTED', words, { provider: 'haproxy-runtime', ref }))
   }
-  const short = ownState(found.admin) === 'ready' ? await leavesTooFew(shop, ref, ctx) : undefined
+  const short =
+    first && ownState(found.admin) === 'ready' ? await leavesTooFew(shop, ref, ctx) : undefined
   if (short !== undefined) return rejected(ref, short)
   const command = setState(ref, to)
   const reply = await tell(shop, ref, command, ctx)

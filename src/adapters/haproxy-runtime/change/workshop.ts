@@ -1,5 +1,5 @@
 import type { ChangeOf } from '../../../kit/change.js'
-import { pause } from '../../../provider/clock.js'
+import { until } from '../../../kit/until.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
 import { leftBehind as half } from '../../../kit/errors.js'
@@ -15,10 +15,14 @@ export interface Workshop {
    * @throws `AnotherProcess` where another process executed it than the one that was read
    */
   readonly send: (line: string, signal: AbortSignal) => Promise<string>
+  /** Whether it was a process that the one that was read has replaced. */
+  readonly isPredecessor: (error: AnotherProcess) => boolean
   readonly view: ProcessView
   readonly channel: Channel
   /** Old processes that can be spoken to, for what must be cut there too. */
   readonly others: readonly Channel[]
+  /** Whether this provider holds it already: a hold of it is put back then, takes nothing, and is never refused. */
+  readonly isHeld: (ref: MemberRef) => boolean
   /** Servers that track this one and go along with it. */
   readonly followers: (ref: MemberRef) => readonly MemberRef[]
   /** How many servers of a follower's backend must stay. */
@@ -33,8 +37,7 @@ export interface Workshop {
 export type Of<K extends Change['kind']> = ChangeOf<K>
 
 /** A process that is being replaced refuses; the next connection finds the new one. */
-const REPLACED_PATIENCE = 500
-const REPLACED_LOOK = 20
+const REPLACED = { every: 20, within: 500 }
 
 export function rejected(ref: MemberRef, error: DrainableError): ChangeResult {
   return { ref, status: 'rejected', error }
@@ -43,6 +46,8 @@ export function rejected(ref: MemberRef, error: DrainableError): ChangeResult {
 /**
  * Sends a change that can be repeated, until the process that was read has executed it: while a
  * reload hands the socket over, its predecessor takes connections too, and obeys or refuses.
+ *
+ * @throws `AnotherProcess` where a new process has executed it, which was not looked at
  */
 export async function tell(
   shop: Workshop,
@@ -50,17 +55,22 @@ export async function tell(
   line: string,
   ctx: CallContext,
 ): Promise<string> {
-  const until = ctx.clock.now() + REPLACED_PATIENCE
-  for (;;) {
+  let last: { readonly reply: string } | { readonly thrown: AnotherProcess } | undefined
+  const done = await until(ctx, REPLACED, async () => {
     try {
       const reply = await shop.send(line, ctx.signal)
       shop.view.touch(ref)
-      if (!reply.startsWith('Proxy is disabled') || ctx.clock.now() >= until) return reply
+      last = { reply }
+      return reply.startsWith('Proxy is disabled') ? undefined : reply
     } catch (error) {
-      if (!(error instanceof AnotherProcess) || ctx.clock.now() >= until) throw error
+      if (!(error instanceof AnotherProcess) || !shop.isPredecessor(error)) throw error
+      last = { thrown: error }
+      return undefined
     }
-    await pause(ctx.clock, REPLACED_LOOK, ctx.signal)
-  }
+  })
+  if (done !== undefined) return done
+  if (last !== undefined && 'reply' in last) return last.reply
+  throw last?.thrown ?? new TypeError('nothing was sent')
 }
 
 /** One server as it is now; undefined where it is not there. */

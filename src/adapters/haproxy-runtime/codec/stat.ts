@@ -26,6 +26,8 @@ export interface StatRow {
   /** `address:port`; empty at level user. */
   readonly address: string
   readonly check: CheckColumns | undefined
+  /** What its agent said last, as HAProxy tells it; undefined where it has none. */
+  readonly agent: string | undefined
 }
 
 /** The health check of a server, as far as the row shows it (not in maintenance). */
@@ -92,6 +94,7 @@ function toRow(
     if (counted) needed(name)
     return number(name)
   }
+  const agent = text('agent_status') === '' ? undefined : text('last_agt')
   const checked = text('check_rise') !== '' && text('check_status') !== ''
   return {
     pool: needed('pxname'),
@@ -109,6 +112,7 @@ function toRow(
     backupServers: number('bck'),
     tracked: text('tracked'),
     address: text('addr'),
+    agent,
     check: checked
       ? {
           status: text('check_status').replace(/^\* /, ''),

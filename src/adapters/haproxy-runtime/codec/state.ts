@@ -27,6 +27,8 @@ export interface ServerState {
   readonly initialWeight: number
   /** A health check is configured for it (also while none runs). */
   readonly checked: boolean
+  /** Where its agent answers; undefined where it has none. */
+  readonly agent: string | undefined
   /** Its address comes from a name: it may change or go. */
   readonly resolved: boolean
 }
@@ -44,6 +46,8 @@ const COLUMNS = {
   srv_check_state: 'checkState',
   srv_fqdn: 'fqdn',
   srv_port: 'port',
+  srv_agent_addr: 'agentAddress',
+  srv_agent_port: 'agentPort',
   srvrecord: 'record',
 } as const
 
@@ -97,6 +101,8 @@ function toState(line: string, index: ReadonlyMap<string, number>): ServerState 
   if (address !== '-' && isIP(address) === 0) throw wrong('an IP address in srv_addr, or -')
   if (text('be_name') === '' || text('srv_name') === '') throw wrong('its names')
   const check = number('srv_check_state')
+  const agentPort = number('srv_agent_port')
+  const agentAddress = text('srv_agent_addr') === '-' ? address : text('srv_agent_addr')
   return {
     pool: text('be_name'),
     iid: text('be_id'),
@@ -108,6 +114,7 @@ function toState(line: string, index: ReadonlyMap<string, number>): ServerState 
     admin: number('srv_admin_state'),
     weight: number('srv_uweight'),
     initialWeight: number('srv_iweight'),
+    agent: agentPort === 0 ? undefined : formatSocket(agentAddress, agentPort),
     checked: (check & CHECK_CONFIGURED) !== 0,
     resolved: text('srv_fqdn') !== '-' || text('srvrecord') !== '-',
   }

@@ -136,6 +136,7 @@ export class Readings {
     const door = this.#openDoor(ref, seen, now)
     const unverified = this.#unverified(scopes, seen, door, now)
     const hints = toHints(sight, followers)
+    const setBy = agentOf(sight)
     const known = state.address !== '-'
     return {
       ref,
@@ -157,6 +158,7 @@ export class Readings {
       },
       ...(unverified === undefined ? {} : { unverified }),
       ...(door === undefined ? {} : { sealed: false }),
+      ...(setBy === undefined ? {} : { setBy }),
       ...(hints.length === 0 ? {} : { hints }),
     }
   }
@@ -206,6 +208,8 @@ function workOf(sight: Sight | undefined): number {
 function coming(process: Process, member: Sight | undefined, sight: ProcessSight): LoadScope {
   return {
     ...toScope(process, member, sight),
+    // Until it serves, its life is none that a hold could have been confirmed in.
+    incarnation: '',
     state: 'unread',
     inForce: false,
     old: false,
@@ -237,6 +241,18 @@ export function toPools(sight: ProcessSight, balancer: string | undefined): Pool
     total,
     whenNone: 'refuse',
   }))
+}
+
+/**
+ * An agent that says ready, drain or maint sets the state itself, at every check. HAProxy does not tell
+ * the word of it (2.6, 3.0, 3.2: only what it made of the health).
+ */
+function agentOf({ row, state }: Sight): string | undefined {
+  if (row.agent === undefined) return undefined
+  const at = state.agent === undefined ? '' : ` at ${state.agent}`
+  const said =
+    row.agent === '' ? '' : `, which said '${row.agent.replace(/^via agent : /, '')}' last`
+  return `its agent${at} (agent-check${said})`
 }
 
 function toHints({ row, inherited }: Sight, followers: readonly MemberRef[]): string[] {
