@@ -15,7 +15,7 @@ import { applyChanges } from './change/change.js'
 import { isAtLeast } from '../../kit/version.js'
 import { Fleet, type ProxyView } from './session/session.js'
 import type { Settings } from './options.js'
-import { ClusterLens } from './read/read.js'
+import { ClusterLens, NO_PROXY } from './read/read.js'
 import type { Wanted } from './read/wanted.js'
 import type { EndpointSink, SinkHost } from './sources/sink.js'
 import { EndpointStore } from './sources/store.js'
@@ -117,6 +117,8 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       return {
         readings,
         pools: [...pools].flatMap(([pool, service]) => this.#lens.pool(pool, service, views) ?? []),
+        // A reading that still lists it has none: the place ends once a proxy fills it.
+        ended: [NO_PROXY],
       }
     })
   }

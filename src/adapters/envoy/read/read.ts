@@ -12,6 +12,8 @@ import type { Proxy, ProxyFacts } from '../session/proxy.js'
 import { takesWork, toAdminState } from '../codec/status.js'
 
 const CONNECT_TIMEOUT = 5_000
+/** Stands for whoever will serve the cluster, until a proxy lists it. */
+export const NO_PROXY = 'no proxy'
 
 export interface LensOptions extends ForceOptions {
   readonly connectTimeout: number | undefined
@@ -185,7 +187,7 @@ export class ClusterLens {
     const nobody = views.some((view) => view.state === 'read')
       ? `no proxy lists a cluster fed by the endpoint set '${service}'`
       : 'no proxy is known yet'
-    return [...scopes, { ...blank('no proxy', clockOffset + this.#options.now()), note: nobody }]
+    return [...scopes, { ...blank(NO_PROXY, clockOffset + this.#options.now()), note: nobody }]
   }
 
   #readScope(
@@ -198,7 +200,7 @@ export class ClusterLens {
     const now = clockOffset + this.#options.now()
     const note = view.note === undefined ? {} : { note: view.note }
     if (view.state === 'ended') {
-      return { ...blank(view.scope, now), state: 'ended', inForce: true, ...note }
+      return { ...blank(view.scope, now), state: 'ended', ...note }
     }
     const { reading } = view
     if (view.state === 'unread' || reading === undefined) {
@@ -311,7 +313,6 @@ function blank(scope: string, sampledAt: number, incarnation = 'unknown'): LoadS
     sampledAt,
     active: 0,
     queued: 0,
-    inForce: false,
   }
 }
 
