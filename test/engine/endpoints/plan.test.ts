@@ -1,4 +1,5 @@
 /** What the changes of a plan do to the clients of a real HAProxy: those of the Service, and strangers. */
+import { carryOut } from 'drainable'
 import {
   mapEndpoints,
   planChanges,
@@ -7,22 +8,13 @@ import {
   type PlanOptions,
 } from 'drainable/endpoints'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
-import type { CallContext, DrainableProvider } from 'drainable/provider'
+import { callContext, type DrainableProvider } from 'drainable/provider'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { Haproxy } from '../../support/haproxy.js'
 import { Backend, request } from '../../support/haproxy-traffic.js'
 
-const context: CallContext = {
-  signal: new AbortController().signal,
-  clock: {
-    now: () => performance.now(),
-    setTimeout: (fn, ms) => {
-      const timer = setTimeout(fn, ms)
-      return () => clearTimeout(timer)
-    },
-  },
-}
+const context = callContext()
 
 describe.each(engines('haproxy'))('a plan on HAProxy $version', (engine) => {
   let haproxy: Haproxy
@@ -48,6 +40,7 @@ ${servers}`
           pool('stranger', at('ctl-1')),
           pool('second', at('ctl-1')),
           pool('machines', `${at('ctl-1')}\n${at('vm-1', 'vm')}`),
+          pool('healed', `${at('ctl-1')}\n${at('ctl-2', 'dead')}`),
           pool('halfdead', `${at('ctl-1')}\n${at('ctl-2', 'dead')}`),
         ].join('\n')
       },
@@ -62,7 +55,7 @@ ${servers}`
     await live[Symbol.asyncDispose]()
   })
 
-  async function carryOut(
+  async function send(
     desired: readonly DesiredMember[],
     options: Omit<PlanOptions, 'owns'>,
   ): Promise<void> {
@@ -80,7 +73,7 @@ ${servers}`
 
   test('a Service scaled to zero takes no stranger down', async () => {
     expect(await answers('stranger')).toEqual([200, 200, 200, 200])
-    await carryOut([], { pools: ['emptied'], allowEmpty: true })
+    await send([], { pools: ['emptied'], allowEmpty: true })
     expect(await answers('emptied', 1)).toEqual([503])
     expect(await answers('stranger')).toEqual([200, 200, 200, 200])
   })
@@ -88,13 +81,13 @@ ${servers}`
   test('of two Services in one list the emptied one is emptied', async () => {
     const at = { addresses: ['127.0.0.1'], port: haproxy.port('live') }
     const desired = toDesired(mapEndpoints([at]), { pool: 'stranger' })
-    await carryOut(desired, { pools: ['stranger', 'second'], allowEmpty: true })
+    await send(desired, { pools: ['stranger', 'second'], allowEmpty: true })
     expect(await answers('second', 1)).toEqual([503])
     expect(await answers('stranger', 1)).toEqual([200])
   })
 
   test('a machine beside the endpoints stays ready', async () => {
-    await carryOut([], { pools: ['machines'], allowEmpty: true })
+    await send([], { pools: ['machines'], allowEmpty: true })
     expect(await haproxy.stat('machines', 'ctl-1', 'status')).toMatch(/MAINT|DRAIN/)
     expect(await haproxy.stat('machines', 'vm-1', 'status')).toBe('no check')
   })
@@ -103,7 +96,20 @@ ${servers}`
     const at = { addresses: ['127.0.0.1'], port: haproxy.port('live') }
     const desired = toDesired(mapEndpoints([at]), { pool: 'halfdead' })
     expect(await answers('halfdead')).toContain(503)
-    await carryOut(desired, { pools: ['halfdead'], keepReady: 2 })
+    await send(desired, { pools: ['halfdead'], keepReady: 2 })
     expect(await answers('halfdead')).toEqual([200, 200, 200, 200])
+  })
+
+  test('carried out as drains, the core lets it go, too, and proves it idle', async () => {
+    const at = { addresses: ['127.0.0.1'], port: haproxy.port('live') }
+    const desired = toDesired(mapEndpoints([at]), { pool: 'healed' })
+    const owns: PlanOptions['owns'] = ({ ref }) => ref.member.startsWith('ctl-')
+    const { capabilities } = await lb.describe(context)
+    const options = { pools: ['healed'], owns, keepReady: 2, capabilities }
+    const plan = planChanges(desired, await lb.observe('all', context), options)
+    const { steps } = await carryOut(lb, plan, { timeout: '20s' })
+    expect(steps.map(({ error }) => error?.message)).toEqual([undefined])
+    expect(steps[0]?.report?.members[0]?.verifiedIdle).toBe(true)
+    expect(await answers('healed')).toEqual([200, 200, 200, 200])
   })
 })
