@@ -3,10 +3,15 @@ import { describe, expect, test } from 'vitest'
 import {
   parseFailoverStatus,
   parseLogin,
+  parsePeers,
   parseReady,
 } from '../../../src/adapters/f5-bigip/codec/device.js'
 import { parseItems, toMembers } from '../../../src/adapters/f5-bigip/codec/members.js'
-import { parseStats } from '../../../src/adapters/f5-bigip/codec/stats.js'
+import {
+  parseAllStats,
+  parseNodeStats,
+  parseStats,
+} from '../../../src/adapters/f5-bigip/codec/stats.js'
 import { parseJson, type JsonValue } from '../../../src/kit/json.js'
 import { holds } from '../../support/mutations.js'
 
@@ -52,6 +57,50 @@ describe('a damaged reply', () => {
             expect([was[name], undefined]).toContain(counts[name])
           }
         }
+      },
+    )
+  })
+
+  test.each(['stats-nested.json', 'stats-flat.json'])('makes no count of all of %s', (name) => {
+    const was = new Map([...parseAllStats(of(fixture(name)))].flatMap(([, table]) => [...table]))
+    holds(
+      fixture(name),
+      (text) => parseAllStats(of(text)),
+      (_before, after) => {
+        for (const [key, counts] of [...after.values()].flatMap((table) => [...table])) {
+          expect([was.get(key)?.active, undefined]).toContain(counts.active)
+        }
+      },
+    )
+  })
+
+  test('makes no node idle', () => {
+    const path = 'https://localhost/mgmt/tm/ltm/node/~Common~a/stats'
+    const entries = {
+      ...{ tmName: { description: '/Common/a' }, totRequests: { value: 70 } },
+      ...{ 'serverside.curConns': { value: 4 }, 'serverside.totConns': { value: 9 } },
+    }
+    const text = JSON.stringify({ entries: { [path]: { nestedStats: { entries } } } })
+    holds(
+      text,
+      (given) => parseNodeStats(of(given), '/Common/a'),
+      (_before, after) => {
+        expect([4, undefined]).toContain(after?.active)
+        expect([79, undefined]).toContain(after?.arrivals)
+      },
+    )
+  })
+
+  test('makes no unit standby that is not', () => {
+    const item = (name: string, failoverState: string, selfDevice: string) => ({
+      ...{ name, failoverState, selfDevice },
+    })
+    const items = [item('a', 'active', 'true'), item('b', 'active', 'false')]
+    holds(
+      JSON.stringify({ kind: 'tm:cm:device:devicecollectionstate', items }),
+      (text) => parsePeers(of(text)),
+      (_before, after) => {
+        for (const { role } of after) expect(['standby', 'forced-offline']).not.toContain(role)
       },
     )
   })

@@ -14,6 +14,29 @@ const MISSING = {
 const SITE = { name: 'site:80', fqdn: 'www.example.com' }
 const MADE = { name: '_auto_192.0.2.7:80', fqdn: 'www.example.com', ephemeral: true }
 
+test.each([
+  ['items that are no objects', ['x']],
+  ['an item that is nothing', [null]],
+  ['items that are a text', 'none'],
+  ['an item without a name', [{ address: '10.0.0.1', session: 'user-enabled', state: 'up' }]],
+])('a list with %s is believed in nothing', async (_what, items) => {
+  await using it = await rig()
+  const body = { kind: 'tm:ltm:pool:members:memberscollectionstate', items }
+  it.fake.fail({ match: /members\?/, how: 'status', status: 200, body })
+  await expect(read(it.lb, WEB1)).rejects.toMatchObject({ code: 'MALFORMED_REPLY' })
+})
+
+test('a member that is listed twice in two states is in none', async () => {
+  await using it = await rig()
+  const row = {
+    ...{ name: '10.0.0.1:80', partition: 'Common', fullPath: '/Common/10.0.0.1:80' },
+    ...{ address: '10.0.0.1', session: 'monitor-enabled', state: 'up' },
+  }
+  const items = [row, { ...row, session: 'user-disabled' }]
+  it.fake.fail({ match: /members\?/, how: 'status', status: 200, body: { kind: 'x', items } })
+  await expect(read(it.lb, WEB1)).rejects.toMatchObject({ code: 'MALFORMED_REPLY' })
+})
+
 test('the node of an FQDN template holds the work of what the template made', async () => {
   await using it = await rig({ pools: { web: ['10.0.0.1:80', SITE, MADE] } })
   const end = await it.fake.occupy({ pool: 'web', member: MADE.name })

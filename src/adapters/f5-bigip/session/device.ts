@@ -19,6 +19,7 @@ import {
   parsePool,
   pathOf,
   POOL_SELECT,
+  stateOf,
   toMembers,
   unknownPool,
   type MemberRow,
@@ -314,7 +315,7 @@ export class Device {
       seen.add(next)
       const list = await this.session.get(`${path}${next}`, ctx)
       if (list === undefined) return undefined
-      for (const item of parseItems(list)) found.set(pathOf(item), item)
+      takeItems(list, found)
       const link = list.at('nextLink').text()?.slice(0, LONGEST_LINK)
       next = link === undefined ? undefined : withWords(/\?[^#]*/.exec(link)?.[0], query)
     }
@@ -331,6 +332,22 @@ export class Device {
       this.#totals.set(name, arrivals)
     }
     if (fell) this.#life.noteReset()
+  }
+}
+
+/**
+ * Takes the items of one page, by path.
+ *
+ * @throws `MALFORMED_REPLY` where the page has one object twice, in two states: neither is to be believed
+ */
+function takeItems(list: JsonValue, found: Map<string, JsonValue>): void {
+  const page = new Map<string, string>()
+  for (const item of parseItems(list)) {
+    const path = pathOf(item)
+    const state = JSON.stringify(stateOf(item))
+    if ((page.get(path) ?? state) !== state) throw item.wrong('one state for each object')
+    page.set(path, state)
+    found.set(path, item)
   }
 }
 
