@@ -124,7 +124,7 @@ export class F5BigipProvider implements DrainableProvider {
       resolver: this.#resolver,
       hints: this.#hints,
       before: async () => {
-        const devices = await this.#activeDevices(ctx)
+        const devices = await this.#activeDevices(ctx, changes.every(isSeen))
         const [first] = devices
         if (first !== undefined) await this.#aftermath.before(first, ctx)
         return devices
@@ -184,11 +184,15 @@ export class F5BigipProvider implements DrainableProvider {
     return this.#units.look((device, each) => readUnit(device, wanted, each), ctx)
   }
 
-  /** Units that pass traffic: changes belong there. */
-  async #activeDevices(ctx: CallContext): Promise<readonly Device[]> {
+  /**
+   * Units that pass traffic: changes belong there.
+   *
+   * @param recent - the role that a look has just read will do
+   */
+  async #activeDevices(ctx: CallContext, recent = false): Promise<readonly Device[]> {
     const views = await this.#units.look(async (device, each): Promise<ReadUnit | Failed> => {
       try {
-        const role = await device.recentRole(each)
+        const role = await (recent ? device.recentRole(each) : device.readRole(each))
         const empty = { pools: new Map(), nodes: new Map(), loads: new Map() }
         const askedAt = each.clock.now()
         return { device, role, active: device.isActive(role), ...empty, askedAt }
@@ -277,6 +281,11 @@ export class F5BigipProvider implements DrainableProvider {
     })
     await this.#hints.look(first.device, held, ctx)
   }
+}
+
+/** Whether the next look shows where a change went: a cut, a removal and an addition end with their answer. */
+function isSeen({ kind }: Change): boolean {
+  return kind === 'hold' || kind === 'restore'
 }
 
 /** Whether members come or go: what was listed is old then. */

@@ -103,3 +103,21 @@ test('why() names OneConnect, persistence and AS3 for a member that stays busy',
   expect(hints).not.toContain('vs-api')
   expect(it.fake.requests.filter((r) => r.path.includes('/ltm/virtual'))).toHaveLength(1)
 })
+
+test.each(['terminate', 'remove'] as const)('a %s asks for the role again', async (kind) => {
+  await using it = await rig({ pair: { autoSync: true } })
+  await present(it.lb, WEB1)
+  await it.fake.failover()
+  await it.lb.apply([{ kind, ref: WEB1 }], ctx())
+  const sent = it.fake.requests.filter(({ method }) => method === 'DELETE')
+  expect(sent.map(({ unit }) => unit)).toEqual([it.fake.units[1]])
+})
+
+test('a hold that goes to a unit that has just become standby is put right', async () => {
+  await using it = await rig({ pair: true })
+  await present(it.lb, WEB1)
+  await it.fake.failover()
+  const report = await startDrain(it.lb, WEB1, FAST).done
+  expect(report.outcome).toBe('idle')
+  expect(it.fake.state(WEB1, it.fake.units[1])).toBe('maint')
+})
