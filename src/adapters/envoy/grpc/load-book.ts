@@ -1,7 +1,7 @@
 import type { Version } from '../../../kit/version.js'
 import type { LoadCount, LoadReports, NodeLoad } from '../sources/sink.js'
 import type { LoadStatsRequest } from './gen/envoy/service/load_stats/v3/lrs_pb.js'
-import { addressOf } from './wire-assignment.js'
+import { addressOf } from './wire-endpoint.js'
 
 /** While nobody looks. */
 const IDLE_INTERVAL = 60_000

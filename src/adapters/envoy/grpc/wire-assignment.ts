@@ -2,21 +2,16 @@ import { fromBinary, fromJson, toBinary } from '@bufbuild/protobuf'
 import { createHash } from 'node:crypto'
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Json } from '../../../provider/contract.js'
-import { formatSocket } from '../../../provider/address.js'
 import {
   AssignmentProblem,
   deduplicated,
-  formatLocality,
   parseLocality,
   type Assignment,
-  type Endpoint,
-  type EndpointNative,
   type NewEndpoint,
 } from '../codec/assignment.js'
 import { isObject, type JsonObject } from '../../../kit/json.js'
 import type { JsonAssignment } from '../codec/json.js'
-import { EDS_STATUS, toEdsStatus, type EdsStatus } from '../codec/status.js'
-import type { Address } from './gen/envoy/config/core/v3/address_pb.js'
+import type { EdsStatus } from '../codec/status.js'
 import { LocalitySchema } from './gen/envoy/config/core/v3/base_pb.js'
 import {
   ClusterLoadAssignment_PolicySchema,
@@ -26,24 +21,21 @@ import {
   LbEndpointSchema,
   LocalityLbEndpointsSchema,
 } from './gen/envoy/config/endpoint/v3/endpoint_components_pb.js'
+import {
+  GROUP,
+  parseEndpoint,
+  parseGroup,
+  type Group,
+  type Part,
+  type WireEndpoint,
+} from './wire-endpoint.js'
 import { bodyOf, concat, fieldsOf, head, withVarint } from './wire.js'
 
 const DEFAULT_OVERPROVISIONING = 140
 /** Field numbers. */
 const CLA = { name: 1, endpoints: 2, policy: 4 } as const
-const GROUP = { locality: 1, endpoints: 2, priority: 5 } as const
-const HEALTH_STATUS = 2
 /** How many endpoints are turned into bytes before other work gets a turn. */
 const SLICE = 500
-
-/** A run of bytes that is carried along, or a place for what can change. */
-type Part<T> = { readonly raw: Uint8Array } | { readonly item: T }
-
-interface Group {
-  readonly parts: readonly Part<WireEndpoint>[]
-  readonly priority: number
-  readonly locality: string
-}
 
 /** One `ClusterLoadAssignment` in protobuf: an edit keeps every byte that it does not mean. */
 export class WireAssignment implements Assignment {
@@ -210,156 +202,6 @@ export class WireAssignment implements Assignment {
     )
     return new WireAssignment(this.cluster, parts, this.overprovisioning)
   }
-}
-
-/** One `LbEndpoint` in protobuf. */
-export class WireEndpoint implements Endpoint {
-  readonly member: string | undefined
-  readonly address: string | undefined
-  readonly port: number | undefined
-  readonly hostname: string | undefined
-  readonly status: EdsStatus | undefined
-  readonly weight: number | undefined
-  readonly priority: number
-  readonly raw: Uint8Array
-  readonly #locality: string
-  readonly #place: readonly [number, number]
-  readonly #before: WireEndpoint | undefined
-
-  constructor(
-    fields: Omit<Endpoint, 'native'>,
-    raw: Uint8Array,
-    locality: string,
-    place: readonly [number, number],
-    before?: WireEndpoint,
-  ) {
-    this.member = fields.member
-    this.address = fields.address
-    this.port = fields.port
-    this.hostname = fields.hostname
-    this.status = fields.status
-    this.weight = fields.weight
-    this.priority = fields.priority
-    this.raw = raw
-    this.#locality = locality
-    this.#place = place
-    this.#before = before
-  }
-
-  /** The same endpoint with another status; put back, it has its first bytes again. */
-  to(status: EdsStatus): WireEndpoint {
-    if (this.#before?.status === status) return this.#before
-    const { member, address, port, hostname, weight, priority } = this
-    return new WireEndpoint(
-      { member, address, port, hostname, status, weight, priority },
-      withVarint(this.raw, HEALTH_STATUS, EDS_STATUS.indexOf(status)),
-      this.#locality,
-      this.#place,
-      this.#before ?? this,
-    )
-  }
-
-  native(): EndpointNative {
-    return {
-      status: this.status ?? 'UNKNOWN',
-      ...(this.weight === undefined ? {} : { weight: this.weight }),
-      priority: this.priority,
-      locality: this.#locality,
-      place: this.#place,
-      endpoint: Buffer.from(this.raw).toString('base64'),
-    }
-  }
-}
-
-function parseGroup(bytes: Uint8Array, at: string, index: number): Group {
-  const inner: { raw: Uint8Array; body: Uint8Array | undefined }[] = []
-  const rest: Uint8Array[] = []
-  for (const { no, raw, body } of fieldsOf(bytes)) {
-    const isEndpoint = no === GROUP.endpoints && body !== undefined
-    inner.push({ raw, body: isEndpoint ? body : undefined })
-    if (!isEndpoint) rest.push(raw)
-  }
-  const { priority, locality, loadBalancingWeight } = fromBinary(
-    LocalityLbEndpointsSchema,
-    concat(rest),
-  )
-  checkWeight(loadBalancingWeight, `${at}.load_balancing_weight`)
-  const base = {
-    priority,
-    locality: formatLocality([
-      locality?.region ?? '',
-      locality?.zone ?? '',
-      locality?.subZone ?? '',
-    ]),
-  }
-  let count = 0
-  const parts = inner.map(({ raw, body }): Part<WireEndpoint> => {
-    if (body === undefined) return { raw }
-    const place = count++
-    return { item: parseEndpoint(body, `${at}.lb_endpoints[${place}]`, base, [index, place]) }
-  })
-  return { ...base, parts }
-}
-
-function parseEndpoint(
-  raw: Uint8Array,
-  at: string,
-  group: Pick<Group, 'priority' | 'locality'>,
-  place: readonly [number, number],
-): WireEndpoint {
-  const message = fromBinary(LbEndpointSchema, raw)
-  checkWeight(message.loadBalancingWeight, `${at}.load_balancing_weight`)
-  const endpoint =
-    message.hostIdentifier.case === 'endpoint' ? message.hostIdentifier.value : undefined
-  const hostname = endpoint?.hostname ?? ''
-  return new WireEndpoint(
-    {
-      ...addressOf(endpoint?.address),
-      hostname: hostname === '' ? undefined : hostname,
-      status: toEdsStatus(message.healthStatus),
-      weight: message.loadBalancingWeight,
-      priority: group.priority,
-    },
-    raw,
-    group.locality,
-    place,
-  )
-}
-
-/** The member name of an address, as `/clusters` and load reports call it. */
-export function addressOf(address: Address | undefined): {
-  member: string | undefined
-  address?: string
-  port?: number
-} {
-  const found = address?.address
-  switch (found?.case) {
-    case 'socketAddress': {
-      const { address: host, portSpecifier } = found.value
-      if (portSpecifier.case !== 'portValue') return { member: undefined }
-      const port = portSpecifier.value
-      return { member: formatSocket(host, port), address: host, port }
-    }
-    case 'pipe':
-      return { member: found.value.path, address: found.value.path }
-    case 'envoyInternalAddress': {
-      const { addressNameSpecifier: name, endpointId } = found.value
-      if (name.case !== 'serverListenerName') return { member: undefined }
-      return { member: `envoy://${name.value}/${endpointId}` }
-    }
-    case undefined:
-      return { member: undefined }
-    default:
-      return found satisfies never
-  }
-}
-
-function checkWeight(weight: number | undefined, at: string): void {
-  if (weight !== 0) return
-  throw new AssignmentProblem(
-    at,
-    '0 is no weight: Envoy takes whole numbers from 1 on and rejects the whole set otherwise; to send nothing new to an endpoint, drain it',
-  )
 }
 
 async function groupFromJson(group: JsonObject, at: string): Promise<Uint8Array> {
