@@ -173,6 +173,8 @@ export class Scheduler {
   }
 
   #follow(): void {
+    // Each member of a pool names all others that are wished down: with many drains this is dear.
+    if (this.provider.watch === undefined) return
     const refs = [...this.#seats].flatMap(({ subscriber }) => {
       const wanted = subscriber.refs()
       return wanted === 'all' ? [] : wanted
