@@ -57,10 +57,13 @@ export function ledgerOf(state: DrainState): readonly OwnChange[] {
 
 /** A change whose answer was lost just now. */
 export function lateChange({ change, before, shared }: SentChange, at: number): LateChange {
-  const entry = { change, lostAt: at, until: null, witnessed: lacksEffect(change, before) }
+  const lacked = lacksEffect(change, before)
   return {
-    ...entry,
-    ...(entry.witnessed && before !== 'unknown' ? { before } : {}),
+    change,
+    lostAt: at,
+    until: null,
+    lackedAt: lacked ? at : null,
+    ...(lacked && before !== 'unknown' ? { before } : {}),
     ...(shared === true ? { shared } : {}),
   }
 }
@@ -90,7 +93,7 @@ export function lacksEffect(change: Change, own: AdminState | 'unknown'): boolea
 
 /** Whether a change of ours that leads to this state may still be carried out, or was just now. */
 export function mayBeOurs(late: readonly LateChange[], own: AdminState | 'unknown'): boolean {
-  return late.some(({ change, witnessed }) => witnessed && targetOf(change) === own)
+  return late.some(({ change, lackedAt }) => lackedAt !== null && targetOf(change) === own)
 }
 
 /** Whether two changes ask for the same thing. */

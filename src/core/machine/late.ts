@@ -4,6 +4,7 @@ import type { DrainableError } from '../../provider/error.js'
 import { isTwin, lacksEffect, lateChange, noted, ownChange, targetOf } from './changes.js'
 import { confirm, countCut } from './confirm.js'
 import type { Draft } from './draft.js'
+import { UNDO_LIMIT, type OpenGoal } from './goal.js'
 import { backOff } from './pace.js'
 import { type DrainState, type LateChange, type SentChange } from './state.js'
 import { meetAgain } from './was.js'
@@ -33,11 +34,12 @@ export function loseAnswer(draft: Draft, sent: SentChange, error: DrainableError
  */
 export function settleLate(draft: Draft, reading: Reading, askedAt: number, load: number): void {
   for (const entry of draft.state.hold.late) {
-    if (askedAt <= entry.lostAt) continue
-    if (!tells(draft, reading)) watch(draft, entry, reading)
+    // What was asked for before it was known to be missing may show what was there before that.
+    if (askedAt <= Math.max(entry.lostAt, entry.lackedAt ?? entry.lostAt)) continue
+    if (!tells(draft, reading)) watch(draft, entry, reading, askedAt)
     else if (isOurs(draft, entry, reading)) happened(draft, entry, load)
     else if (entry.until !== null && askedAt >= entry.until) expired(draft, entry, reading)
-    else watch(draft, entry, reading)
+    else watch(draft, entry, reading, askedAt)
   }
 }
 
@@ -49,33 +51,31 @@ function tells({ state }: Draft, reading: Reading): boolean {
   return reading.present && reading.own !== 'unknown' && reading.identity === state.found?.identity
 }
 
-function watch(draft: Draft, entry: LateChange, reading: Reading): void {
+function watch(draft: Draft, entry: LateChange, reading: Reading, askedAt: number): void {
   const until = entry.until ?? draft.now + draft.policy.capabilities.lateBound
-  replace(draft, entry, { ...entry, until, ...seenWithout(draft, reading, entry.change) })
+  const before = seenWithout(draft, reading, entry.change)
+  const seen = before === undefined ? {} : { lackedAt: askedAt, before }
+  replace(draft, entry, { ...entry, until, ...seen })
 }
 
-/** What a reading tells of a change whose effect it does not show. */
-function seenWithout(
-  draft: Draft,
-  reading: Reading,
-  change: Change,
-): { readonly witnessed: true; readonly before: AdminState } | undefined {
+/** The state that a reading shows the member in, where that lacks a change's effect. */
+function seenWithout(draft: Draft, reading: Reading, change: Change): AdminState | undefined {
   if (!tells(draft, reading) || !reading.present || reading.own === 'unknown') return undefined
-  return lacksEffect(change, reading.own) ? { witnessed: true, before: reading.own } : undefined
+  return lacksEffect(change, reading.own) ? reading.own : undefined
 }
 
 /** The hold under way was decided on an older reading than this one, which shows that it is still to come. */
 export function followPending(draft: Draft, reading: Reading): void {
   const { pending } = draft.state.hold
   if (pending?.change.kind !== 'hold') return
-  const seen = seenWithout(draft, reading, pending.change)
-  if (seen !== undefined) draft.hold({ pending: { ...pending, before: seen.before } })
+  const before = seenWithout(draft, reading, pending.change)
+  if (before !== undefined) draft.hold({ pending: { ...pending, before } })
 }
 
 /** An undo that was applied shows, like a reading, which late changes were not in place after it. */
 export function showsWithout(draft: Draft, own: AdminState): void {
   const late = draft.state.hold.late.map((entry) =>
-    lacksEffect(entry.change, own) ? { ...entry, witnessed: true, before: own } : entry,
+    lacksEffect(entry.change, own) ? { ...entry, lackedAt: draft.now, before: own } : entry,
   )
   draft.hold({ late })
 }
@@ -89,18 +89,12 @@ function replace(draft: Draft, entry: LateChange, by: LateChange | undefined): v
 
 /**
  * Whether the effect that is there came from this very change: it was not there before, and no repeat
- * of ours that was confirmed can have brought it.
+ * of ours that was confirmed since can have brought it.
  */
-function isOurs(draft: Draft, entry: LateChange, reading: Reading): boolean {
-  return (
-    entry.witnessed &&
-    shows(draft, reading, entry.change) &&
-    !draft.state.hold.changes.some(
-      (known) =>
-        known.at >= entry.lostAt &&
-        known.state === 'applied' &&
-        known.to === targetOf(entry.change),
-    )
+function isOurs(draft: Draft, { change, lackedAt }: LateChange, reading: Reading): boolean {
+  if (lackedAt === null || !shows(draft, reading, change)) return false
+  return !draft.state.hold.changes.some(
+    (known) => known.at >= lackedAt && known.state === 'applied' && known.to === targetOf(change),
   )
 }
 
@@ -137,17 +131,26 @@ function shows(draft: Draft, reading: Reading, change: Change): boolean {
 function happened(draft: Draft, entry: LateChange, load: number): void {
   const { pending } = draft.state.hold
   const unsure = entry.shared === true || (pending !== null && isTwin(pending.change, entry.change))
-  replace(draft, entry, unsure ? { ...entry, witnessed: false } : undefined)
+  replace(draft, entry, unsure ? { ...entry, lackedAt: null } : undefined)
   countCut(draft, entry.change, load)
   // It was seen without its effect: below drain there is only ready.
   const below = targetOf(entry.change) === 'drain' ? 'ready' : 'unknown'
   meetAgain(draft, entry.change, entry.before ?? below)
   confirm(draft, entry.change, 'applied')
   const { goal } = draft.state
-  // It led away from where it was to go, and that is nobody else's doing.
-  if (goal.kind === 'open') draft.set({ goal: { ...goal, reached: null } })
+  if (goal.kind === 'open') draft.set({ goal: ledAway(goal, entry.change, draft.now) })
   // A lost undo came through under the next drain: to be held again, and nobody else's doing.
   if (entry.change.kind === 'restore') draft.hold({ confirmed: 'none' })
+}
+
+/**
+ * It led away from where the member was to go, and that is nobody else's doing. One that was open is to
+ * be opened once more: the wait for the late hold may have taken all of the undo's time.
+ */
+function ledAway(goal: OpenGoal, { kind }: Change, now: number): OpenGoal {
+  const { reached, until } = goal
+  const anew = kind === 'hold' && reached !== null && until !== null
+  return { ...goal, reached: null, until: anew ? Math.max(until, now + UNDO_LIMIT) : until }
 }
 
 /** It can't happen any more. Where its effect was there all along, nobody can tell whose that is. */

@@ -107,9 +107,12 @@ export interface LateChange {
   readonly lostAt: number
   /** From when on it can't be carried out any more: counted from the first answer to a look asked for after the loss. Null: no such answer yet. */
   readonly until: number | null
-  /** Whether this run has read the member without its effect: an effect that shows up then is ours. */
-  readonly witnessed: boolean
-  /** The state it was last read in without its effect; of one that was witnessed. */
+  /**
+   * When the member was last seen without its effect, by a look asked for then: an effect that shows up
+   * afterwards is ours. Null: never.
+   */
+  readonly lackedAt: number | null
+  /** The state it was in then. */
   readonly before?: AdminState
   /**
    * Whether another hold of this process, under way at the same time, leads to the same state: an effect

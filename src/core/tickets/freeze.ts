@@ -32,7 +32,11 @@ export function freezeMember(state: DrainState, wallOffset: number): TicketMembe
 
 /** Whole milliseconds, as the ledger has them: which of two came first must be told by whoever reads the ticket. */
 function wholeLosses(state: FrozenState): FrozenState {
-  const late = state.hold.late.map((entry) => ({ ...entry, lostAt: Math.floor(entry.lostAt) }))
+  const late = state.hold.late.map((entry) => ({
+    ...entry,
+    lostAt: Math.floor(entry.lostAt),
+    lackedAt: entry.lackedAt === null ? null : Math.floor(entry.lackedAt),
+  }))
   return { ...state, hold: { ...state.hold, late } }
 }
 

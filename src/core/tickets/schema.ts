@@ -139,7 +139,7 @@ export const frozenSchema = z.strictObject({
         change: sentSchema,
         lostAt: moment,
         until: moment.nullable(),
-        witnessed: z.boolean(),
+        lackedAt: moment.nullable(),
         before: admin.exactOptional(),
         shared: z.boolean().exactOptional(),
       }),

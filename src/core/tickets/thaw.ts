@@ -82,7 +82,7 @@ export function thawMember(member: TicketMember, options: ThawOptions): DrainSta
         ...late,
         lostAt: Math.min(late.lostAt, now),
         until: null,
-        witnessed: false,
+        lackedAt: null,
       })),
     },
     proof: {
@@ -136,7 +136,7 @@ export function thawStep(
         : { ...frozen.vanished, since: Math.min(frozen.vanished.since, options.now) },
     hold: {
       ...state.hold,
-      ...pastMoments(state.hold, options.now),
+      ...pastMoments(state.hold, options.now, gap),
       // An ended member is judged anew: one that is still overruled is said to be so again.
       overruled: frozen.holding ? frozen.hold.overruled : false,
     },
@@ -177,6 +177,7 @@ function earlier(at: number | null, bound: number): number | null {
 function pastMoments(
   hold: Hold,
   now: number,
+  gap: Gap,
 ): Pick<Hold, 'confirmedAt' | 'notBefore' | 'yieldAt' | 'late'> {
   return {
     confirmedAt: Math.min(hold.confirmedAt, now),
@@ -185,7 +186,8 @@ function pastMoments(
     late: hold.late.map((late) => ({
       ...late,
       lostAt: Math.min(late.lostAt, now),
-      until: late.until === null || late.until > now + LONGEST_CUT ? null : late.until,
+      until: lateUntil(late.until, now, gap),
+      lackedAt: earlier(late.lackedAt, now),
     })),
   }
 }
@@ -197,9 +199,19 @@ function untilNow(track: ScopeTrack, now: number): ScopeTrack {
   return newest > now ? restart(track, now) : track
 }
 
+/**
+ * Until when a change may still be carried out. On another boot only wall time says how much of that has
+ * passed, and two machines may differ by more than the whole of it: none has.
+ */
+function lateUntil(until: number | null, now: number, { foreign, ms }: Gap): number | null {
+  if (until === null) return null
+  const moment = foreign ? until + ms : until
+  return moment > now + LONGEST_CUT ? null : moment
+}
+
 /** A change that may have been sent before now; a look that is asked for in this moment counts. */
 function lateFrom(change: Change, now: number): LateChange {
-  return { change, lostAt: now - 1, until: null, witnessed: false }
+  return { change, lostAt: now - 1, until: null, lackedAt: null }
 }
 
 /** The undo of a hold that left too few serving goes on. */

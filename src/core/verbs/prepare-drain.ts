@@ -93,7 +93,7 @@ function withLedger(state: DrainState, owed: Owed, wallOffset: number): DrainSta
   const changes = owed.held ? thawed.changes : []
   const late = thawed.late.map((entry) => ({
     ...entry,
-    witnessed: lacksEffect(entry.change, owed.own),
+    lackedAt: lacksEffect(entry.change, owed.own) ? now : null,
   }))
   return { ...state, found, hold: { ...hold, changes, late } }
 }

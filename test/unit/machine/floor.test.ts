@@ -176,7 +176,7 @@ describe('the first look after the first hold', () => {
       expect: 'drain' as const,
       to: 'ready' as const,
     }
-    const late = [{ change, lostAt: 900, until: null, witnessed: true }]
+    const late = [{ change, lostAt: 900, until: null, lackedAt: 900 }]
     const run = started({ onMinimum: 'wait' }).put({ type: 'inherit', late }).look().look()
     run.set({ own: 'drain' }).answer('unchanged').look({ floor: minimum, random: 0.5 })
     expect(run.state.hold.yieldAt).toBe(null)

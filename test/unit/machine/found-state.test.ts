@@ -52,7 +52,7 @@ describe('the late change that a repeat explains', () => {
 
   test.each([0, 1])('is not taken for carried out, confirmed %i ms after the loss', (later) => {
     const run = started({ own: 'drain' })
-    const entry = { change: hold, lostAt: run.now, until: null, witnessed: true }
+    const entry = { change: hold, lostAt: run.now, until: null, lackedAt: run.now }
     const found = { identity: '10.0.0.1:80', own: 'ready' as const, serves: true, native: null }
     const applied = { kind: 'hold' as const, to: 'drain' as const, state: 'applied' as const }
     const changes = [{ ...applied, at: run.now + later }]

@@ -34,7 +34,7 @@ describe('a change that may be late, after its time is over', () => {
   test('is not seen to be missing on another member', () => {
     const run = started({ own: 'drain', lateBound: 700 }).look().lose()
     run.set({ identity: 'x', own: 'ready' }).look()
-    expect(run.state.hold.late).toMatchObject([{ witnessed: false }])
+    expect(run.state.hold.late).toMatchObject([{ lackedAt: null }])
   })
 })
 
@@ -44,13 +44,13 @@ describe('an undo that was applied', () => {
       change: { kind: 'hold' as const, to: 'drain' as const, ref: { pool: 'web', member: 'web1' } },
       lostAt: 900,
       until: null,
-      witnessed: false,
+      lackedAt: null,
     },
   ]
 
   test('shows that a late hold was not in place: what comes then is ours', () => {
     const run = held({ lateBound: 9_000 }).look().put({ type: 'inherit', late }).open().look()
-    run.answer('applied').set({ own: 'drain' }).look()
+    run.answer('applied').set({ own: 'drain' }).look().look()
     expect(run.sent).toBe('restore drain to ready')
   })
 
@@ -58,7 +58,7 @@ describe('an undo that was applied', () => {
     const run = held({ own: 'drain', hold: 'maint', lateBound: 9_000 }).look()
     run.put({ type: 'inherit', late }).open().look().answer('applied')
     expect(run.own).toBe('drain')
-    expect(run.state.hold.late).toMatchObject([{ witnessed: false }])
+    expect(run.state.hold.late).toMatchObject([{ lackedAt: null }])
   })
 })
 

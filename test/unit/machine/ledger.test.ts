@@ -16,8 +16,8 @@ function own(kind: OwnChange['kind'], to: OwnChange['to'], state: OwnChange['sta
   return { kind, to, state, at }
 }
 
-function late(change: Change, witnessed = true, lostAt = 5) {
-  return { change, lostAt, until: null, witnessed }
+function late(change: Change, lacked = true, lostAt = 5) {
+  return { change, lostAt, until: null, lackedAt: lacked ? lostAt : null }
 }
 
 /** A member with this ledger, last read in one process. */

@@ -102,7 +102,7 @@ const never = {
   change: { kind: 'hold' as const, ref: { pool: 'web', member: 'web1' }, to: 'drain' as const },
   lostAt: 900,
   until: null,
-  witnessed: false,
+  lackedAt: null,
 }
 
 describe('a change that may be late', () => {
@@ -167,7 +167,7 @@ describe('a change that may be late', () => {
 
   test('that was seen to be missing stays so, whatever is seen later', () => {
     const run = started({ lateBound: 9_000 }).look().lose().look().answer().look()
-    expect(run.state.hold.late).toMatchObject([{ witnessed: true }])
+    expect(run.state.hold.late).toMatchObject([{ lackedAt: expect.any(Number) }])
   })
 
   test('is taken for itself, also where the same was applied before', () => {
@@ -232,19 +232,19 @@ describe('a change that may be late', () => {
 
   test('is seen to be missing only where the state can be told', () => {
     const run = started({ own: 'drain' }).look().lose().set({ own: 'unknown' }).look()
-    expect(run.state.hold.late[0]?.witnessed).toBe(false)
+    expect(run.state.hold.late[0]?.lackedAt).toBe(null)
     run.set({ own: 'ready' }).look()
-    expect(run.state.hold.late[0]?.witnessed).toBe(true)
+    expect(run.state.hold.late[0]?.lackedAt).toEqual(expect.any(Number))
   })
 
   test('is not seen to be missing on an absent member', () => {
     const run = started({ own: 'drain' }).look().lose().vanish().look()
-    expect(run.state.hold.late[0]?.witnessed).toBe(false)
+    expect(run.state.hold.late[0]?.lackedAt).toBe(null)
   })
 
   test('on an unknown state before it is not known to be ours', () => {
     const run = started().set({ own: 'ready' }).look().lose()
-    expect(run.state.hold.late[0]?.witnessed).toBe(true)
+    expect(run.state.hold.late[0]?.lackedAt).toEqual(expect.any(Number))
   })
 })
 
@@ -293,7 +293,7 @@ describe('an undo of another run that was lost', () => {
     },
     lostAt: 900,
     until: null,
-    witnessed: true,
+    lackedAt: 900,
   }
 
   test('is inherited', () => {
@@ -341,7 +341,7 @@ test('a lost maint of another run raises no more than is wished', () => {
     ref: { pool: 'web', member: 'web1' },
     to: 'maint' as const,
   }
-  const late = [{ change, lostAt: 900, until: null, witnessed: true }]
+  const late = [{ change, lostAt: 900, until: null, lackedAt: 900 }]
   const run = started({ own: 'maint' }).put({ type: 'inherit', late }).look().look()
   expect(run.state.hold.changes).toMatchObject([{ to: 'maint', state: 'applied' }])
   expect(run.sent).toBe('hold drain')
@@ -404,7 +404,7 @@ describe('a lost hold beside another to the same state', () => {
     expect(run.state.hold.late).toMatchObject([{ shared: true }])
     run.open().look().answer().looks(500)
     expect(run.outcome).toBe(null)
-    run.set({ own: 'drain' }).look()
+    run.set({ own: 'drain' }).look().look()
     expect(run.sent).toBe('restore drain to ready')
     run.answer().looks(1_200)
     expect(run.outcome).toBe('restored')
@@ -413,7 +413,7 @@ describe('a lost hold beside another to the same state', () => {
   test('stays while the other is under way', () => {
     const run = started({ lateBound: 9_000 }).look().lose().look()
     run.set({ own: 'drain' }).look()
-    expect(run.state.hold.late).toMatchObject([{ witnessed: false }])
+    expect(run.state.hold.late).toMatchObject([{ lackedAt: null }])
   })
 
   test('of another run is ours, and an undo waits for it all the same', () => {

@@ -134,7 +134,7 @@ describe('ready, whoever drained it', () => {
     change: { kind: 'hold' as const, ref: { pool: 'web', member: 'web1' }, to: 'drain' as const },
     lostAt: 900,
     until: null,
-    witnessed: true,
+    lackedAt: 900,
   }
 
   test('waits for a change of ours that is late', () => {

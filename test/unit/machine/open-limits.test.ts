@@ -97,7 +97,7 @@ describe('a lost hold that comes after the undo of its repeat', () => {
     const run = started({ lateBound: 9_000 }).look().lose().look().answer().look()
     run.open().look().answer().look()
     expect(run.own).toBe('ready')
-    run.set({ own: 'drain' }).look()
+    run.set({ own: 'drain' }).look().look()
     expect(run.sent).toBe('restore drain to ready')
     expect(run.outcome).toBe(null)
   })

@@ -288,7 +288,7 @@ describe('a state before our own change', () => {
         },
         lostAt: 900,
         until: null,
-        witnessed: false,
+        lackedAt: null,
       },
     ]
     const run = started({ own: 'maint', hold: 'maint', onOverrule: 'reapply', lateBound: 9_000 })
@@ -344,7 +344,7 @@ const lostOpening = {
   change: { kind: 'restore' as const, ref: WEB1, expect: 'drain' as const, to: 'ready' as const },
   lostAt: 900,
   until: null,
-  witnessed: true,
+  lackedAt: 900,
 }
 
 describe('what an undo goes back to', () => {

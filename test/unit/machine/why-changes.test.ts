@@ -18,7 +18,7 @@ describe('what is said of a hold whose answer was lost', () => {
 
   test('is the state that the policy wishes, in the look that shows it', () => {
     const change = { kind: 'hold' as const, ref: WEB1, to: 'maint' as const }
-    const late = [{ change, lostAt: 900, until: null, witnessed: true }]
+    const late = [{ change, lostAt: 900, until: null, lackedAt: 900 }]
     const run = started({ own: 'maint' }).put({ type: 'inherit', late }).look()
     expect(run.why[0]?.text).toContain('has not taken the drain yet')
   })

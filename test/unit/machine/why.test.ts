@@ -157,7 +157,7 @@ describe('why a member is not idle', () => {
       expect: 'drain' as const,
       to: 'ready' as const,
     }
-    const late = [{ change, lostAt: 900, until: null, witnessed: true }]
+    const late = [{ change, lostAt: 900, until: null, lackedAt: 900 }]
     const run = started({ own: 'drain', lateBound: 9_000 }).put({ type: 'inherit', late })
     run.look().answer().look()
     expect(run.codes).toContain('not-in-force')

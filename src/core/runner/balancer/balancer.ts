@@ -147,7 +147,7 @@ export function inheritedLate(
   now: number,
 ): readonly LateChange[] {
   const all = [...takeLeft(ref), ...others().flatMap((other) => other.late(ref))]
-  return all.map(({ change }) => ({ change, lostAt: now, until: null, witnessed: false }))
+  return all.map(({ change }) => ({ change, lostAt: now, until: null, lackedAt: null }))
 }
 
 /** Whether a drain of this process speaks for a member. */
