@@ -1,8 +1,8 @@
 import type { Change } from '../../provider/contract.js'
 import { ledgerOf } from '../machine/changes.js'
-import type { DrainState } from '../machine/state.js'
+import type { DrainState, Hold } from '../machine/state.js'
 import { moveMoments } from './moments.js'
-import { frozenSchema } from './schema.js'
+import { frozenSchema, STATE_FORM } from './schema.js'
 import type { FrozenState, TicketChange, TicketMember } from './ticket.js'
 
 /**
@@ -40,12 +40,12 @@ function wholeLosses(state: FrozenState): FrozenState {
   return { ...state, hold: { ...state.hold, late } }
 }
 
-/** Errors are no JSON, and a reading is as old as the ticket: both are read anew. */
+/** A reading is as old as the ticket, and what failed while it was read too: both are read anew. */
 function plain(state: DrainState): FrozenState {
   const { phase, startedAt, hold, proof, vanished, ending } = state
   const { pending, late, incarnations } = hold
   return {
-    v: 2,
+    v: STATE_FORM,
     phase,
     startedAt,
     hold: {
@@ -67,6 +67,7 @@ function plain(state: DrainState): FrozenState {
       floor: hold.floor,
       yieldAt: hold.yieldAt,
       atMinimum: hold.atMinimum,
+      refusal: refusalOf(hold),
     },
     proof: {
       scopes: [...proof.scopes.values()],
@@ -93,6 +94,13 @@ function plain(state: DrainState): FrozenState {
     terminatedAtMost: ending.terminatedAtMost,
     terminateUntil: ending.terminateUntil,
   }
+}
+
+function refusalOf({ refusal }: Hold): FrozenState['hold']['refusal'] {
+  const change = refusal === null ? null : sent(refusal.change)
+  if (refusal === null || change === null) return null
+  const { code, message, retryable } = refusal.error
+  return { change, error: { code, message, retryable } }
 }
 
 function sent(change: Change): FrozenState['hold']['intended'] {

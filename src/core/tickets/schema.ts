@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { ErrorCode } from '../../provider/error.js'
 import { moment } from './moments.js'
 
 const text = z.string()
@@ -81,6 +82,37 @@ const sentSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('remove'), ref: refSchema, identity }),
 ])
 
+const CODES = [
+  'INVALID_OPTIONS',
+  'UNSUPPORTED',
+  'UNREACHABLE',
+  'CALL_TIMEOUT',
+  'CONNECTION_LOST',
+  'UNAUTHENTICATED',
+  'FORBIDDEN',
+  'MALFORMED_REPLY',
+  'PROVIDER_FAILED',
+  'NOT_FOUND',
+  'REJECTED',
+  'CONFLICT',
+  'DRAIN_TIMEOUT',
+  'DRAIN_OVERRULED',
+  'POOL_AT_MINIMUM',
+  'MEMBER_GONE',
+  'IDLE_LOST',
+  'HEALTH_TIMEOUT',
+  'ACTION_FAILED',
+  'ROLL_STOPPED',
+  'TICKET_INVALID',
+] as const satisfies readonly ErrorCode[]
+
+/** An error without its causes, which may be anything. */
+const errorSchema = z.strictObject({
+  code: z.enum(CODES),
+  message: text,
+  retryable: z.boolean(),
+})
+
 const scopeSchema = z.strictObject({
   scope: text,
   incarnation: text,
@@ -123,10 +155,13 @@ const marks = z.array(
 )
 const incarnations = z.array(z.tuple([text, text]))
 
+/** The form of {@link frozenSchema}: counted up when it changes. */
+export const STATE_FORM = 3
+
 /** The machine's state between two processes; moments in epoch milliseconds. */
 export const frozenSchema = z.strictObject({
   /** Of this form: another one is refused, never guessed at. */
-  v: z.literal(2),
+  v: z.literal(STATE_FORM),
   phase: z.enum(['active', 'draining', 'idle', 'removed']),
   startedAt: moment,
   hold: z.strictObject({
@@ -155,6 +190,8 @@ export const frozenSchema = z.strictObject({
     floor: z.enum(['unasked', 'granted', 'kept']),
     yieldAt: moment.nullable(),
     atMinimum: z.boolean(),
+    /** What was refused last: one that is not retryable is not asked for again. */
+    refusal: z.strictObject({ change: sentSchema, error: errorSchema }).nullable(),
   }),
   proof: z.strictObject({
     scopes: z.array(trackSchema),

@@ -112,6 +112,23 @@ function removedAlready(
   return { ended: { outcome: outcome ?? 'removed', at: now, error }, holding: false }
 }
 
+/** What the steps before have let go of is over for this drain: it is not judged, nor said, again. */
+function letGoAlready(
+  member: TicketMember,
+  frozen: FrozenState,
+  options: ThawOptions,
+): Pick<EndingState, 'ended' | 'holding'> | null {
+  const { outcome } = member
+  if (frozen.holding || outcome === null) return removedAlready(member, frozen, options)
+  const at = Math.max(options.now, frozen.startedAt)
+  return (
+    removedAlready(member, frozen, options) ?? {
+      ended: { outcome, at, error: null },
+      holding: false,
+    }
+  )
+}
+
 /**
  * The state of a member for the next step of a drain: everything, the quiet time included, as far as
  * the gap counts.
@@ -137,8 +154,7 @@ export function thawStep(
     hold: {
       ...state.hold,
       ...pastMoments(state.hold, options.now, gap),
-      // An ended member is judged anew: one that is still overruled is said to be so again.
-      overruled: frozen.holding ? frozen.hold.overruled : false,
+      refusal: thawRefusal(member, frozen),
     },
     proof: {
       ...frozen.proof,
@@ -156,7 +172,7 @@ export function thawStep(
     },
     ending: {
       ...NO_ENDING,
-      ...removedAlready(member, frozen, options),
+      ...letGoAlready(member, frozen, options),
       terminated: frozen.terminated,
       terminatedAtMost: frozen.terminatedAtMost,
       terminateUntil: earlier(frozen.terminateUntil, options.now + LONGEST_CUT),
@@ -197,6 +213,14 @@ function untilNow(track: ScopeTrack, now: number): ScopeTrack {
   const { quietFrom, steadySince, zeros } = track
   const newest = Math.max(quietFrom, steadySince, zeros?.last.sampledAt ?? quietFrom)
   return newest > now ? restart(track, now) : track
+}
+
+/** What was refused for good stays so for the steps of one drain; a resume asks again. */
+function thawRefusal({ ref }: TicketMember, { hold: { refusal } }: FrozenState): Hold['refusal'] {
+  if (refusal === null) return null
+  const { code, message, retryable } = refusal.error
+  const change = refusal.change as Change
+  return { change, error: new DrainableError(code, message, { ref, retryable }) }
 }
 
 /**

@@ -3,7 +3,7 @@ import { DrainableError } from '../../provider/error.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
 import type { frozenSchema, policyDataSchema } from './schema.js'
-import { ticketSchema } from './schema.js'
+import { STATE_FORM, ticketSchema } from './schema.js'
 
 type Frozen<T> = T extends readonly (infer U)[]
   ? readonly Frozen<U>[]
@@ -50,8 +50,9 @@ export type TicketOwner = Ticket['owner']
 export function parseTicket(value: unknown, subject: string): Ticket {
   const known = (value as { members?: { state?: { v?: unknown } }[] } | null)?.members
   const version = Array.isArray(known) ? known[0]?.state?.v : undefined
-  if (version !== undefined && version !== 2) {
-    throw invalid(subject, `members.0.state.v is ${JSON.stringify(version)}, this version reads 2`)
+  if (version !== undefined && version !== STATE_FORM) {
+    const words = `this version reads ${STATE_FORM}`
+    throw invalid(subject, `members.0.state.v is ${JSON.stringify(version)}, ${words}`)
   }
   const result = ticketSchema.safeParse(value)
   if (!result.success) {

@@ -6,6 +6,7 @@ import {
   restore,
   startDrain,
   stepDrain,
+  type DrainEvent,
   type Ticket,
 } from 'drainable'
 import type { FakeClock } from 'drainable/testing'
@@ -90,6 +91,49 @@ describe('stepDrain', () => {
     step = await steps(lb, clock, step.ticket)
     expect(lb.state(web1)).toBe('ready')
     expect(step.outcome).toBe('overruled')
+  })
+
+  test('a member that was overruled is said to be so once, and why in each step', async () => {
+    const { clock, lb } = setUp()
+    wall.clock = clock
+    lb.occupy(web2)
+    const heard: string[] = []
+    const onEvent = ({ type }: DrainEvent): void => void heard.push(type)
+    const start = { target: [web1, web2], policy: { timeout: '10s' } } as const
+    let step = await stepDrain(lb, start, { clock, onEvent })
+    for (let i = 0; i < 5; i += 1) {
+      if (i === 2) lb.setBehind(web1, 'ready')
+      await clock.advance(100)
+      step = await stepDrain(lb, json(step.ticket), { clock, onEvent })
+    }
+    expect(heard.filter((type) => type === 'overruled')).toHaveLength(1)
+    expect(step.why.map(({ code }) => code)).toContain('overruled')
+    expect(step.ticket.members[0]?.outcome).toBe('overruled')
+  })
+
+  test('a member that was refused for good is not asked for again by later steps', async () => {
+    const { clock, lb } = setUp()
+    wall.clock = clock
+    lb.occupy(web2)
+    const apply = lb.apply.bind(lb)
+    let asked = 0
+    lb.apply = async (changes, ctx) => {
+      const error = new DrainableError('FORBIDDEN', 'no right to change it')
+      const rejected = changes.filter(({ ref }) => ref.member === web1.member)
+      asked += rejected.length
+      const others = changes.filter((change) => !rejected.includes(change))
+      const { signal } = ctx
+      const done = await apply(others, { signal, clock }) // the numbers of its results are other ones
+      return [...rejected.map(({ ref }) => ({ ref, status: 'rejected' as const, error })), ...done]
+    }
+    const start = { target: [web1, web2], policy: { timeout: '10s' } } as const
+    let step = await stepDrain(lb, start, { clock })
+    for (let i = 0; i < 5; i += 1) {
+      await clock.advance(100)
+      step = await stepDrain(lb, json(step.ticket), { clock })
+    }
+    expect(asked).toBe(1)
+    expect(step.ticket.members[0]?.outcome).toBe('refused')
   })
 
   test('a removal that had to wait is not sent while the balancer cannot be read', async () => {
