@@ -1,6 +1,7 @@
 import type { Reading } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { Draft } from './draft.js'
+import { noteForeign } from './foreign.js'
 import type { ReadingInput } from './input.js'
 import { followPending, settleLate } from './late.js'
 import { owesUndo } from './owner.js'
@@ -18,6 +19,7 @@ export function absorbReading(draft: Draft, input: ReadingInput): void {
   meet(draft, reading)
   followPending(draft, reading)
   settleLate(draft, reading, askedAt, load)
+  noteForeign(draft, reading, askedAt)
   if (askedAt <= draft.state.hold.confirmedAt || draft.state.hold.pending !== null) return
   followEffect(draft)
 }
@@ -78,7 +80,8 @@ function readsMember({ last, found }: DrainState): boolean {
 
 function sayInForce(draft: Draft): void {
   const { state } = draft
-  if (state.goal.kind === 'watch') return
+  const { ended, holding } = state.ending
+  if (state.goal.kind === 'watch' || (ended !== null && !holding)) return
   const inForce = allInForce(state)
   if (inForce && !state.proof.inForce) draft.emit({ type: 'in-force', ...draft.stamp })
   if (inForce) draft.proof({ inForce })

@@ -44,7 +44,7 @@ export function whoseHold(state: DrainState, own: AdminState): 'ours' | 'unknown
   const applied = changes.findLastIndex(isApplied)
   const earlier = changes.some((change) => isApplied(change) && change.to === own)
   if (earlier && anotherIncarnation(state, incarnations)) return 'ours'
-  if (applied >= 0 && applied !== undoneAt(state)) {
+  if (lastInPlace(state) !== undefined) {
     // A raise over our own that was only intended is ours in either state.
     const raised = [
       ...changes
@@ -58,6 +58,20 @@ export function whoseHold(state: DrainState, own: AdminState): 'ours' | 'unknown
     changes.slice(applied + 1).some((change) => change.state === 'intended' && change.to === own) ||
     late.some(({ change }) => targetOf(change) === own)
   return intended ? 'unknown' : 'theirs'
+}
+
+/**
+ * The state that our newest change led to, where nothing says that it is not there any more: neither an
+ * undo of ours, nor somebody else who was seen to have taken it back.
+ */
+export function lastInPlace(state: DrainState): AdminState | undefined {
+  const { changes } = state.hold
+  const applied = changes.findLastIndex(isApplied)
+  if (applied < 0 || applied === undoneAt(state)) return undefined
+  const takenBack = changes
+    .slice(applied)
+    .some((change) => change.kind === 'restore' && change.state === 'unchanged')
+  return takenBack ? undefined : (changes[applied]?.to ?? undefined)
 }
 
 /** Where the ledger has the end of an undo: what we had set before is taken back. -1: nowhere. */

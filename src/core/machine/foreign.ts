@@ -1,0 +1,45 @@
+import { atLeast } from '../../provider/admin-state.js'
+import type { AdminState, Reading } from '../../provider/contract.js'
+import { noted, targetOf } from './changes.js'
+import type { Draft } from './draft.js'
+import { lastInPlace } from './owner.js'
+import { anotherIncarnation, type DrainState, type OwnChange } from './state.js'
+
+/**
+ * Keeps the ledger in step with what others made of the state that we had set, so that it is told apart
+ * from the same state set again later, by whomever:
+ *
+ * - found lower in the same process: somebody took ours back. Noted as a restore that found it so
+ *   (`unchanged`); what is set after that is theirs.
+ * - found lower in another process, but as we had set it before: a state file brought that back, and it is
+ *   ours still.
+ */
+export function noteForeign(draft: Draft, reading: Reading, askedAt: number): void {
+  const { state } = draft
+  const { hold, found } = state
+  if (!reading.present || reading.own === 'unknown' || reading.identity !== found?.identity) return
+  if (hold.pending !== null || askedAt <= hold.confirmedAt) return
+  const { own } = reading
+  const set = lastInPlace(state)
+  if (set === undefined || atLeast(own, set)) return
+  const entry = anotherIncarnation(state, hold.incarnations)
+    ? broughtBack(state, own)
+    : takenBack(state, own)
+  if (entry !== null)
+    draft.hold({ changes: noted(hold.changes, { ...entry, to: own, at: draft.now }) })
+}
+
+type Entry = Pick<OwnChange, 'kind' | 'state'>
+
+function takenBack({ hold }: DrainState, own: AdminState): Entry | null {
+  // An undo of ours whose answer is missing may have done that.
+  const ours = hold.late.some(({ change }) => change.kind === 'restore' && targetOf(change) === own)
+  return ours ? null : { kind: 'restore', state: 'unchanged' }
+}
+
+function broughtBack({ hold, goal }: DrainState, own: AdminState): Entry | null {
+  const known = hold.changes.some(
+    ({ kind, to, state }) => kind === 'hold' && to === own && state === 'applied',
+  )
+  return known && goal.kind === 'drain' ? { kind: 'hold', state: 'applied' } : null
+}
