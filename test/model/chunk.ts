@@ -1,4 +1,4 @@
-import type { Lie } from './product.js'
+import type { Lie } from './world/product.js'
 import { play } from './scenario.js'
 
 /** The scenarios of continuous integration; `npm run soak -- model` plays more of them. */

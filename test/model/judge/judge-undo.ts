@@ -1,0 +1,289 @@
+import type { AdminState, DrainReport, MemberRef } from 'drainable'
+import type { Chain } from '../user/drain-call.js'
+import type { Judge } from './judge.js'
+import { describeChange } from './judge.js'
+import type { SentChange } from './sent-change.js'
+import { keyOf, RANK, type Member } from '../world/truth.js'
+import type { UserProcess } from '../user/user-process.js'
+
+/** An undo that has settled: of one drain (`restore`), or of anybody (`ready`). */
+export interface Undo {
+  readonly chain: Chain | undefined
+  readonly process: UserProcess
+  readonly startedAt: number
+  readonly settledAt: number
+  readonly keys: readonly string[]
+  /** Members it says are as they were. */
+  readonly restored: ReadonlySet<string>
+  readonly report?: DrainReport
+  /** Nothing went wrong and nobody else was about: it had every reason to succeed. */
+  readonly calm: boolean
+}
+
+/** Undos that said `restored`: nothing of what they undid may come back. */
+export class Undos {
+  readonly #settled: Undo[] = []
+
+  add(undo: Undo): void {
+    this.#settled.push(undo)
+  }
+
+  /** Whether a state file has brought back what an undo had opened: nobody looks after it any more. */
+  revived(chain: Chain, { key, setter, reloadedAt }: Member): boolean {
+    return this.#settled.some(
+      (undo) =>
+        undo.chain === chain &&
+        undo.restored.has(key) &&
+        setter.at < undo.settledAt &&
+        undo.settledAt <= reloadedAt,
+    )
+  }
+
+  /** A hold that was sent before an undo said `restored`, and is carried out after it. */
+  afterwards(judge: Judge, sent: SentChange, member: Member): void {
+    if (sent.change.kind !== 'hold') return
+    const undo = this.#settled.find(
+      ({ chain, process, settledAt, startedAt, restored }) =>
+        restored.has(member.key) &&
+        sent.sentAt <= startedAt &&
+        judge.now >= settledAt &&
+        !setByOthers(sent, member, settledAt, process) &&
+        (chain === undefined
+          ? process === sent.process
+          : sent.authors.size === 1 && sent.authors.has(chain.id)),
+    )
+    if (undo === undefined) return
+    const by = undo.chain === undefined ? 'ready()' : `the undo of ${undo.chain.id}`
+    judge.fault(
+      'undo too early',
+      `${describeChange(sent.change)} is carried out after ${by} said done`,
+    )
+  }
+}
+
+/**
+ * Whether somebody else set the very state that a change asks for, after it was sent: whoever looks takes
+ * that for its effect, and nobody can tell these apart.
+ *
+ * @param observer - who looks: what its own process does it knows of
+ */
+export function setByOthers(
+  { change, sentAt, process, authors }: SentChange,
+  member: Member,
+  by: number,
+  observer: UserProcess = process,
+): boolean {
+  if (!('to' in change)) return false
+  return member.sets.some(
+    ({ to, setter }) =>
+      to === change.to &&
+      setter.at >= sentAt &&
+      setter.at <= by &&
+      (setter.by === 'operator' || isElse(setter.change)),
+  )
+  function isElse(other: SentChange | undefined): boolean {
+    if (other === undefined || other.process === observer) return false
+    return observer === process || ![...other.authors].some((author) => authors.has(author))
+  }
+}
+
+/** What an undo says when it has settled. */
+export function judgeUndone(judge: Judge, undo: Undo): void {
+  const { chain, process } = undo
+  judge.truth.figures.add(chain === undefined ? 'ready() done' : 'undos done')
+  for (const key of undo.keys) {
+    const member = judge.truth.member(key)
+    const wanted = judge.calls.some(
+      (call) =>
+        call.live &&
+        call.startedAt >= undo.startedAt &&
+        call.keys.has(key) &&
+        call.verb !== 'watch' &&
+        call.verb !== 'undo' &&
+        call.verb !== 'ready',
+    )
+    if (wanted || !member.present) continue
+    if (chain === undefined) {
+      const { change } = member.setter
+      const ours = change?.process === process && change.change.kind === 'hold'
+      if (
+        undo.restored.has(key) &&
+        ours &&
+        change.sentAt < undo.startedAt &&
+        member.own !== 'ready'
+      )
+        judge.fault('ready', `${key}: ready() is done, and it is held (${member.own}) by us`)
+      continue
+    }
+    if (!judge.heldBy(chain, member)) continue
+    // a hold without an answer over a state that it had found already: nobody can tell these apart
+    const known = undo.report?.members.find(({ ref }) => keyOf(ref) === key)
+    const shared = judge.sent.some((sent) => sent.key === key && sent.process !== process)
+    const unsure = shared || member.setter.change?.answer !== 'told'
+    if (unsure && known?.wasAdmin === member.own) continue
+    if (undo.restored.has(key))
+      judge.fault(
+        'undo',
+        `${key}: the undo of ${chain.id} says done, and it is held (${member.own})`,
+      )
+    else if (undo.calm && !excused(chain, key, judge))
+      judge.fault('undo left', `${key}: ${chain.id} was not undone, and nothing was in the way`)
+  }
+}
+
+/** What was sent and whose answer is not in the ticket is nobody's for sure. */
+function excused(chain: Chain, key: string, judge: Judge): boolean {
+  const lost = judge.sent.some(
+    ({ key: of, authors, answer }) => of === key && authors.has(chain.id) && answer !== 'told',
+  )
+  return lost || chain.saved === undefined || chain.saved.includes('"intended"')
+}
+
+/** Changes of the member before this one that its sender knows of: its own process's, and its drains'. */
+function sentBefore(judge: Judge, { key, number, authors }: SentChange): readonly SentChange[] {
+  return judge.sent.filter(
+    (other) =>
+      other.key === key &&
+      other.number < number &&
+      (other.process.alive || [...other.authors].some((author) => authors.has(author))),
+  )
+}
+
+function leadsTo({ change }: SentChange, state: AdminState): boolean {
+  return 'to' in change && change.to === state
+}
+
+/**
+ * Whether nobody can tell if a change brought about what others set at that moment. A change that a step
+ * sends was announced before, and may have been sent by a step that crashed. A hold that was decided
+ * before that moment, and found it done, may have been carried out before its own repeat.
+ */
+function isUnsure(other: SentChange, setAt: number): boolean {
+  if (other.answer !== 'told' || maybeHalfDone(other, setAt)) return true
+  if (other.candidates.some(({ verb }) => verb === 'stepDrain')) return true
+  return other.effect === 'unchanged' && other.knownUntil < setAt
+}
+
+/**
+ * Whether an operator set a member, before this hold, to what the hold's sender had set it to before, or
+ * may have, with no look in between that showed it otherwise.
+ */
+export function looksLikeOurs(judge: Judge, sent: SentChange, member: Member): boolean {
+  const { setter, own, key } = member
+  if (setter.by !== 'operator') return false
+  const otherwise = (since: number): boolean =>
+    judge
+      .looksAt(sent.provider, key)
+      .some(
+        ({ readAt, snapshot }) =>
+          readAt > since &&
+          readAt < setter.at &&
+          snapshot.readings.some(
+            (reading) =>
+              keyOf(reading.ref) === key &&
+              reading.present &&
+              reading.own !== 'unknown' &&
+              reading.own !== own,
+          ),
+      )
+  return sentBefore(judge, sent).some(
+    (other) =>
+      leadsTo(other, own) &&
+      (isUnsure(other, setter.at) || (other.effect === 'applied' && !otherwise(other.executedAt))),
+  )
+}
+
+/** What a ticket holds of a member, as far as it matters here. */
+interface SavedMember {
+  readonly ref: MemberRef
+  readonly wasAdmin: AdminState | null
+  readonly changes: readonly {
+    readonly kind: string
+    readonly to?: AdminState
+    readonly state: string
+  }[]
+}
+
+function savedMember(judge: Judge, id: string, key: string): SavedMember | undefined {
+  const saved = judge.calls.find(({ chain }) => chain?.id === id)?.chain?.saved
+  if (saved === undefined) return undefined
+  const { members } = JSON.parse(saved) as { readonly members: readonly SavedMember[] }
+  return members.find(({ ref }) => keyOf(ref) === key)
+}
+
+/**
+ * Whether the ticket of a drain has a hold to this state, and an undo by it saw the member without, for no
+ * longer than such a hold can be late: its process may have been killed while it sent it.
+ */
+function mayBeLate(
+  judge: Judge,
+  { provider, candidates, change }: SentChange,
+  id: string,
+  { key, own, setter }: Member,
+): boolean {
+  const known = savedMember(judge, id, key)?.changes.some(
+    ({ kind, to, state }) => kind === 'hold' && to === own && state !== 'unchanged',
+  )
+  if (known !== true || change.kind !== 'restore') return false
+  const begun = Math.min(
+    ...candidates.filter(({ chain }) => chain?.id === id).map(({ startedAt }) => startedAt),
+  )
+  const first = judge.looksAt(provider, key).find(({ askedAt }) => askedAt >= begun)
+  if (first === undefined || first.readAt >= setter.at) return false
+  return setter.at <= first.at + judge.truth.product.capabilities.lateBound
+}
+
+/**
+ * Whether the ticket of a drain has a raise to this state, over a hold that was applied, as intended:
+ * an undo takes that for its own in either state.
+ */
+function raiseIntended(judge: Judge, id: string, { key, own }: Member): boolean {
+  const member = savedMember(judge, id, key)
+  if (member === undefined) return false
+  const { changes, wasAdmin } = member
+  const applied = changes.findLastIndex(
+    ({ kind, state }) => (kind === 'hold' || kind === 'restore') && state === 'applied',
+  )
+  const last = changes[applied]
+  if (last === undefined || (last.kind === 'restore' && last.to === wasAdmin)) return false
+  return changes
+    .slice(applied)
+    .some(({ kind, to, state }) => kind === 'hold' && to === own && state === 'intended')
+}
+
+/** Refused, and not looked at again before somebody else set its state: a refused change may be half done. */
+function maybeHalfDone({ effect, answeredAt, provider }: SentChange, setAt: number): boolean {
+  if (effect !== undefined || answeredAt > setAt) return false
+  return !provider.deliveries.some(({ askedAt, readAt }) => askedAt >= answeredAt && readAt < setAt)
+}
+
+/** A change is about to be carried out: an undo opens only what is its own. */
+export function judgeExecution(judge: Judge, sent: SentChange, member: Member): void {
+  const { change } = sent
+  if (change.kind !== 'restore' || sent.byReady) return
+  if (!member.present || change.identity !== member.identity) return
+  if (member.own !== change.expect || RANK[change.to] >= RANK[member.own]) return
+  const { setter } = member
+  const chain = sent.authors.size === 1 ? [...sent.authors][0] : undefined
+  if (chain === undefined) return
+  if (setter.by === 'operator') {
+    if (member.reloadedAt >= setter.at) return
+    const sameAsOurs = sentBefore(judge, sent).some(
+      (other) =>
+        leadsTo(other, member.own) && (other.effect === 'applied' || isUnsure(other, setter.at)),
+    )
+    // set to what we had set it to ourselves: nobody can tell these apart
+    if (
+      !sameAsOurs &&
+      !raiseIntended(judge, chain, member) &&
+      !mayBeLate(judge, sent, chain, member)
+    )
+      judge.fault('not ours', `${describeChange(change)}, which an operator set to ${member.own}`)
+    return
+  }
+  const mine = sentBefore(judge, sent).filter(({ authors }) => authors.has(chain))
+  const base = member.bases.get(chain)
+  const unsure = mine.some(({ answer }) => answer !== 'told')
+  if (base !== undefined && base !== 'unclear' && RANK[change.to] < RANK[base] && !unsure)
+    judge.fault('not ours', `${describeChange(change)}, which was ${base} before ${chain}`)
+}

@@ -1,0 +1,355 @@
+import type { Change, ChangeResult, MemberReport, Proof } from 'drainable'
+import type { BalancerProcess } from '../world/balancer-process.js'
+import { isDrain, turnOfOpener, type Call, type Chain, type Verb } from '../user/drain-call.js'
+import type { Delivery, ModelProvider } from '../world/model-provider.js'
+import { judgeIdle } from './judge-idle.js'
+import {
+  judgeExecution,
+  judgeUndone,
+  looksLikeOurs,
+  setByOthers,
+  Undos,
+  type Undo,
+} from './judge-undo.js'
+import { judgeSending } from './judge-sending.js'
+import type { Samples } from './samples.js'
+import type { SentChange } from './sent-change.js'
+import { keyOf, RANK, type Member, type Truth, type TruthListener } from '../world/truth.js'
+import type { UserProcess } from '../user/user-process.js'
+
+/** One thing that must never be. */
+export interface Fault {
+  readonly rule: string
+  readonly text: string
+  readonly at: number
+}
+
+/** A member that was called sealed: nothing may reach it through these processes any more. */
+interface Seal {
+  readonly key: string
+  readonly call: Call
+  readonly at: number
+  readonly processes: ReadonlySet<BalancerProcess>
+  broken: boolean
+}
+
+/** Compares what the library says and does with the hidden truth. */
+export class Judge implements TruthListener {
+  readonly truth: Truth
+  readonly samples: Samples
+  readonly faults: Fault[] = []
+  readonly calls: Call[] = []
+  readonly sent: SentChange[] = []
+  readonly undos = new Undos()
+  readonly #seals: Seal[] = []
+
+  constructor(truth: Truth, samples: Samples) {
+    this.truth = truth
+    this.samples = samples
+  }
+
+  get now(): number {
+    return this.truth.clock.now()
+  }
+
+  fault(rule: string, text: string): void {
+    this.truth.tell(`FAULT ${rule}: ${text}`)
+    this.faults.push({ rule, text, at: this.now })
+  }
+
+  // --- calls ---
+
+  opens(
+    verb: Verb,
+    process: UserProcess,
+    provider: ModelProvider,
+    keys: ReadonlySet<string>,
+    chain?: Chain,
+    processStartedAt = this.now,
+  ): Call {
+    const call: Call = {
+      number: this.calls.length + 1,
+      verb,
+      process,
+      provider,
+      keys,
+      chain,
+      startedAt: this.now,
+      processStartedAt,
+      identities: new Map(),
+      wishesDown: new Set(),
+      holds: new Set(),
+      letGo: new Map(),
+      over: new Set(),
+      endedAt: Infinity,
+      live: true,
+      undoes: Infinity,
+    }
+    this.truth.figures.add(`calls: ${verb}`)
+    if (verb === 'ready' || verb === 'undo') this.#letGo(call)
+    this.calls.push(call)
+    return call
+  }
+
+  /** The later call wins: what was begun before it wishes these members down no more. */
+  #letGo({ process, keys }: Call): void {
+    for (const call of this.calls) {
+      if (call.process !== process) continue
+      for (const key of keys) this.letGo(call, key)
+    }
+  }
+
+  /** A call wishes a member down no more. */
+  letGo(call: Call, key: string): void {
+    call.wishesDown.delete(key)
+    call.holds.delete(key)
+    call.letGo.set(key, this.sent.length)
+  }
+
+  /** A ticket is forgotten: nothing may be left to undo. */
+  ticketDropped(chain: Chain): void {
+    for (const key of chain.keys) {
+      if (this.heldBy(chain, this.truth.member(key)))
+        this.fault('ticket', `${key}: the ticket of ${chain.id} is dropped while it is held`)
+    }
+  }
+
+  /** A change was refused: whether who asked for it still wishes it is left open. */
+  refused({ process, key }: SentChange): void {
+    for (const call of this.calls) if (call.process === process) this.letGo(call, key)
+  }
+
+  /** The user gives a drain up that undoes itself then. */
+  aborts(call: Call): void {
+    if (call.chain?.wish.policy.onAbort !== 'restore' || call.undoes !== Infinity) return
+    call.undoes = this.calls.length + 0.5
+    for (const key of call.keys) this.letGo(call, key)
+    call.over.clear() // what it changed it may open, also where another call has taken the member
+  }
+
+  closes(call: Call): void {
+    call.live = false
+  }
+
+  crashed(process: UserProcess): void {
+    this.truth.figures.add('crashes')
+    for (const call of this.calls) {
+      if (call.process !== process || !call.live) continue
+      call.live = false
+      if (call.chain !== undefined) call.chain.crashed = true
+    }
+    for (const sent of this.sent) {
+      if (sent.process === process && sent.answer === 'open') sent.answer = 'lost'
+    }
+  }
+
+  /** Calls that look at or change something through a provider. */
+  liveOn(provider: ModelProvider): Call[] {
+    return this.calls.filter((call) => call.live && call.provider === provider)
+  }
+
+  /** Calls of a process that may change a member. */
+  liveFor(process: UserProcess, key: string): Call[] {
+    return this.calls.filter(
+      (call) =>
+        call.live &&
+        call.process === process &&
+        call.verb !== 'watch' &&
+        call.keys.has(key) &&
+        !call.over.has(key),
+    )
+  }
+
+  // --- what is sent and done ---
+
+  sends(process: UserProcess, provider: ModelProvider, change: Change): SentChange {
+    const key = keyOf(change.ref)
+    const calls = this.liveFor(process, key)
+    const drains = calls.filter(({ verb }) => verb !== 'ready')
+    const { begun } = this.truth.member(key)
+    if (change.kind === 'hold')
+      for (const { chain } of drains)
+        if (chain !== undefined && !begun.has(chain.id)) begun.set(chain.id, this.now)
+    const sent: SentChange = {
+      number: this.sent.length + 1,
+      key,
+      change,
+      process,
+      provider,
+      sentAt: this.now,
+      knownUntil: this.lastLook(provider, key)?.readAt ?? -Infinity,
+      authors: new Set(drains.flatMap(({ chain }) => chain?.id ?? [])),
+      candidates: calls.filter((call) => call.provider === provider),
+      openedBy: firstOpener(calls.filter((call) => call.provider === provider)),
+      byReady: calls.some(({ verb }) => verb === 'ready'),
+      answer: 'open',
+      answeredAt: Infinity,
+      executedAt: Infinity,
+      effect: undefined,
+      alike: false,
+    }
+    this.truth.tell(`${process.name} sends #${sent.number} ${describeChange(change)}`)
+    this.truth.figures.add(`sent: ${change.kind}`)
+    judgeSending(this, sent, calls, provider)
+    this.sent.push(sent)
+    if (change.kind === 'restore') this.#overrule(sent, calls)
+    return sent
+  }
+
+  /**
+   * An undo sends: every drain of this process that was begun before it is over for that member. Where
+   * several can have sent it, it was the first of them as far as can be told; a drain that undoes itself
+   * goes on with that.
+   */
+  #overrule({ key, openedBy }: SentChange, calls: readonly Call[]): void {
+    for (const call of calls)
+      if (isDrain(call) && call.number < openedBy && call.undoes === Infinity) call.over.add(key)
+  }
+
+  executes(sent: SentChange, member: Member | undefined): void {
+    if (member === undefined) return
+    sent.alike = sent.change.kind === 'hold' && looksLikeOurs(this, sent, member)
+    judgeExecution(this, sent, member)
+  }
+
+  executed(sent: SentChange, member: Member | undefined, result: ChangeResult): void {
+    const now = member === undefined ? '' : ` -> ${member.own}`
+    this.truth.tell(`#${sent.number} is carried out: ${result.status}${now}`)
+    if (result.status !== 'applied' || member === undefined) return
+    if (this.now > sent.answeredAt && sent.answer === 'lost')
+      this.truth.figures.add('changes: done late')
+    this.undos.afterwards(this, sent, member)
+  }
+
+  interfered(key: string): void {
+    for (const seal of this.#seals) if (seal.key === key) seal.broken = true
+  }
+
+  arrived(key: string, process: BalancerProcess): void {
+    for (const seal of this.#seals) {
+      if (seal.key !== key || seal.broken || !seal.processes.has(process)) continue
+      seal.broken = true
+      if (seal.call.live && !this.#openedByUs(seal))
+        this.fault('seal', `${key}: work through ${process.name} after it was called sealed`)
+    }
+  }
+
+  /** Whether a call of the library has lowered it since, also one of another process that came late. */
+  #openedByUs({ key, at, call }: Seal): boolean {
+    return this.sent.some(
+      (sent) =>
+        sent.key === key &&
+        sent.change.kind === 'restore' &&
+        (sent.sentAt >= at || (sent.process !== call.process && sent.executedAt >= at)),
+    )
+  }
+
+  // --- what is said ---
+
+  /** A member is called idle, with a proof. */
+  saysIdle(call: Call, key: string, proof: Proof, askedAt: number): void {
+    this.truth.figures.add('idle said')
+    judgeIdle(this, call, key, proof, askedAt)
+  }
+
+  /** A drain has its outcome for a member. */
+  saysEnded(call: Call, report: MemberReport): void {
+    const key = keyOf(report.ref)
+    const { outcome, verifiedIdle, proof } = report
+    this.truth.figures.add(`outcome: ${outcome}`)
+    if (outcome === 'idle' && verifiedIdle) {
+      if (proof === undefined) this.fault('idle', `${key}: verified idle without a proof`)
+      else judgeIdle(this, call, key, proof, call.startedAt, true)
+      if (report.sealed) this.#sealed(call, key)
+    }
+  }
+
+  /** A drain has ended: what it lets go of is over for it, and so is what it never held. */
+  isOver(call: Call, { ref, outcome }: MemberReport): void {
+    const key = keyOf(ref)
+    call.endedAt = Math.min(call.endedAt, this.now)
+    const letGo = ['overruled', 'refused', 'gone', 'aborted', 'restored'].includes(outcome)
+    if (letGo) call.over.add(key)
+    if (letGo || !call.holds.has(key)) this.letGo(call, key)
+  }
+
+  #sealed(call: Call, key: string): void {
+    this.truth.figures.add('sealed said')
+    const processes = new Set(this.truth.alive())
+    const seen = this.lastLook(call.provider, key)?.readAt ?? Infinity
+    const member = this.truth.member(key)
+    // what was done after the last look can't be known
+    const opened = this.sent.some(
+      (sent) => sent.key === key && sent.change.kind === 'restore' && sent.answeredAt >= seen,
+    )
+    const broken = opened || member.foreignAt >= seen
+    this.#seals.push({ key, call, at: this.now, processes, broken })
+  }
+
+  /** An undo has settled; `restored` are the members it says are as they were. */
+  saysUndone(undo: Undo): void {
+    judgeUndone(this, undo)
+    const { chain } = undo
+    if (chain !== undefined)
+      for (const key of undo.restored) this.truth.isUndone(this.truth.member(key), chain.id)
+    // those that it has overruled wish nothing down any more, also where nothing was to be opened
+    for (const call of this.calls) {
+      if (call.process !== undo.process || call.startedAt > undo.startedAt) continue
+      for (const key of undo.restored) this.letGo(call, key)
+    }
+    this.undos.add(undo)
+  }
+
+  // --- what the library can know ---
+
+  looksAt(provider: ModelProvider, key: string): Delivery[] {
+    return provider.deliveries.filter(({ snapshot }) =>
+      snapshot.readings.some(({ ref }) => keyOf(ref) === key),
+    )
+  }
+
+  lastLook(provider: ModelProvider, key: string): Delivery | undefined {
+    return this.looksAt(provider, key).at(-1)
+  }
+
+  /** Up to when the library must know what happened to a member: read that long ago, in three looks. */
+  knownUntil(provider: ModelProvider, key: string): number {
+    return this.looksAt(provider, key).at(-3)?.readAt ?? -Infinity
+  }
+
+  /** Whether a member is held by changes of one drain, above what it was before them. */
+  heldBy(chain: Chain, member: Member): boolean {
+    const { setter, own, bases, present } = member
+    if (!present || setter.by !== 'library' || setter.change === undefined) return false
+    const { authors, byReady } = setter.change
+    const base = bases.get(chain.id)
+    if (
+      byReady ||
+      base === undefined ||
+      base === 'unclear' ||
+      authors.size !== 1 ||
+      !authors.has(chain.id)
+    )
+      return false
+    // others had set the same before it was carried out: what was seen then counted as its effect
+    if (setByOthers(setter.change, member, setter.at)) return false
+    return RANK[own] > RANK[base] && !this.undos.revived(chain, member)
+  }
+
+  drainsOf(process: UserProcess, key: string): Call[] {
+    return this.liveFor(process, key).filter(isDrain)
+  }
+}
+
+/** The first turn of those that can have sent a restore; before all others where nobody is known to. */
+function firstOpener(calls: readonly Call[]): number {
+  const turns = calls.map(turnOfOpener).filter((turn) => turn !== Infinity)
+  return turns.length === 0 ? -Infinity : Math.min(...turns)
+}
+
+export function describeChange(change: Change): string {
+  const key = keyOf(change.ref)
+  if (change.kind === 'hold') return `hold ${key} to ${change.to}`
+  if (change.kind === 'restore') return `restore ${key} from ${change.expect} to ${change.to}`
+  return `${change.kind} ${key}`
+}

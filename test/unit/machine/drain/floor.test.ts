@@ -1,0 +1,260 @@
+import { describe, expect, test } from 'vitest'
+import { failure, held, started, type MemberRun, type RunOptions } from '../member-run.js'
+
+const minimum = failure('POOL_AT_MINIMUM')
+
+function deny(run: MemberRun): MemberRun {
+  return run.put({ type: 'denied', error: minimum })
+}
+
+/** The hold is in place, and the next look finds too few serving. */
+function broken(options: RunOptions = {}, random = 0.5): MemberRun {
+  return held({ onMinimum: 'wait', ...options }).look({ floor: minimum, random })
+}
+
+describe('the first hold', () => {
+  test('must pass the floor', () => {
+    const { effects } = started().look()
+    expect(effects.find((effect) => effect.type === 'apply')).toMatchObject({ first: true })
+  })
+
+  test('that was lost is not asked of it again', () => {
+    const { effects } = started().look().lose().look()
+    expect(effects.find((effect) => effect.type === 'apply')).toMatchObject({ first: false })
+  })
+
+  test('is not sent on the word of a state that is unknown', () => {
+    expect(started().set({ own: 'unknown' }).looks(1_000).sentSoFar).toEqual([])
+  })
+
+  test('is sent with the identity that was found', () => {
+    expect(started().look().change.identity).toBe('10.0.0.1:80')
+  })
+})
+
+describe('a hold that the floor denies', () => {
+  test('ends the drain under onMinimum fail', () => {
+    const run = deny(started().look())
+    expect(run.outcome).toBe('refused')
+    expect(run.error).toBe(minimum)
+    expect(run.looks(5_000).sentSoFar).toEqual(['hold drain'])
+  })
+
+  test('is asked again after 250 ms under onMinimum wait', () => {
+    const run = deny(started({ onMinimum: 'wait' }).look())
+    expect(run.outcome).toBe(null)
+    expect(run.look({ after: 249 }).sent).toBe(null)
+    expect(run.look({ after: 1 }).sent).toBe('hold drain')
+    expect(run.effects.find((effect) => effect.type === 'apply')).toMatchObject({ first: true })
+  })
+
+  test('leaves no trace in the ledger', () => {
+    const { hold } = deny(started({ onMinimum: 'wait' }).look()).state
+    expect(hold.pending).toBe(null)
+    expect(hold.changes).toEqual([])
+    expect(hold.late).toEqual([])
+  })
+
+  test('is over where somebody else drains the member', () => {
+    const run = deny(started({ onMinimum: 'wait' }).look())
+      .set({ own: 'drain' })
+      .look()
+    expect(run.said).toContain('phase')
+    expect(run.phase).toBe('draining')
+  })
+
+  test('takes no effect by itself, where the member is drained already', () => {
+    const run = deny(started({ own: 'drain', onMinimum: 'wait' }).look())
+    expect(run.phase).toBe('active')
+    expect(run.look().phase).toBe('draining')
+  })
+
+  test('is said by why, until it passed', () => {
+    const run = deny(started({ onMinimum: 'wait' }).look())
+    expect(run.codes).toContain('pool-at-minimum')
+    expect(run.look({ after: 250 }).answer().codes).not.toContain('pool-at-minimum')
+  })
+
+  test('ends at the deadline as refused, under wait', () => {
+    const run = deny(started({ onMinimum: 'wait', timeout: 1_000 }).look())
+    run.look({ after: 100 })
+    while (run.outcome === null && run.now < 5_000) {
+      run.look({ after: 300 })
+      if (run.sent !== null) deny(run)
+    }
+    expect(run.outcome).toBe('refused')
+    expect(run.error?.code).toBe('POOL_AT_MINIMUM')
+  })
+
+  test('ends at the deadline as proceeded, under proceed', () => {
+    const run = deny(started({ onMinimum: 'wait', timeout: 200, onTimeout: 'proceed' }).look())
+    expect(run.look({ after: 240 }).outcome).toBe('proceeded')
+  })
+
+  test('is not cut at the deadline, under terminate', () => {
+    const run = deny(started({ onMinimum: 'wait', timeout: 200, onTimeout: 'terminate' }).look())
+    run.look({ after: 240 })
+    expect(run.sentSoFar).toEqual(['hold drain'])
+    expect(run.outcome).toBe('refused')
+  })
+})
+
+describe('the first look after the first hold', () => {
+  test('that finds enough serving keeps it', () => {
+    const run = held().look({ floor: null })
+    expect(run.state.hold.floor).toBe('kept')
+    expect(run.looks(2_000).phase).toBe('idle')
+  })
+
+  test('that does not know keeps it', () => {
+    expect(held().look().state.hold.floor).toBe('kept')
+  })
+
+  test('that finds too few undoes it after a random wait', () => {
+    const run = broken({}, 0.5)
+    expect(run.look({ after: 499, floor: minimum }).sent).toBe(null)
+    expect(run.look({ after: 1, floor: minimum }).said).toEqual(['fault'])
+    expect(run.state.goal).toMatchObject({ kind: 'open', of: 'ours', because: minimum })
+    expect(run.look().sent).toBe('restore drain to ready')
+  })
+
+  test('waits at most a second', () => {
+    expect(broken({}, 1).state.hold.yieldAt).toBe(START_OF_HOLD + 10 + 1_000)
+  })
+
+  test('does not wait without a random number', () => {
+    const run = held({ onMinimum: 'wait' }).look({ floor: minimum })
+    expect(run.state.hold.yieldAt).toBe(run.now)
+  })
+
+  test('keeps its wait from the first look', () => {
+    const run = broken({}, 0.5).look({ after: 100, floor: minimum, random: 1 })
+    expect(run.state.hold.yieldAt).toBe(run.origin + 10 + 500)
+  })
+
+  test('keeps the hold where enough serve before the wait is over', () => {
+    const run = broken({}, 0.5).look({ after: 100, floor: null })
+    expect(run.state.hold.floor).toBe('kept')
+    expect(run.state.hold.yieldAt).toBe(null)
+    run.look({ after: 1_000, floor: minimum }).look({ after: 1_000, floor: minimum })
+    expect(run.state.goal.kind).toBe('drain')
+  })
+
+  test('says no idle while it is undecided', () => {
+    const run = broken({ settle: 100 }, 1)
+    for (let i = 0; i < 9; i += 1) run.look({ after: 100, floor: minimum })
+    expect(run.all('idle')).toEqual([])
+  })
+
+  test('keeps its wait through what is no look', () => {
+    const run = broken({}, 0.5).put({ type: 'inherit', late: [] })
+    expect(run.state.hold.yieldAt).not.toBe(null)
+  })
+
+  test('says no idle in the look that finds too few', () => {
+    const run = broken({ settle: 0, scopes: { w1: { released: true } } }, 1)
+    expect(run.all('idle')).toEqual([])
+  })
+
+  test('raises nothing in the look that undoes the hold', () => {
+    const run = broken({ escalateAfter: 200 }, 0.5).look({ after: 600, floor: minimum })
+    expect(run.sent).toBe(null)
+    expect(run.state.goal.kind).toBe('open')
+  })
+
+  test('finds ours among others in the ledger', () => {
+    const run = started({ own: 'drain', onMinimum: 'wait' }).look().answer('unchanged')
+    run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look().answer()
+    run.look({ floor: minimum, random: 0.5 })
+    expect(run.state.hold.yieldAt).not.toBe(null)
+  })
+
+  test('leaves a hold alone that is not for sure ours, whatever else we did', () => {
+    const change = {
+      kind: 'restore' as const,
+      ref: { pool: 'web', member: 'web1' },
+      expect: 'drain' as const,
+      to: 'ready' as const,
+    }
+    const late = [{ change, lostAt: 900, until: null, lackedAt: 900 }]
+    const run = started({ onMinimum: 'wait' }).put({ type: 'inherit', late }).look().look()
+    run.set({ own: 'drain' }).answer('unchanged').look({ floor: minimum, random: 0.5 })
+    expect(run.state.hold.yieldAt).toBe(null)
+  })
+
+  test('leaves a hold alone that was there before us', () => {
+    const run = started({ own: 'drain', onMinimum: 'wait' }).look().answer('unchanged')
+    run.look({ floor: minimum, random: 0 })
+    expect(run.state.hold.floor).toBe('kept')
+  })
+
+  test('leaves a hold alone of a member that did not serve', () => {
+    const run = started({ present: { serves: false }, onMinimum: 'wait' }).hold()
+    run.look({ floor: minimum, random: 0 })
+    expect(run.state.hold.floor).toBe('kept')
+  })
+
+  test('ends the drain at the deadline all the same', () => {
+    const run = broken({ timeout: 100 }, 1).look({ after: 200, floor: minimum })
+    expect(run.outcome).toBe('timeout')
+  })
+})
+
+const START_OF_HOLD = 1_010
+
+describe('the undo of a hold that left too few', () => {
+  test('ends as refused under onMinimum fail', () => {
+    const run = broken({ onMinimum: 'fail' }, 0).look({ floor: minimum }).look().answer().look()
+    expect(run.outcome).toBe('refused')
+    expect(run.error).toBe(minimum)
+    expect(run.own).toBe('ready')
+    expect(run.state.hold.changes).toEqual([])
+  })
+
+  test('goes back to the drain under onMinimum wait', () => {
+    const run = broken({}, 0).look({ floor: minimum }).look().answer().look()
+    expect(run.outcome).toBe(null)
+    expect(run.state.goal).toEqual({ kind: 'drain' })
+    expect(run.codes).toContain('pool-at-minimum')
+    expect(run.look({ after: 249 }).sent).toBe(null)
+    expect(run.look({ after: 1 }).sent).toBe('hold drain')
+    expect(run.effects.find((effect) => effect.type === 'apply')).toMatchObject({ first: true })
+  })
+
+  test('waits anew after the next hold', () => {
+    const run = broken({}, 0).look({ floor: minimum }).look().answer().look().look({ after: 300 })
+    run.answer().look({ floor: minimum, random: 0.7 })
+    expect(run.state.hold.yieldAt).toBe(run.now + 700)
+  })
+
+  test('leaves no refusal behind', () => {
+    const run = broken({}, 0).look({ floor: minimum }).look().refuse(failure('CONFLICT', true))
+    run.set({ own: 'ready' }).look().look()
+    expect(run.state.goal.kind).toBe('drain')
+    expect(run.codes).not.toContain('refused')
+  })
+
+  test('stays an undo where it ends the drain', () => {
+    const run = broken({ onMinimum: 'fail' }, 0).look({ floor: minimum }).look().answer().look()
+    expect(run.state.goal.kind).toBe('open')
+    expect(run.state.hold.atMinimum).toBe(false)
+  })
+
+  test('is given up after 30 s', () => {
+    const run = broken({}, 0).look({ floor: minimum })
+    expect(run.state.goal).toMatchObject({ until: run.now + 30_000, lateUntil: null })
+  })
+})
+
+describe('a hold that left too few', () => {
+  test('is not called idle before it is decided', () => {
+    const run = held({ settle: 60, onMinimum: 'wait' })
+    for (let i = 0; i < 9; i += 1) run.look({ after: 100, floor: minimum, random: 1 })
+    expect(run.phase).toBe('draining')
+  })
+
+  test('waits after its undo, under onMinimum wait', () => {
+    const run = broken({}, 0).look({ floor: minimum })
+    expect(run.state.goal).toMatchObject({ kind: 'open', then: 'wait' })
+  })
+})

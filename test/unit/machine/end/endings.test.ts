@@ -1,0 +1,366 @@
+import { describe, expect, test } from 'vitest'
+import { Draft } from '../../../../src/core/machine/draft.js'
+import { failure, held, idle, started, type MemberRun } from '../member-run.js'
+
+function losses(run: MemberRun): readonly string[] {
+  return run.effects.flatMap((effect) => (effect.type === 'lost' ? [effect.error.code] : []))
+}
+
+describe('an idle member', () => {
+  test('is said once, with its phase first', () => {
+    const run = held().lookAt(500).lookAt(1_000)
+    expect(run.said).toEqual(['phase', 'idle'])
+    expect(run.effects.at(-1)).toEqual({ type: 'end', outcome: 'idle' })
+    expect(run.looks(3_000).all('idle')).toHaveLength(1)
+  })
+
+  test('ends its run, which goes on holding', () => {
+    const run = idle()
+    expect(run.outcome).toBe('idle')
+    expect(run.state.ending.holding).toBe(true)
+  })
+
+  test('loses idle with work, and its outcome where the run has not settled', () => {
+    const run = idle().scope('w1', { active: 1 }).look()
+    expect(run.said).toEqual(['idle-lost', 'phase'])
+    expect(run.phase).toBe('draining')
+    expect(run.outcome).toBe(null)
+    expect(run.state.proof).toMatchObject({ proof: null, verdict: null, sealed: false })
+  })
+
+  test.each([
+    ['queued work', { queued: 1 }],
+    ['an arrival', { arrivals: 101 }],
+    ['a fall of arrivals', { arrivals: 99 }],
+    ['a restart', { incarnation: 'w1.2' }],
+    ['a process that can not be read, before the run has settled', { state: 'unread' as const }],
+  ])('loses idle with %s', (_, figures) => {
+    expect(idle().scope('w1', figures).look().said).toContain('idle-lost')
+  })
+
+  test('loses idle with a process that joined', () => {
+    expect(idle().scope('w2').look().said).toContain('idle-lost')
+  })
+
+  test('loses idle where one of two processes has work', () => {
+    const run = held({ scopes: { w2: {} } })
+      .idle()
+      .scope('w2', { active: 1 })
+      .look()
+    expect(run.said).toContain('idle-lost')
+  })
+
+  test('keeps idle where a process ended', () => {
+    const run = held({ scopes: { w2: {} } })
+      .idle()
+      .scope('w2', { state: 'ended' })
+      .look()
+    expect(run.said).toEqual([])
+  })
+
+  test('becomes idle again by the whole rule', () => {
+    const run = idle().scope('w1', { active: 1 }).look().scope('w1', { active: 0 }).mark()
+    run.lookAt(10).lookAt(29)
+    expect(run.phase).toBe('draining')
+    expect(run.lookAt(30).said).toContain('idle')
+  })
+
+  test('is not proved by a look that failed', () => {
+    expect(idle().fail().phase).toBe('idle')
+  })
+})
+
+describe('a run that has settled', () => {
+  test('keeps its outcome when idle is lost', () => {
+    const run = idle().settle().scope('w1', { active: 1 }).look()
+    expect(run.said).toEqual(['idle-lost', 'phase'])
+    expect(run.outcome).toBe('idle')
+  })
+
+  test('keeps idle where a process can not be read for a moment', () => {
+    expect(idle().settle().scope('w1', { state: 'unread' }).look().said).toEqual([])
+  })
+
+  test('says that work was seen', () => {
+    expect(losses(idle().settle().scope('w1', { active: 1 }).look())).toEqual(['IDLE_LOST'])
+  })
+
+  test('says it once', () => {
+    const run = idle().settle().scope('w1', { active: 1 }).look()
+    expect(losses(run.look())).toEqual([])
+  })
+
+  test('says nothing before it has settled', () => {
+    expect(losses(idle().scope('w1', { active: 1 }).look())).toEqual([])
+  })
+
+  test('says nothing of a run that was not idle', () => {
+    const run = held({ timeout: 100, scopes: { w1: { active: 1 } } })
+      .looks(300)
+      .settle()
+    expect(run.outcome).toBe('timeout')
+    expect(losses(run.scope('w1', { active: 5 }).look())).toEqual([])
+  })
+
+  test('says that work was seen after a cut', () => {
+    const run = held({ timeout: 100, onTimeout: 'terminate', scopes: { w1: { active: 1 } } })
+    run.look({ after: 200 }).answer('applied', { terminated: 1 }).scope('w1', { active: 0 })
+    run.looks(1_500).settle()
+    expect(run.outcome).toBe('terminated')
+    expect(losses(run.scope('w1', { active: 1 }).look())).toEqual(['IDLE_LOST'])
+  })
+
+  test.each([
+    ['work in flight', { active: 1 }],
+    ['queued work', { queued: 1 }],
+    ['an arrival', { arrivals: 101 }],
+    ['a fall of arrivals that is no restart', { arrivals: 0 }],
+    ['arrivals in a process that restarted', { incarnation: 'w1.2', arrivals: 1 }],
+  ])('takes %s for work', (_, figures) => {
+    expect(losses(idle().settle().scope('w1', figures).look())).toEqual(['IDLE_LOST'])
+  })
+
+  test.each([
+    ['a restart with nothing arrived', { incarnation: 'w1.2', arrivals: 0 }],
+    ['a restart that does not count', { incarnation: 'w1.2', arrivals: undefined as never }],
+    ['a process that can not be read', { state: 'unread' as const, active: 1 }],
+  ])('does not take %s for work', (_, figures) => {
+    expect(losses(idle().settle().scope('w1', figures).look())).toEqual([])
+  })
+
+  test('does not take the history of a process that joined for work', () => {
+    expect(losses(idle().settle().scope('w2', { arrivals: 7 }).look())).toEqual([])
+  })
+
+  test('takes arrivals of a process for work that took the place of one', () => {
+    const run = idle().settle().scope('w1', { old: true }).scope('w2', { arrivals: 7 }).look()
+    expect(losses(run)).toEqual(['IDLE_LOST'])
+  })
+
+  test('takes one arrival for work, beside one of two that was replaced', () => {
+    const run = held({ scopes: { w2: {} } })
+      .idle()
+      .settle()
+      .scope('w1', { old: true })
+    expect(losses(run.scope('w3', { arrivals: 1 }).look())).toEqual(['IDLE_LOST'])
+  })
+
+  test('does not take a product that does not count arrivals for busy', () => {
+    const run = idle({ scopes: { w1: { arrivals: undefined as never } } })
+      .settle()
+      .looks(500)
+    expect(run.phase).toBe('idle')
+    expect(run.state.ending.lossSaid).toBe(false)
+  })
+
+  test('takes arrivals for work in the place of one that ended', () => {
+    const run = idle().settle().scope('w1', { state: 'ended' }).scope('w2', { arrivals: 7 }).look()
+    expect(losses(run)).toEqual(['IDLE_LOST'])
+  })
+
+  test('takes arrivals for work beside one that restarted', () => {
+    const run = idle().settle().scope('w1', { incarnation: 'w1.2', arrivals: 0 })
+    expect(losses(run.scope('w2', { arrivals: 7 }).look())).toEqual(['IDLE_LOST'])
+  })
+
+  test('does not take a process that only moved its name for work', () => {
+    const run = idle().settle().scope('w1', { state: 'ended' })
+    run.scope('w0', { incarnation: 'w1.1' }).look()
+    expect(losses(run)).toEqual([])
+  })
+
+  test('does not take a process without arrivals in another place for work', () => {
+    const run = idle().settle().scope('w1', { old: true }).scope('w2', { arrivals: 0 }).look()
+    expect(losses(run)).toEqual([])
+  })
+
+  test('puts back what a reload forgot, with nothing said of a loss', () => {
+    const run = idle().settle().set({ own: 'ready' })
+    run.scope('w1', { incarnation: 'w1.2', arrivals: 0 }).look()
+    expect(run.sent).toBe('hold drain')
+    expect(losses(run)).toEqual([])
+  })
+})
+
+describe('a run that has settled, and is idle again', () => {
+  test('stays so by what was there when it was said again', () => {
+    const run = idle().settle().scope('w1', { arrivals: 101 }).look()
+    expect(run.phase).toBe('draining')
+    run.idle().looks(500)
+    expect(run.phase).toBe('idle')
+    expect(run.all('idle-lost')).toHaveLength(1)
+  })
+
+  test('keeps a look at every process that joins', () => {
+    const run = idle().settle().scope('w2', { arrivals: 7 }).look()
+    expect(run.phase).toBe('idle')
+    expect(losses(run.scope('w2', { arrivals: 8 }).look())).toEqual(['IDLE_LOST'])
+  })
+
+  test('keeps no look at a process that joins and can not be read', () => {
+    const run = idle().settle().scope('w2', { arrivals: 7, state: 'unread' }).look()
+    expect(losses(run.scope('w2', { arrivals: 8, state: 'read' }).look())).toEqual([])
+  })
+
+  test('after its deadline loses idle by an arrival', () => {
+    const run = held({ timeout: 100, scopes: { w1: { active: 1 } } })
+      .looks(300)
+      .settle()
+    run.scope('w1', { active: 0 }).idle()
+    expect(run.outcome).toBe('timeout')
+    expect(run.scope('w1', { arrivals: 101 }).look().said).toContain('idle-lost')
+  })
+
+  test('after its deadline keeps idle where a process can not be read', () => {
+    const run = held({ timeout: 100, scopes: { w1: { active: 1 } } })
+      .looks(300)
+      .settle()
+    run.scope('w1', { active: 0 }).idle().scope('w1', { state: 'unread' }).look()
+    expect(run.said).toEqual([])
+  })
+})
+
+describe('a run that is released', () => {
+  test('sends nothing any more', () => {
+    const run = idle().settle().put({ type: 'release' }).set({ own: 'ready' })
+    run.scope('w1', { incarnation: 'w1.2', active: 1 }).looks(1_000)
+    expect(run.sentSoFar).toEqual(['hold drain'])
+    expect(run.heard.at(-1)?.type).not.toBe('idle-lost')
+  })
+
+  test('before its end still gives way to another call', () => {
+    const run = held().put({ type: 'release' })
+    expect(run.put({ type: 'yield', error: failure('DRAIN_OVERRULED') }).outcome).toBe('overruled')
+  })
+
+  test('before its end goes on to its end', () => {
+    const run = held().put({ type: 'release' }).looks(2_000)
+    expect(run.outcome).toBe('idle')
+  })
+})
+
+describe('an end from outside', () => {
+  test('has its outcome and its error, and lets go', () => {
+    const why = failure('CONFLICT')
+    const run = held().put({ type: 'end', outcome: 'aborted', error: why })
+    expect(run.outcome).toBe('aborted')
+    expect(run.error).toBe(why)
+    expect(run.state.ending.holding).toBe(false)
+    expect(run.effects).toEqual([{ type: 'end', outcome: 'aborted' }])
+  })
+
+  test('without an error has none', () => {
+    expect(held().put({ type: 'end', outcome: 'aborted' }).error).toBe(null)
+  })
+
+  test('after an end changes no outcome, and lets go', () => {
+    const run = idle().put({ type: 'end', outcome: 'aborted' })
+    expect(run.outcome).toBe('idle')
+    expect(run.effects).toEqual([])
+    expect(run.state.ending.holding).toBe(false)
+  })
+
+  test('notes its moment', () => {
+    const run = held().wait(70).put({ type: 'end', outcome: 'aborted' })
+    expect(run.state.ending.ended?.at).toBe(run.now)
+  })
+})
+
+describe('another call of this process that speaks for the member', () => {
+  const theirs = failure('DRAIN_OVERRULED')
+
+  test('ends the drain as overruled, and lets go', () => {
+    const run = held().put({ type: 'yield', error: theirs })
+    expect(run.outcome).toBe('overruled')
+    expect(run.error).toBe(theirs)
+    expect(run.looks(2_000).sentSoFar).toEqual(['hold drain'])
+  })
+
+  test('takes an idle back that was not the outcome of the run yet', () => {
+    const run = idle({ seal: 'gentle' }).put({ type: 'yield', error: theirs })
+    expect(run.outcome).toBe('overruled')
+    expect(run.phase).toBe('active')
+    expect(run.state.proof).toMatchObject({ verdict: null, proof: null, sealed: false })
+  })
+
+  test('says no phase that it was in already', () => {
+    expect(started().look().put({ type: 'yield', error: theirs }).said).toEqual([])
+  })
+
+  test('leaves the outcome of a run that has settled, and says the loss', () => {
+    const run = idle().settle().put({ type: 'yield', error: theirs })
+    expect(run.outcome).toBe('idle')
+    expect(losses(run)).toEqual(['DRAIN_OVERRULED'])
+    expect(run.state.ending.holding).toBe(false)
+  })
+
+  test('is no matter to a run that has let go', () => {
+    const run = idle().settle().put({ type: 'release' })
+    const { state } = run
+    expect(run.put({ type: 'yield', error: theirs }).state).toEqual(state)
+  })
+
+  test('is no matter to one that ended otherwise', () => {
+    const run = held()
+      .put({ type: 'end', outcome: 'aborted' })
+      .put({ type: 'yield', error: theirs })
+    expect(run.outcome).toBe('aborted')
+  })
+})
+
+describe('a look that failed', () => {
+  test('is a fault, once for the same reason', () => {
+    const run = held().fail()
+    expect(run.said).toEqual(['fault'])
+    expect(run.fail().said).toEqual([])
+    expect(run.fail(failure('UNREACHABLE')).said).toEqual(['fault'])
+  })
+
+  test('is a fault again after a reading', () => {
+    expect(held().fail().look().fail().said).toEqual(['fault'])
+  })
+
+  test('is over with the next reading', () => {
+    expect(held().fail().look().state.unread).toBe(null)
+  })
+
+  test('sends nothing', () => {
+    expect(started().fail().sent).toBe(null)
+    expect(held().set({ own: 'ready' }).fail().sent).toBe(null)
+  })
+})
+
+describe('a loss', () => {
+  const policy = started().policy
+  const stamp = { type: 'settle' as const, at: 1, wall: 1 }
+
+  function lose(ending: Partial<ReturnType<typeof idle>['state']['ending']>): number {
+    const { state } = idle().settle()
+    const draft = new Draft({ ...state, ending: { ...state.ending, ...ending } }, stamp, policy)
+    draft.lose(failure('IDLE_LOST'))
+    return draft.effects.length
+  }
+
+  test('is said where the run has settled, holds, and has not said it', () => {
+    expect(lose({})).toBe(1)
+    expect(lose({ settled: false })).toBe(0)
+    expect(lose({ holding: false })).toBe(0)
+    expect(lose({ lossSaid: true })).toBe(0)
+  })
+
+  test('nothing leaves removed', () => {
+    const { state } = started()
+    const draft = new Draft({ ...state, phase: 'removed' }, stamp, policy)
+    draft.phase('active')
+    expect(draft.state.phase).toBe('removed')
+    expect(draft.effects).toEqual([])
+  })
+})
+
+test('transition() leaves the state it is given as it was', () => {
+  const run = held({ seal: 'gentle', scopes: { w2: {} } }).lookAt(100)
+  const { state } = run
+  const before = structuredClone(state)
+  run.lookAt(1_000).answer().look()
+  expect(state).toEqual(before)
+})

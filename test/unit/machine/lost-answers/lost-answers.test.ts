@@ -1,0 +1,428 @@
+import { shareHolds } from '../../../../src/core/machine/late.js'
+import { describe, expect, test } from 'vitest'
+import { failure, held, started } from '../member-run.js'
+
+describe('the lost answer to a hold', () => {
+  test('is a fault', () => {
+    expect(started().look().lose().said).toEqual(['fault'])
+  })
+
+  test('leaves nothing under way, and one that may be late', () => {
+    const { hold } = started().look().lose().state
+    expect(hold.pending).toBe(null)
+    expect(hold.late).toHaveLength(1)
+  })
+
+  test('is sent again at once, where a look shows that it is not there', () => {
+    const run = started().look().lose().look()
+    expect(run.sent).toBe('hold drain')
+  })
+
+  test('is not sent again before a look', () => {
+    const run = started().look().lose()
+    expect(run.sent).toBe(null)
+    expect(run.wait(5_000).fail().sent).toBe(null)
+  })
+
+  test('is not sent again by a look from before the loss', () => {
+    const run = started().look().wait(100).lose()
+    run.look({ asked: run.now - 50 })
+    expect(run.sent).toBe(null)
+  })
+
+  test('a second time is sent after 250 ms, a third time after 500', () => {
+    const run = started().look().lose().look().lose()
+    expect(run.look({ after: 249 }).sent).toBe(null)
+    expect(run.look({ after: 1 }).sent).toBe('hold drain')
+    run.lose()
+    expect(run.look({ after: 499 }).sent).toBe(null)
+    expect(run.look({ after: 1 }).sent).toBe('hold drain')
+  })
+
+  test('is waited for at most 5 s', () => {
+    const run = started({ lateBound: 60_000 }).look()
+    for (let i = 0; i < 12; i += 1) run.lose().look({ after: 5_000 })
+    expect(run.sent).toBe('hold drain')
+    run.lose()
+    expect(run.look({ after: 4_999 }).sent).toBe(null)
+    expect(run.look({ after: 1 }).sent).toBe('hold drain')
+  })
+
+  test('does not shorten a wait that is on', () => {
+    const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look()
+    const { notBefore } = run.state.hold
+    expect(notBefore).toBe(run.now + 250)
+    run.look({ after: 250 }).lose()
+    expect(run.state.hold.notBefore).toBe(run.now)
+  })
+
+  test('that is there is confirmed by the next look', () => {
+    const run = started().look().lose('done').look()
+    expect(run.state.hold.late).toEqual([])
+    expect(run.state.hold.confirmed).toBe('drain')
+    expect(run.state.hold.changes).toMatchObject([{ kind: 'hold', to: 'drain', state: 'applied' }])
+    expect(run.phase).toBe('draining')
+  })
+
+  test('that is there is looked for by a look from after the loss only', () => {
+    const run = started().look().wait(50).lose('done')
+    run.look({ asked: run.now - 1 })
+    expect(run.state.hold.late).toHaveLength(1)
+  })
+
+  test('that is there takes effect with the look that shows it', () => {
+    const run = started().look().lose('done').look().mark()
+    expect(run.state.proof.effectiveSince).toBe(run.now)
+    run.lookAt(500).lookAt(999)
+    expect(run.phase).toBe('draining')
+    expect(run.lookAt(1_000).phase).toBe('idle')
+  })
+
+  test('that is there as more than was asked for is there', () => {
+    const run = started().look().lose('done').set({ own: 'maint' }).look()
+    expect(run.state.hold.late).toEqual([])
+  })
+
+  test('that was confirmed by its repeat starts the pauses anew', () => {
+    const run = started().look().lose().look().lose().look({ after: 250 }).answer()
+    expect(run.state.hold.losses).toBe(0)
+  })
+
+  test('is named by why, until its effect is there', () => {
+    const run = started({ lateBound: 700 }).look().lose()
+    expect(run.why[0]).toMatchObject({ code: 'not-in-force' })
+    expect(run.why[0]?.text).toContain('for as long as the balancer does not answer')
+    run.look()
+    expect(run.why[0]?.text).toContain(`until ${run.iso(run.now + 700)}`)
+  })
+})
+
+/** A hold that was lost before this run, on a member that was at drain. */
+const never = {
+  change: { kind: 'hold' as const, ref: { pool: 'web', member: 'web1' }, to: 'drain' as const },
+  lostAt: 900,
+  until: null,
+  lackedAt: null,
+}
+
+describe('a change that may be late', () => {
+  test('can be carried out for lateBound after the first answer to a look', () => {
+    const run = started({ lateBound: 700 }).look().lose().wait(5_000).look({ took: 40 })
+    expect(run.state.hold.late[0]?.until).toBe(run.now + 700)
+  })
+
+  test('has its bound from the first look, not from later ones', () => {
+    const run = started({ lateBound: 700 }).look().lose().look()
+    const until = run.now + 700
+    run.answer().look()
+    expect(run.state.hold.late[0]?.until).toBe(until)
+  })
+
+  test('has no bound from a look asked for before the loss', () => {
+    const run = started().look().wait(100).lose()
+    run.look({ asked: run.now - 50 })
+    expect(run.state.hold.late[0]?.until).toBe(null)
+  })
+
+  test('has no bound from a look asked for in the instant of the loss', () => {
+    const run = started().look().lose()
+    run.look({ asked: run.now })
+    expect(run.state.hold.late[0]?.until).toBe(null)
+  })
+
+  test('is over with the first look asked for at its bound', () => {
+    const run = started({ lateBound: 700 }).look().lose().look().mark().answer()
+    run.lookAt(699)
+    expect(run.state.hold.late).toHaveLength(1)
+    run.lookAt(700)
+    expect(run.state.hold.late).toEqual([])
+  })
+
+  test('is not over with a look asked for before its bound', () => {
+    const run = started({ lateBound: 700 }).look().lose().look().mark().answer()
+    run.lookAt(690, { took: 20 })
+    expect(run.state.hold.late).toHaveLength(1)
+  })
+
+  test('that was never seen to be missing is nobody knows whose', () => {
+    const run = started({ own: 'drain', lateBound: 100 }).look().lose('done').looks(500)
+    expect(run.state.hold.changes).toMatchObject([{ state: 'intended', to: 'drain' }])
+  })
+
+  test('that was carried out by nobody leaves no entry', () => {
+    const run = started({ lateBound: 100, settle: 5_000 }).look().lose()
+    run.set({ own: 'ready' }).look().refuse(failure('FORBIDDEN')).looks(500)
+    expect(run.state.hold.changes).toEqual([])
+  })
+
+  test('is not ours where its repeat was applied', () => {
+    const run = started({ lateBound: 300 }).look().lose().look().answer().look()
+    expect(run.state.hold.changes).toMatchObject([{ state: 'applied' }])
+    expect(run.state.hold.changes).toHaveLength(1)
+    expect(run.state.hold.late).toHaveLength(1)
+    run.looks(500)
+    expect(run.state.hold.changes).toHaveLength(1)
+    expect(run.state.hold.late).toEqual([])
+  })
+
+  test('that was seen to be missing stays so, whatever is seen later', () => {
+    const run = started({ lateBound: 9_000 }).look().lose().look().answer().look()
+    expect(run.state.hold.late).toMatchObject([{ lackedAt: expect.any(Number) }])
+  })
+
+  test('is taken for itself, also where the same was applied before', () => {
+    const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    run.lose('done').look()
+    expect(run.state.hold.late).toEqual([])
+  })
+
+  test('is taken for itself, also where its repeat found it so', () => {
+    const run = started({ lateBound: 9_000 }).look().lose().look().set({ own: 'drain' })
+    run.answer('unchanged').look()
+    expect(run.state.hold.late).toEqual([])
+    expect(run.state.hold.changes.at(-1)).toMatchObject({ to: 'drain', state: 'applied' })
+  })
+
+  test('that leads less far than wished confirms no more than itself', () => {
+    const run = started({ hold: 'maint', lateBound: 9_000 })
+    run
+      .put({ type: 'inherit', late: [never] })
+      .look()
+      .refuse(failure('CONFLICT', true))
+    run.set({ own: 'drain' }).look()
+    expect(run.state.hold).toMatchObject({ wish: 'maint', confirmed: 'drain' })
+  })
+
+  test('is told from another one that is late too', () => {
+    const run = started({ lateBound: 9_000 }).look().lose().look().lose().look({ after: 300 })
+    const [one, two] = run.state.hold.late
+    expect(one!.until).toBeLessThan(two!.until!)
+  })
+
+  test('is not shown by an absent member', () => {
+    const run = started().look().lose().vanish().look()
+    expect(run.state.hold.late).toHaveLength(1)
+    expect(run.state.hold.changes).toEqual([])
+  })
+
+  test('that was never seen to be missing leaves no entry, where the same was applied', () => {
+    const run = started({ own: 'drain', lateBound: 100 }).put({ type: 'inherit', late: [never] })
+    run.look().answer('applied').looks(500)
+    expect(run.state.hold.changes).toMatchObject([{ to: 'drain', state: 'applied' }])
+  })
+
+  test('that was never seen to be missing leaves an entry beside another state', () => {
+    const run = started({ own: 'drain', hold: 'maint', lateBound: 100 })
+    run
+      .put({ type: 'inherit', late: [never] })
+      .look()
+      .answer('applied')
+      .looks(500)
+    expect(run.state.hold.changes).toMatchObject([
+      { to: 'maint', state: 'applied' },
+      { to: 'drain', state: 'intended' },
+    ])
+  })
+
+  test('that was never seen to be missing leaves an entry beside one that was so before', () => {
+    const run = started({ own: 'drain', lateBound: 100 }).put({ type: 'inherit', late: [never] })
+    run.look().answer('unchanged').looks(500)
+    expect(run.state.hold.changes).toMatchObject([{ state: 'unchanged' }, { state: 'intended' }])
+  })
+
+  test('is seen to be missing only where the state can be told', () => {
+    const run = started({ own: 'drain' }).look().lose().set({ own: 'unknown' }).look()
+    expect(run.state.hold.late[0]?.lackedAt).toBe(null)
+    run.set({ own: 'ready' }).look()
+    expect(run.state.hold.late[0]?.lackedAt).toEqual(expect.any(Number))
+  })
+
+  test('is not seen to be missing on an absent member', () => {
+    const run = started({ own: 'drain' }).look().lose().vanish().look()
+    expect(run.state.hold.late[0]?.lackedAt).toBe(null)
+  })
+
+  test('on an unknown state before it is not known to be ours', () => {
+    const run = started().set({ own: 'ready' }).look().lose()
+    expect(run.state.hold.late[0]?.lackedAt).toEqual(expect.any(Number))
+  })
+})
+
+describe('an unchanged hold', () => {
+  test('on a member that was at drain is nobody else than before', () => {
+    const run = started({ own: 'drain' }).look().answer('unchanged')
+    expect(run.state.hold.changes).toMatchObject([{ state: 'unchanged' }])
+  })
+
+  test('on a member that was read ready is nobody knows whose', () => {
+    const run = started().look().set({ own: 'drain' }).answer('unchanged')
+    expect(run.state.hold.changes).toMatchObject([{ state: 'intended' }])
+  })
+
+  test('takes effect like any other', () => {
+    const run = started().look().set({ own: 'drain' }).answer('unchanged').mark()
+    run.lookAt(500).lookAt(999)
+    expect(run.phase).toBe('draining')
+    expect(run.lookAt(1_000).phase).toBe('idle')
+  })
+})
+
+test('what an earlier undo has not undone is inherited, where nothing is known here', () => {
+  const found = { identity: '10.0.0.1:80', own: 'ready' as const, serves: true, native: null }
+  const changes = [
+    { kind: 'hold' as const, to: 'drain' as const, state: 'applied' as const, at: 1 },
+  ]
+  const run = started({ own: 'drain' }).put({
+    type: 'inherit',
+    late: [],
+    owned: { found, changes },
+  })
+  expect(run.state.found).toEqual(found)
+  expect(run.state.hold.changes).toEqual(changes)
+  const late = held().put({ type: 'inherit', late: [], owned: { found, changes: [] } })
+  expect(late.state.hold.changes).toHaveLength(1)
+})
+
+describe('an undo of another run that was lost', () => {
+  const undo = {
+    change: {
+      kind: 'restore' as const,
+      ref: { pool: 'web', member: 'web1' },
+      expect: 'drain' as const,
+      to: 'ready' as const,
+    },
+    lostAt: 900,
+    until: null,
+    lackedAt: 900,
+  }
+
+  test('is inherited', () => {
+    expect(started().put({ type: 'inherit', late: [undo] }).state.hold.late).toEqual([undo])
+  })
+
+  test('is inherited once', () => {
+    const run = started().put({ type: 'inherit', late: [undo] })
+    expect(run.put({ type: 'inherit', late: [undo] }).state.hold.late).toHaveLength(1)
+  })
+
+  test('that comes through under the drain is no overrule', () => {
+    const run = started({ own: 'drain' })
+      .put({ type: 'inherit', late: [undo] })
+      .look()
+      .answer()
+    run.look().set({ own: 'ready' }).look()
+    expect(run.all('overruled')).toEqual([])
+    expect(run.state.hold.late).toEqual([])
+    expect(run.state.goal).toEqual({ kind: 'drain' })
+    expect(run.look().sent).toBe('hold drain')
+  })
+
+  test('that came through before the first look is held against', () => {
+    const run = started()
+      .put({ type: 'inherit', late: [undo] })
+      .look()
+    expect(run.state.hold.late).toEqual([])
+    expect(run.state.goal).toEqual({ kind: 'drain' })
+    expect(run.look().sent).toBe('hold drain')
+  })
+
+  test('keeps the member from idle while it may come through', () => {
+    const late = [{ ...undo, until: 6_000 }]
+    const run = started({ own: 'drain' }).put({ type: 'inherit', late }).look().answer().mark()
+    run.looks(4_500)
+    expect(run.all('idle')).toEqual([])
+    expect(run.looks(1_500).phase).toBe('idle')
+  })
+})
+
+test('a lost maint of another run raises no more than is wished', () => {
+  const change = {
+    kind: 'hold' as const,
+    ref: { pool: 'web', member: 'web1' },
+    to: 'maint' as const,
+  }
+  const late = [{ change, lostAt: 900, until: null, lackedAt: 900 }]
+  const run = started({ own: 'maint' }).put({ type: 'inherit', late }).look().look()
+  expect(run.state.hold.changes).toMatchObject([{ to: 'maint', state: 'applied' }])
+  expect(run.sent).toBe('hold drain')
+  expect(run.state.hold).toMatchObject({ wish: 'drain', confirmed: 'none' })
+})
+
+describe('the lost answer to a removal', () => {
+  test('does not make it sent twice while it may be late', () => {
+    const run = held({ until: 'removed', lateBound: 2_000 }).lookAt(100).lookAt(1_000)
+    expect(run.sent).toBe('remove')
+    run.lose().looks(1_900)
+    expect(run.sentSoFar).toEqual(['hold drain', 'remove'])
+    expect(run.looks(500).sentSoFar).toEqual(['hold drain', 'remove', 'remove'])
+  })
+
+  test('is not waited for longer than it may be late, however often it was lost', () => {
+    const run = held({ until: 'removed', lateBound: 50 }).lookAt(100).lookAt(1_000).lose().look()
+    run.look({ after: 50 }).lose().look()
+    expect(run.look({ after: 50 }).sent).toBe('remove')
+  })
+
+  test('with another member in its place is not ours', () => {
+    const run = held({ until: 'removed' }).lookAt(100).lookAt(1_000).lose()
+    run.set({ identity: 'x', own: 'ready' }).look().look({ after: 20 })
+    expect(run.outcome).toBe('gone')
+  })
+
+  test('that was carried out is ours', () => {
+    const run = held({ until: 'removed' }).lookAt(100).lookAt(1_000).lose('done').look()
+    run.look({ after: 20 })
+    expect(run.outcome).toBe('removed')
+    expect(run.all('removed')).toHaveLength(1)
+    expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'remove', state: 'applied' })
+  })
+})
+
+test('an answer to a change that was given up says nothing', () => {
+  const run = started().look()
+  const { change } = run
+  run.lose().look()
+  run.put({ type: 'result', change, result: { ref: change.ref, status: 'applied' } })
+  expect(run.state.hold.pending).not.toBe(null)
+  expect(run.state.hold.changes).toEqual([])
+})
+
+describe('a lost hold beside another to the same state', () => {
+  /** Another process than the one that took it: our drain is forgotten. */
+  function forget(run: ReturnType<typeof held>, n: number): void {
+    run.set({ own: 'ready' }).scope('w1', { incarnation: `w1.${n}` })
+  }
+
+  test('is not settled by an effect that the other may have brought about', () => {
+    const run = held({ lateBound: 1_000 }).look()
+    forget(run, 2)
+    run.look().lose().look().answer().look()
+    forget(run, 3)
+    run.look() // a third one goes out, and the first is carried out late
+    run.set({ own: 'drain' }).looks(1_500)
+    run.lose().look()
+    expect(run.state.hold.late).toMatchObject([{ shared: true }])
+    run.open().look().answer().looks(500)
+    expect(run.outcome).toBe(null)
+    run.set({ own: 'drain' }).look().look()
+    expect(run.sent).toBe('restore drain to ready')
+    run.answer().looks(1_200)
+    expect(run.outcome).toBe('restored')
+  })
+
+  test('stays while the other is under way', () => {
+    const run = started({ lateBound: 9_000 }).look().lose().look()
+    run.set({ own: 'drain' }).look()
+    expect(run.state.hold.late).toMatchObject([{ lackedAt: null }])
+  })
+
+  test('of another run is ours, and an undo waits for it all the same', () => {
+    const run = started({ lateBound: 1_000 }).look().lose()
+    run.state = shareHolds(run.state)
+    run.set({ own: 'drain' }).look()
+    expect(run.state.hold.changes).toMatchObject([{ to: 'drain', state: 'applied' }])
+    run.open().look().answer().looks(500)
+    expect(run.outcome).toBe(null)
+    expect(run.looks(600).outcome).toBe('restored')
+  })
+})

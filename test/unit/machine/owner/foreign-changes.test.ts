@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest'
+import { held, idle, started, type MemberRun } from '../member-run.js'
+
+/** Somebody lowered what we had set, was seen to, and set the same again. */
+function setAgain(run: MemberRun): MemberRun {
+  const own = run.own
+  if (own === 'unknown') throw new Error('no state')
+  run.set({ own: 'ready' }).look()
+  expect(run.outcome).toBe('overruled')
+  return run.set({ own }).look()
+}
+
+describe('a state of ours that somebody took back, and set again', () => {
+  test('is theirs: an undo leaves it alone', () => {
+    const run = setAgain(held().look()).open().look()
+    expect(run.sent).toBe(null)
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('is theirs also where it is maint over our drain', () => {
+    const run = setAgain(idle({ seal: 'gentle' }))
+      .open()
+      .look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('is theirs also where the ledger has a raise that was only intended', () => {
+    const run = held().look({ after: 1_000 }).look({ after: 100 })
+    const intended = { kind: 'hold' as const, to: 'maint' as const, state: 'intended' as const }
+    const { hold } = run.state
+    const changes = [...hold.changes, { ...intended, at: run.now }]
+    run.state = { ...run.state, hold: { ...hold, changes } }
+    run.set({ own: 'ready' }).look().set({ own: 'drain' }).look().open().look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('is ours again where it was put back by us', () => {
+    const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look()
+    run.look({ after: 250 }).answer().look().open().look()
+    expect(run.sent).toBe('restore drain to ready')
+  })
+
+  test('is ours where an undo of ours may have lowered it', () => {
+    const change = {
+      kind: 'restore' as const,
+      ref: { pool: 'web', member: 'web1' },
+      expect: 'drain' as const,
+      to: 'ready' as const,
+    }
+    const run = held({ lateBound: 9_000 }).look()
+    run.put({ type: 'inherit', late: [{ change, lostAt: run.now, until: null, lackedAt: null }] })
+    run.set({ own: 'ready' }).look().set({ own: 'drain' }).look().open().look()
+    expect(run.sent).toBe('restore drain to ready')
+  })
+
+  test('is not told by a look from before our hold', () => {
+    const run = started().look().answer()
+    run.set({ own: 'ready' }).look({ asked: run.now }).set({ own: 'drain' }).look().open().look()
+    expect(run.sent).toBe('restore drain to ready')
+  })
+
+  test('is not told by another member of its name', () => {
+    const run = held().look().set({ own: 'ready', identity: 'x' }).look()
+    run.set({ own: 'drain', identity: '10.0.0.1:80' }).look().open().look()
+    expect(run.sent).toBe('restore drain to ready')
+  })
+
+  test('is in force for nobody any more', () => {
+    expect(setAgain(held().look()).all('in-force')).toHaveLength(1)
+  })
+})
+
+describe('a state of ours that a reload forgot', () => {
+  test('is ours where a state file brings a lower one of ours back, and that is kept', () => {
+    const run = held({ maint: 'cuts', seal: 'always' }).looks(1_500).answer().looks(200)
+    expect(run.phase).toBe('idle')
+    run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2', arrivals: 0 }).look().look()
+    expect(run.sentSoFar).toEqual(['hold drain', 'hold maint'])
+    run.open().look()
+    expect(run.sent).toBe('restore drain to ready')
+  })
+
+  test('is no doing of others', () => {
+    const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.state.hold.changes).toHaveLength(1)
+  })
+})

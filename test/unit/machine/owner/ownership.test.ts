@@ -1,0 +1,400 @@
+import { describe, expect, test } from 'vitest'
+import { failure, held, idle, started, WEB1 } from '../member-run.js'
+
+describe('a lower state in another process than the one that had taken the hold', () => {
+  test('was forgotten, and is put back', () => {
+    const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.sent).toBe('hold drain')
+    expect(run.all('overruled')).toEqual([])
+  })
+
+  test('is put back under onOverrule fail as often as it happens', () => {
+    const run = held().look()
+    for (let i = 2; i < 12; i += 1) {
+      run
+        .set({ own: 'ready' })
+        .scope('w1', { incarnation: `w1.${i}` })
+        .look()
+      expect(run.sent).toBe('hold drain')
+      run.answer().look()
+    }
+    expect(run.outcome).toBe(null)
+  })
+
+  test('was forgotten where a process joined that has not taken it', () => {
+    const run = held().look().set({ own: 'ready' }).scope('w2').look()
+    expect(run.sent).toBe('hold drain')
+  })
+
+  test('a put-back is not asked of the floor', () => {
+    const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.effects.find((effect) => effect.type === 'apply')).toMatchObject({ first: false })
+  })
+
+  test('the restarted process has to show the whole rule', () => {
+    const run = idle().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    run.answer().mark().lookAt(10).lookAt(999)
+    expect(run.phase).toBe('draining')
+    expect(run.lookAt(1_010).phase).toBe('idle')
+  })
+
+  test('was forgotten, also where an answer without the member came in between', () => {
+    const run = held().look().scope('w1', { incarnation: 'w1.2' }).vanish().look()
+    run.set({ own: 'ready' }).look()
+    expect(run.all('overruled')).toEqual([])
+    expect(run.sent).toBe('hold drain')
+  })
+
+  test('was forgotten, also where an answer of another member came in between', () => {
+    const run = held().look().scope('w1', { incarnation: 'w1.2' }).set({ identity: 'x' }).look()
+    run.set({ identity: '10.0.0.1:80', own: 'ready' }).look()
+    expect(run.all('overruled')).toEqual([])
+    expect(run.sent).toBe('hold drain')
+  })
+
+  test('an incarnation that a put-back met is known from then on', () => {
+    const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    run.answer().set({ own: 'ready' }).look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('of a held idle is put back with idle kept, where nothing was seen', () => {
+    const run = idle().settle().set({ own: 'ready' })
+    run.scope('w1', { incarnation: 'w1.2', arrivals: 0 }).look()
+    expect(run.said).toEqual([])
+    expect(run.phase).toBe('idle')
+  })
+
+  test('of a held and sealed idle is put back with idle kept', () => {
+    const run = idle({ seal: 'gentle' }).settle().set({ own: 'ready' })
+    run.scope('w1', { incarnation: 'w1.2', arrivals: 0 }).look()
+    expect(run.said).toEqual([])
+  })
+
+  test('of a held and sealed idle with work is lost', () => {
+    const run = idle({ seal: 'gentle' }).settle().set({ own: 'ready' })
+    run.scope('w1', { incarnation: 'w1.2', active: 1 }).look()
+    expect(run.said).toContain('idle-lost')
+  })
+
+  test('of a held idle that could not be sealed is lost, to be sealed again', () => {
+    const run = held({ seal: 'gentle' }).lookAt(100).lookAt(1_000).refuse(failure('FORBIDDEN'))
+    run.look().settle().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2', arrivals: 0 })
+    expect(run.look().said).toContain('idle-lost')
+  })
+
+  test('an incarnation that held the wish is known from then on', () => {
+    const run = held()
+      .look()
+      .scope('w1', { incarnation: 'w1.2' })
+      .look()
+      .set({ own: 'ready' })
+      .look()
+    expect(run.outcome).toBe('overruled')
+  })
+})
+
+describe('a lower state in the same process', () => {
+  test('was set by somebody else: the drain ends', () => {
+    const run = held().look().set({ own: 'ready' }).look()
+    expect(run.said).toEqual(['overruled', 'phase'])
+    expect(run.outcome).toBe('overruled')
+    expect(run.error?.code).toBe('DRAIN_OVERRULED')
+    expect(run.phase).toBe('active')
+    expect(run.sent).toBe(null)
+  })
+
+  test('is said with what was wished and what was found', () => {
+    const run = held({ hold: 'maint' }).look().set({ own: 'drain' }).look()
+    expect(run.all('overruled')).toMatchObject([
+      { expected: 'maint', found: 'drain', reset: false },
+    ])
+  })
+
+  test('leaves no pause behind', () => {
+    const run = held().look().set({ own: 'ready' }).look()
+    expect(run.state.hold.notBefore).toBeLessThanOrEqual(run.now)
+  })
+
+  test('ends it for good: nothing is kept up', () => {
+    const run = held().look().set({ own: 'ready' }).look()
+    expect(run.state.ending.holding).toBe(false)
+    expect(run.looks(1_000).sentSoFar).toEqual(['hold drain'])
+  })
+
+  test('at the first look after the hold too', () => {
+    expect(held().set({ own: 'ready' }).look().outcome).toBe('overruled')
+  })
+
+  test('is no overrule while a look asked for before the change shows it', () => {
+    const run = held().set({ own: 'ready' })
+    run.look({ asked: run.origin - 1 })
+    expect(run.all('overruled')).toEqual([])
+  })
+
+  test('of an idle member takes its idle back first', () => {
+    const run = idle().set({ own: 'ready' }).look()
+    expect(run.said).toEqual(['idle-lost', 'phase', 'overruled', 'phase'])
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('of an idle member whose run has settled is a loss', () => {
+    const run = idle().settle().set({ own: 'ready' }).look()
+    expect(run.effects).toContainEqual({
+      type: 'lost',
+      error: expect.objectContaining({ code: 'DRAIN_OVERRULED' }) as unknown,
+    })
+    expect(run.outcome).toBe('idle')
+  })
+
+  test('under a hold that was refused, and set by another, is somebody else', () => {
+    const run = started().look().refuse(failure('CONFLICT', true)).set({ own: 'drain' }).look()
+    expect(run.phase).toBe('draining')
+    expect(run.set({ own: 'ready' }).look().outcome).toBe('overruled')
+  })
+
+  test('that is unknown takes an idle back', () => {
+    expect(idle().set({ own: 'unknown' }).look().said).toEqual(['idle-lost', 'phase'])
+  })
+
+  test('is somebody else, also before a hold of ours was there', () => {
+    const run = started({ own: 'drain' }).look().answer('unchanged').set({ own: 'ready' }).look()
+    expect(run.outcome).toBe('overruled')
+  })
+})
+
+describe('onOverrule reapply', () => {
+  test('puts it back after 250 ms', () => {
+    const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look()
+    expect(run.all('overruled')[0]?.reset).toBe(true)
+    expect(run.look({ after: 249 }).sent).toBe(null)
+    expect(run.look({ after: 1 }).sent).toBe('hold drain')
+  })
+
+  test('says each overrule once', () => {
+    const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look().look().look()
+    expect(run.all('overruled')).toHaveLength(1)
+  })
+
+  test('waits longer each time, and ends at the fourth', () => {
+    const run = held({ onOverrule: 'reapply' }).look()
+    for (const wait of [250, 1_000, 4_000]) {
+      run.set({ own: 'ready' }).look()
+      expect(run.look({ after: wait - 1 }).sent).toBe(null)
+      expect(run.look({ after: 1 }).sent).toBe('hold drain')
+      run.answer().look()
+    }
+    run.set({ own: 'ready' }).look()
+    expect(run.outcome).toBe('overruled')
+    expect(run.all('overruled').map(({ reset }) => reset)).toEqual([true, true, true, false])
+  })
+
+  test('says an overrule again after somebody put the drain back', () => {
+    const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look()
+    run.set({ own: 'drain' }).look().set({ own: 'ready' }).look()
+    expect(run.all('overruled')).toHaveLength(2)
+  })
+
+  test('says an overrule again right after our put-back', () => {
+    const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look()
+    run.look({ after: 250 }).answer().set({ own: 'ready' }).look()
+    expect(run.all('overruled')).toHaveLength(2)
+  })
+
+  test('is an overrule for why, until the change is under way', () => {
+    const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look()
+    expect(run.codes).toContain('overruled')
+    run.look({ after: 250 })
+    expect(run.codes).not.toContain('overruled')
+  })
+
+  test('a reload in between is put back at once', () => {
+    const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look({ after: 1_000 })
+    run.look({ after: 250 }).answer().look()
+    run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.sent).toBe('hold drain')
+  })
+})
+
+describe('a state before our own change', () => {
+  test('lower than found is no reason not to hold', () => {
+    const run = started({ own: 'drain' }).look({ after: 10 })
+    expect(run.sent).toBe('hold drain')
+  })
+
+  test('that somebody lowers before our hold is asked for is held all the same', () => {
+    const run = started({ own: 'drain' }).set({ own: 'unknown' }).look().set({ own: 'drain' })
+    run.put({ type: 'reading', reading: run.reading(run.now), askedAt: 0 }).set({ own: 'ready' })
+    expect(run.look().sent).toBe('hold drain')
+    expect(run.state.found?.own).toBe('ready')
+  })
+
+  test('that somebody lowers after our hold was refused is overruled', () => {
+    const run = started({ own: 'drain' }).look().refuse(failure('CONFLICT', true))
+    run.set({ own: 'ready' }).look({ after: 300 })
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('that somebody lowers once our hold may be there is overruled', () => {
+    const run = started({ own: 'drain' }).look().lose().set({ own: 'ready' }).look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('that a reload lowers once our hold may be there is held', () => {
+    const run = started({ own: 'drain' }).look().lose().set({ own: 'ready' })
+    run.scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.outcome).toBe(null)
+    expect(run.sent).toBe('hold drain')
+  })
+
+  test('is what an undo goes back to, as long as nothing of ours was sent', () => {
+    const run = started({ own: 'maint' }).set({ own: 'unknown' }).look()
+    run.set({ own: 'drain' }).look()
+    expect(run.state.found?.own).toBe('drain')
+  })
+
+  test('is not read anew after a hold that changed nothing', () => {
+    const run = started({ own: 'drain' }).look().answer('unchanged').set({ own: 'maint' }).look()
+    expect(run.state.found?.own).toBe('drain')
+  })
+
+  test('is the one our first hold was decided on', () => {
+    const run = started({ hold: 'maint' }).look().refuse(failure('CONFLICT', true))
+    run.set({ own: 'drain' }).look({ after: 250 }).answer()
+    expect(run.state.found?.own).toBe('drain')
+  })
+
+  test('is the first one, where a change of ours may have brought the next', () => {
+    const run = started({ escalateAfter: 100, scopes: { w1: { active: 1 } } }).look()
+    run.set({ own: 'drain' }).answer('unchanged').look({ after: 200 }).answer()
+    expect(run.own).toBe('maint')
+    expect(run.state.found?.own).toBe('ready')
+  })
+
+  test('is the new one, where ours may have brought another than that', () => {
+    const run = started({ hold: 'maint', onOverrule: 'reapply' }).look().set({ own: 'maint' })
+    run.answer('unchanged').look().set({ own: 'drain' }).look().look({ after: 250 }).answer()
+    expect(run.own).toBe('maint')
+    expect(run.state.found?.own).toBe('drain')
+  })
+
+  test('is the new one, where ours can not have brought it, being lower', () => {
+    const late = [
+      {
+        change: {
+          kind: 'hold' as const,
+          ref: { pool: 'web', member: 'web1' },
+          to: 'drain' as const,
+        },
+        lostAt: 900,
+        until: null,
+        lackedAt: null,
+      },
+    ]
+    const run = started({ own: 'maint', hold: 'maint', onOverrule: 'reapply', lateBound: 9_000 })
+    run.put({ type: 'inherit', late }).look().answer('unchanged').look().set({ own: 'drain' })
+    run.look().look({ after: 250 }).answer()
+    expect(run.state.found?.own).toBe('drain')
+  })
+
+  test('is the first one after a reload that forgot it', () => {
+    const run = started({ own: 'drain' }).look().answer('unchanged').look()
+    run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look().answer()
+    expect(run.state.found?.own).toBe('drain')
+  })
+
+  test('is the new one after somebody lowered it and it was put back', () => {
+    const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
+    run.set({ own: 'ready' }).look().look({ after: 250 }).answer()
+    expect(run.state.found?.own).toBe('ready')
+  })
+
+  test('is not read anew after our change', () => {
+    const run = held().look()
+    expect(run.state.found?.own).toBe('ready')
+  })
+})
+
+describe('a reapply', () => {
+  test('waits, also where the put-back will be refused for good', () => {
+    const run = started({ own: 'drain', onOverrule: 'reapply' }).look().refuse(failure('FORBIDDEN'))
+    run.look({ after: 300 }).set({ own: 'ready' }).look()
+    expect(run.said).toContain('overruled')
+    expect(run.outcome).toBe(null)
+    expect(run.look({ after: 250 }).outcome).toBe('refused')
+  })
+
+  test('leaves what an undo goes back to', () => {
+    const run = started({ own: 'drain', hold: 'maint', onOverrule: 'reapply' }).look().answer()
+    run.look().set({ own: 'ready' }).look().look({ after: 250 })
+    expect(run.sent).toBe('hold maint')
+    expect(run.answer().state.found?.own).toBe('drain')
+  })
+})
+
+test('a first hold that was refused is not taken for a hold, where a seal would cut', () => {
+  const run = started({ seal: 'always', maint: 'cuts', timeout: 500 }).look()
+  run.refuse(failure('CONFLICT', true)).look()
+  expect(run.state.hold.confirmed).toBe('none')
+  expect(run.look({ after: 600 }).sent).toBe('hold drain')
+})
+
+/** The lost opening of another drain's undo. */
+const lostOpening = {
+  change: { kind: 'restore' as const, ref: WEB1, expect: 'drain' as const, to: 'ready' as const },
+  lostAt: 900,
+  until: null,
+  lackedAt: 900,
+}
+
+describe('what an undo goes back to', () => {
+  test('is ready, where a hold found it drained by others and closed it again after them', () => {
+    const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
+    run.set({ own: 'ready' }).look().look({ after: 300 }).answer().look()
+    expect(run.state.found?.own).toBe('ready')
+  })
+
+  test('is ready also where the answer to that was lost', () => {
+    const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
+    run.set({ own: 'ready' }).look().look({ after: 300 }).lose('done').look()
+    expect(run.state.found?.own).toBe('ready')
+    run.open().look()
+    expect(run.sent).toBe('restore drain to ready')
+  })
+
+  test('is told by a hold, not by an opening that came late', () => {
+    const run = started({ own: 'drain' }).look().answer('unchanged').look()
+    run.put({ type: 'inherit', late: [lostOpening] }).look()
+    run.set({ own: 'ready' }).look().look().answer().look()
+    expect(run.state.found?.own).toBe('ready')
+  })
+
+  test('is told in a process that could not be read for a while, too', () => {
+    const run = started({
+      own: 'drain',
+      onOverrule: 'reapply',
+      scopes: { w2: { state: 'unread' } },
+    })
+    run.look().answer('unchanged').look().scope('w2', { state: 'read' })
+    run.set({ own: 'ready' }).look()
+    expect(run.all('overruled')).toHaveLength(1)
+    run.look({ after: 300 }).answer().look()
+    expect(run.state.found?.own).toBe('ready')
+  })
+})
+
+describe('an undo', () => {
+  test('leaves alone what somebody raised just before us', () => {
+    const run = held({ seal: 'always', settle: 0 }).look().look({ after: 100 })
+    expect(run.sent).toBe('hold maint')
+    run.set({ own: 'maint' }).answer('unchanged').look().open().look()
+    expect(run.outcome).toBe('overruled')
+    expect(run.sentSoFar).toEqual(['hold drain', 'hold maint'])
+  })
+
+  test('waits for a lost hold also where the member is as it was', () => {
+    const run = started({ own: 'drain', lateBound: 1_000 }).look().lose().open().look().looks(500)
+    expect(run.outcome).toBe(null)
+    expect(run.looks(700).outcome).toBe('restored')
+  })
+})

@@ -1,0 +1,161 @@
+import { describe, expect, test } from 'vitest'
+import { started, type MemberRun, type RunOptions } from '../member-run.js'
+
+function watching(options: RunOptions = {}): MemberRun {
+  return started({ goal: { kind: 'watch' }, own: 'drain', ...options })
+}
+
+describe('goal watch', () => {
+  test('changes nothing, whatever it sees', () => {
+    const run = watching({ own: 'ready', escalateAfter: 10, timeout: 100 }).looks(500)
+    run.set({ own: 'drain' }).looks(3_000).set({ own: 'ready' }).looks(500)
+    expect(run.changes).toEqual([])
+    expect(run.outcome).toBe(null)
+  })
+
+  test('follows a drain of somebody else to idle', () => {
+    const run = watching({ own: 'ready' }).look()
+    expect(run.phase).toBe('active')
+    expect(run.set({ own: 'drain' }).look().phase).toBe('draining')
+    run.mark().lookAt(500).lookAt(999)
+    expect(run.phase).toBe('draining')
+    run.lookAt(1_000)
+    expect(run.said).toEqual(['phase', 'idle'])
+  })
+
+  test('begins with the first look that shows a drain', () => {
+    const run = watching().look().mark()
+    expect(run.state.proof.effectiveSince).toBe(run.now)
+  })
+
+  test('takes an inherited drain for one', () => {
+    const run = watching({ own: 'ready', present: { inherited: 'drain' } }).looks(2_000)
+    expect(run.phase).toBe('idle')
+  })
+
+  test('takes no inherited ready for one', () => {
+    const run = watching({ own: 'ready', present: { inherited: 'ready' } }).looks(2_000)
+    expect(run.phase).toBe('active')
+  })
+
+  test('takes an unknown state for none', () => {
+    expect(watching().set({ own: 'unknown' }).looks(2_000).phase).toBe('active')
+  })
+
+  test('waits for a process that stayed at ready, and names it', () => {
+    const run = watching({ scopes: { w2: { admin: 'ready', old: true } } }).looks(2_000)
+    expect(run.phase).toBe('draining')
+    expect(run.why).toMatchObject([{ code: 'old-scope', scope: 'w2' }])
+    expect(run.scope('w2', { open: false }).looks(2_000).phase).toBe('idle')
+  })
+
+  test('names no process of a member that serves', () => {
+    const run = watching({ own: 'ready', scopes: { w1: { admin: 'ready' } } }).look()
+    expect(run.codes).toEqual([])
+  })
+
+  test('takes a process at drain for closed enough, and not for sealed', () => {
+    const run = watching({ own: 'maint', scopes: { w1: { admin: 'drain' } } }).looks(2_000)
+    expect(run.phase).toBe('idle')
+    expect(run.state.proof.sealed).toBe(false)
+  })
+
+  test('goes back to active when it is opened', () => {
+    const run = watching().looks(2_000).set({ own: 'ready' }).look()
+    expect(run.phase).toBe('active')
+    expect(run.said).toEqual(['phase'])
+    expect(run.state.proof).toMatchObject({ proof: null, verdict: null, sealed: false })
+  })
+
+  test('says that idle is lost', () => {
+    const run = watching().looks(2_000).scope('w1', { active: 1 }).look()
+    expect(run.said).toEqual(['idle-lost', 'phase'])
+    expect(run.phase).toBe('draining')
+  })
+
+  test('keeps idle where a process can not be read for a moment', () => {
+    expect(watching().looks(2_000).scope('w1', { state: 'unread' }).look().said).toEqual([])
+  })
+
+  test('says idle once', () => {
+    expect(watching().looks(5_000).all('idle')).toHaveLength(1)
+  })
+
+  test('is sealed where it is in maint', () => {
+    expect(watching({ own: 'maint' }).looks(2_000).state.proof.sealed).toBe(true)
+    expect(watching().looks(2_000).state.proof.sealed).toBe(false)
+  })
+
+  test('is not verified where the reading says so', () => {
+    const run = watching({ present: { unverified: 'no stats socket' } }).looks(2_000)
+    expect(run.state.proof.unverified).toBe('no stats socket')
+  })
+
+  test('ends with a member that is gone for certain', () => {
+    const run = watching().vanish().look()
+    expect(run.outcome).toBe(null)
+    expect(run.look({ after: 20 }).outcome).toBe('gone')
+  })
+
+  test('ends with a member that is another one', () => {
+    const run = watching().look().set({ identity: 'x' }).look().look({ after: 20 })
+    expect(run.outcome).toBe('gone')
+  })
+
+  test('says nothing on the word of a look that failed', () => {
+    const run = watching().lookAt(500).lookAt(1_400)
+    expect(run.fail().fail().all('idle')).toEqual([])
+  })
+
+  test('is not moved by a look that failed, whatever the one before said', () => {
+    const scopes = { w1: { released: true, active: 2 } }
+    const run = started({ goal: { kind: 'watch' }, own: 'drain', counts: 'none', scopes }).look()
+    run.look()
+    expect(run.phase).toBe('idle')
+    expect(run.fail().said).toEqual(['fault'])
+  })
+
+  test('can be let go before the first look', () => {
+    const run = started({ goal: { kind: 'watch' } }).put({ type: 'release' })
+    expect(run.effects).toEqual([])
+  })
+
+  test('waits for a first look', () => {
+    expect(watching().fail().phase).toBe('active')
+  })
+
+  test('says once that the member is gone, and looks no further', () => {
+    const run = watching().vanish().look().look({ after: 20 }).look({ after: 20 })
+    expect(run.all('removed')).toHaveLength(1)
+  })
+
+  test('keeps its proof where the member is another one', () => {
+    const run = watching().looks(2_000).set({ identity: 'x', own: 'ready' }).look()
+    expect(run.phase).toBe('idle')
+    expect(run.look({ after: 20 }).phase).toBe('removed')
+    expect(run.state.proof.proof).not.toBe(null)
+  })
+
+  test('is not sealed any more once it is opened', () => {
+    const run = watching({ own: 'maint' }).looks(2_000).set({ own: 'ready' }).look()
+    expect(run.state.proof.sealed).toBe(false)
+  })
+
+  test('is verified where nothing says otherwise', () => {
+    expect(watching().looks(2_000).state.proof.unverified).toBe(null)
+  })
+
+  test('counts the clock of the product from the effect on', () => {
+    const run = watching({ own: 'ready', blind: 1_100, scopes: { w1: { lived: 0 } } }).look()
+    run.set({ own: 'drain' }).scope('w1', { lived: 1_000 }).look().look().mark()
+    run.scope('w1', { lived: 1_200 }).lookAt(1_200)
+    expect(run.phase).toBe('draining')
+  })
+
+  test('begins the rule anew after the member was open', () => {
+    const run = watching().lookAt(500).set({ own: 'ready' }).lookAt(900).set({ own: 'drain' })
+    run.lookAt(1_000).lookAt(1_500).lookAt(1_999)
+    expect(run.phase).toBe('draining')
+    expect(run.lookAt(2_000).phase).toBe('idle')
+  })
+})
