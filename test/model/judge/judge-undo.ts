@@ -1,5 +1,6 @@
 import type { AdminState, DrainReport, MemberRef } from 'drainable'
 import type { Chain } from '../user/drain-call.js'
+import type { Delivery } from '../world/model-provider.js'
 import type { Judge } from './judge.js'
 import { describeChange } from './judge.js'
 import type { SentChange } from './sent-change.js'
@@ -118,8 +119,13 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
     if (!judge.heldBy(chain, member)) continue
     // a hold without an answer over a state that it had found already: nobody can tell these apart
     const known = undo.report?.members.find(({ ref }) => keyOf(ref) === key)
-    const shared = judge.sent.some((sent) => sent.key === key && sent.process !== process)
-    const unsure = shared || member.setter.change?.answer !== 'told'
+    const unsure = judge.sent.some(
+      (sent) =>
+        sent.key === key &&
+        sent.authors.has(chain.id) &&
+        sent.answer !== 'told' &&
+        leadsTo(sent, member.own),
+    )
     if (unsure && known?.wasAdmin === member.own) continue
     if (undo.restored.has(key))
       judge.fault(
@@ -160,7 +166,6 @@ function leadsTo({ change }: SentChange, state: AdminState): boolean {
  */
 function isUnsure(other: SentChange, setAt: number): boolean {
   if (other.answer !== 'told' || maybeHalfDone(other, setAt)) return true
-  if (other.candidates.some(({ verb }) => verb === 'stepDrain')) return true
   return other.effect === 'unchanged' && other.knownUntil < setAt
 }
 
@@ -169,28 +174,58 @@ function isUnsure(other: SentChange, setAt: number): boolean {
  * may have, with no look in between that showed it otherwise.
  */
 export function looksLikeOurs(judge: Judge, sent: SentChange, member: Member): boolean {
+  const looks = judge.looksAt(sent.provider, member.key)
+  return (
+    member.setter.by === 'operator' &&
+    maybeSetBefore(judge, sent, member, looks, (own) => own !== member.own)
+  )
+}
+
+/**
+ * Whether the sender of a change had set a member before to the state that others have set it to since, or
+ * may have, with none of these looks in between that tells them apart.
+ */
+function maybeSetBefore(
+  judge: Judge,
+  sent: SentChange,
+  member: Member,
+  looks: readonly Delivery[],
+  tells: (own: AdminState) => boolean,
+): boolean {
   const { setter, own, key } = member
-  if (setter.by !== 'operator') return false
-  const otherwise = (since: number): boolean =>
-    judge
-      .looksAt(sent.provider, key)
-      .some(
-        ({ readAt, snapshot }) =>
-          readAt > since &&
-          readAt < setter.at &&
-          snapshot.readings.some(
-            (reading) =>
-              keyOf(reading.ref) === key &&
-              reading.present &&
-              reading.own !== 'unknown' &&
-              reading.own !== own,
-          ),
-      )
+  const toldApart = (since: number): boolean =>
+    looks.some(
+      ({ askedAt, readAt, snapshot }) =>
+        askedAt > since &&
+        readAt < setter.at &&
+        snapshot.readings.some(
+          (reading) =>
+            keyOf(reading.ref) === key &&
+            reading.present &&
+            reading.own !== 'unknown' &&
+            tells(reading.own),
+        ),
+    )
   return sentBefore(judge, sent).some(
     (other) =>
       leadsTo(other, own) &&
-      (isUnsure(other, setter.at) || (other.effect === 'applied' && !otherwise(other.executedAt))),
+      (isUnsure(other, setter.at) || (other.effect === 'applied' && !toldApart(other.answeredAt))),
   )
+}
+
+/** Looks that a drain was given, in whichever process. */
+function looksOf(judge: Judge, chain: string, { key }: Member): readonly Delivery[] {
+  const calls = judge.calls.filter((call) => call.chain?.id === chain && call.keys.has(key))
+  return calls.flatMap((call) =>
+    judge
+      .looksAt(call.provider, key)
+      .filter(({ askedAt, at }) => askedAt >= call.startedAt && at <= call.closedAt),
+  )
+}
+
+/** Whether a drain was shown that others had taken back what it had set: the same again is theirs. */
+function isLower(own: AdminState): (shown: AdminState) => boolean {
+  return (shown) => RANK[shown] < RANK[own]
 }
 
 /** What a ticket holds of a member, as far as it matters here. */
@@ -268,13 +303,9 @@ export function judgeExecution(judge: Judge, sent: SentChange, member: Member): 
   if (chain === undefined) return
   if (setter.by === 'operator') {
     if (member.reloadedAt >= setter.at) return
-    const sameAsOurs = sentBefore(judge, sent).some(
-      (other) =>
-        leadsTo(other, member.own) && (other.effect === 'applied' || isUnsure(other, setter.at)),
-    )
-    // set to what we had set it to ourselves: nobody can tell these apart
+    const looks = looksOf(judge, chain, member)
     if (
-      !sameAsOurs &&
+      !maybeSetBefore(judge, sent, member, looks, isLower(member.own)) &&
       !raiseIntended(judge, chain, member) &&
       !mayBeLate(judge, sent, chain, member)
     )

@@ -83,6 +83,7 @@ export class Judge implements TruthListener {
       over: new Set(),
       endedAt: Infinity,
       live: true,
+      closedAt: Infinity,
       undoes: Infinity,
     }
     this.truth.figures.add(`calls: ${verb}`)
@@ -129,13 +130,14 @@ export class Judge implements TruthListener {
 
   closes(call: Call): void {
     call.live = false
+    call.closedAt = Math.min(call.closedAt, this.now)
   }
 
   crashed(process: UserProcess): void {
     this.truth.figures.add('crashes')
     for (const call of this.calls) {
       if (call.process !== process || !call.live) continue
-      call.live = false
+      this.closes(call)
       if (call.chain !== undefined) call.chain.crashed = true
     }
     for (const sent of this.sent) {

@@ -51,6 +51,8 @@ export interface Call {
   /** When it had its outcome: what is still open then it does not wait for. */
   endedAt: number
   live: boolean
+  /** Since when it is not live any more. */
+  closedAt: number
   /** From which call on it opens what it drained: an undo that an abort has begun. */
   undoes: number
 }
