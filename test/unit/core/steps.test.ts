@@ -29,7 +29,7 @@ async function steps(
   lb: ReturnType<typeof setUp>['lb'],
   clock: FakeClock,
   from: Ticket,
-  most = 200,
+  most = 400,
 ): ReturnType<typeof stepDrain> {
   let step = await stepDrain(lb, json(from), { clock })
   for (let i = 0; i < most && step.outcome === undefined; i += 1) {
