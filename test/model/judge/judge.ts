@@ -88,6 +88,7 @@ export class Judge implements TruthListener {
     }
     this.truth.figures.add(`calls: ${verb}`)
     if (verb === 'ready' || verb === 'undo') this.#letGo(call)
+    if (verb === 'resumeDrain') this.truth.resumes(keys, chain?.id)
     this.calls.push(call)
     return call
   }

@@ -380,6 +380,19 @@ export class Truth {
     if (base === to || base === 'unclear') this.isUndone(member, author)
   }
 
+  /**
+   * A drain goes on from a ticket that was kept before it was undone: it goes back to what that ticket
+   * says, also where a reload has forgotten it since.
+   */
+  resumes(keys: ReadonlySet<string>, author = ''): void {
+    for (const key of keys) {
+      const member = this.member(key)
+      if (!member.undoneAt.delete(author)) continue
+      member.bases.set(author, 'unclear')
+      member.changedBy.add(author)
+    }
+  }
+
   /** What a drain changes from now on it changes anew. */
   isUndone(member: Member, author: string): void {
     member.undoneAt.set(author, this.clock.now())
