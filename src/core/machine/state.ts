@@ -331,13 +331,16 @@ export function incarnationsOf(state: DrainState): ReadonlyMap<string, string> {
   return found
 }
 
-/** Whether any process is another than those known: what they had taken may be forgotten there. */
+/**
+ * Whether any process is another than those known: what they had taken may be forgotten there. One that
+ * can't be read just now is what it was read as last; one that never was is another where it is not known.
+ */
 export function anotherIncarnation(
-  state: DrainState,
+  { proof }: DrainState,
   known: ReadonlyMap<string, string> | null,
 ): boolean {
-  return (
-    known !== null &&
-    readScopes(state).some((scope) => known.get(scope.scope) !== scope.incarnation)
+  if (known === null) return false
+  return [...proof.scopes].some(([name, { read }]) =>
+    read === null ? !known.has(name) : known.get(name) !== read.incarnation,
   )
 }

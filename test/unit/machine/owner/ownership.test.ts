@@ -26,6 +26,18 @@ describe('a lower state in another process than the one that had taken the hold'
     expect(run.sent).toBe('hold drain')
   })
 
+  test('was forgotten, also while the other process can not be read', () => {
+    const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    run.refuse(failure('CONFLICT')).scope('w1', { state: 'unread' }).look({ after: 500 })
+    expect(run.outcome).toBe(null)
+    expect(run.sent).toBe('hold drain')
+  })
+
+  test('was forgotten where a process joined that can not be read', () => {
+    const run = held().look().set({ own: 'ready' }).scope('w2', { state: 'unread' }).look()
+    expect(run.sent).toBe('hold drain')
+  })
+
   test('a put-back is not asked of the floor', () => {
     const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.effects.find((effect) => effect.type === 'apply')).toMatchObject({ first: false })
