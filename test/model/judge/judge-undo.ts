@@ -117,16 +117,8 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
       continue
     }
     if (!judge.heldBy(chain, member)) continue
-    // a hold without an answer over a state that it had found already: nobody can tell these apart
     const known = undo.report?.members.find(({ ref }) => keyOf(ref) === key)
-    const unsure = judge.sent.some(
-      (sent) =>
-        sent.key === key &&
-        sent.authors.has(chain.id) &&
-        sent.answer !== 'told' &&
-        leadsTo(sent, member.own),
-    )
-    if (unsure && known?.wasAdmin === member.own) continue
+    if (maybeFoundSo(judge, chain, member, known?.wasAdmin)) continue
     if (undo.restored.has(key))
       judge.fault(
         'undo',
@@ -135,6 +127,23 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
     else if (undo.calm && !excused(chain, key, judge))
       judge.fault('undo left', `${key}: ${chain.id} was not undone, and nothing was in the way`)
   }
+}
+
+/** Whether a drain has a hold without an answer over a state that it had found already: nobody can tell these apart. */
+export function maybeFoundSo(
+  judge: Judge,
+  { id }: Chain,
+  member: Member,
+  wasAdmin = savedMember(judge, id, member.key)?.wasAdmin,
+): boolean {
+  const unsure = judge.sent.some(
+    (sent) =>
+      sent.key === member.key &&
+      sent.authors.has(id) &&
+      sent.answer !== 'told' &&
+      leadsTo(sent, member.own),
+  )
+  return unsure && wasAdmin === member.own
 }
 
 /** What was sent and whose answer is not in the ticket is nobody's for sure. */
@@ -213,9 +222,16 @@ function maybeSetBefore(
   )
 }
 
-/** Looks that a drain was given, in whichever process. */
-function looksOf(judge: Judge, chain: string, { key }: Member): readonly Delivery[] {
-  const calls = judge.calls.filter((call) => call.chain?.id === chain && call.keys.has(key))
+/** Looks that a drain was given in one process: a ticket of it that is used elsewhere may be older. */
+function looksOf(
+  judge: Judge,
+  chain: string,
+  process: UserProcess,
+  { key }: Member,
+): readonly Delivery[] {
+  const calls = judge.calls.filter(
+    (call) => call.chain?.id === chain && call.process === process && call.keys.has(key),
+  )
   return calls.flatMap((call) =>
     judge
       .looksAt(call.provider, key)
@@ -303,7 +319,7 @@ export function judgeExecution(judge: Judge, sent: SentChange, member: Member): 
   if (chain === undefined) return
   if (setter.by === 'operator') {
     if (member.reloadedAt >= setter.at) return
-    const looks = looksOf(judge, chain, member)
+    const looks = looksOf(judge, chain, sent.process, member)
     if (
       !maybeSetBefore(judge, sent, member, looks, isLower(member.own)) &&
       !raiseIntended(judge, chain, member) &&

@@ -7,6 +7,7 @@ import {
   judgeExecution,
   judgeUndone,
   looksLikeOurs,
+  maybeFoundSo,
   setByOthers,
   Undos,
   type Undo,
@@ -111,7 +112,8 @@ export class Judge implements TruthListener {
   /** A ticket is forgotten: nothing may be left to undo. */
   ticketDropped(chain: Chain): void {
     for (const key of chain.keys) {
-      if (this.heldBy(chain, this.truth.member(key)))
+      const member = this.truth.member(key)
+      if (this.heldBy(chain, member) && !maybeFoundSo(this, chain, member))
         this.fault('ticket', `${key}: the ticket of ${chain.id} is dropped while it is held`)
     }
   }
