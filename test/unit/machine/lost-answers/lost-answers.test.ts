@@ -1,4 +1,3 @@
-import { shareHolds } from '../../../../src/core/machine/late.js'
 import { describe, expect, test } from 'vitest'
 import { failure, held, started } from '../member-run.js'
 
@@ -167,7 +166,7 @@ describe('a change that may be late', () => {
 
   test('that was seen to be missing stays so, whatever is seen later', () => {
     const run = started({ lateBound: 9_000 }).look().lose().look().answer().look()
-    expect(run.state.hold.late).toMatchObject([{ lackedAt: expect.any(Number) }])
+    expect(run.state.hold.late).toMatchObject([{ lackedAt: expect.any(Number) as number }])
   })
 
   test('is taken for itself, also where the same was applied before', () => {
@@ -348,36 +347,6 @@ test('a lost maint of another run raises no more than is wished', () => {
   expect(run.state.hold).toMatchObject({ wish: 'drain', confirmed: 'none' })
 })
 
-describe('the lost answer to a removal', () => {
-  test('does not make it sent twice while it may be late', () => {
-    const run = held({ until: 'removed', lateBound: 2_000 }).lookAt(100).lookAt(1_000)
-    expect(run.sent).toBe('remove')
-    run.lose().looks(1_900)
-    expect(run.sentSoFar).toEqual(['hold drain', 'remove'])
-    expect(run.looks(500).sentSoFar).toEqual(['hold drain', 'remove', 'remove'])
-  })
-
-  test('is not waited for longer than it may be late, however often it was lost', () => {
-    const run = held({ until: 'removed', lateBound: 50 }).lookAt(100).lookAt(1_000).lose().look()
-    run.look({ after: 50 }).lose().look()
-    expect(run.look({ after: 50 }).sent).toBe('remove')
-  })
-
-  test('with another member in its place is not ours', () => {
-    const run = held({ until: 'removed' }).lookAt(100).lookAt(1_000).lose()
-    run.set({ identity: 'x', own: 'ready' }).look().look({ after: 20 })
-    expect(run.outcome).toBe('gone')
-  })
-
-  test('that was carried out is ours', () => {
-    const run = held({ until: 'removed' }).lookAt(100).lookAt(1_000).lose('done').look()
-    run.look({ after: 20 })
-    expect(run.outcome).toBe('removed')
-    expect(run.all('removed')).toHaveLength(1)
-    expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'remove', state: 'applied' })
-  })
-})
-
 test('an answer to a change that was given up says nothing', () => {
   const run = started().look()
   const { change } = run
@@ -385,44 +354,4 @@ test('an answer to a change that was given up says nothing', () => {
   run.put({ type: 'result', change, result: { ref: change.ref, status: 'applied' } })
   expect(run.state.hold.pending).not.toBe(null)
   expect(run.state.hold.changes).toEqual([])
-})
-
-describe('a lost hold beside another to the same state', () => {
-  /** Another process than the one that took it: our drain is forgotten. */
-  function forget(run: ReturnType<typeof held>, n: number): void {
-    run.set({ own: 'ready' }).scope('w1', { incarnation: `w1.${n}` })
-  }
-
-  test('is not settled by an effect that the other may have brought about', () => {
-    const run = held({ lateBound: 1_000 }).look()
-    forget(run, 2)
-    run.look().lose().look().answer().look()
-    forget(run, 3)
-    run.look() // a third one goes out, and the first is carried out late
-    run.set({ own: 'drain' }).looks(1_500)
-    run.lose().look()
-    expect(run.state.hold.late).toMatchObject([{ shared: true }])
-    run.open().look().answer().looks(500)
-    expect(run.outcome).toBe(null)
-    run.set({ own: 'drain' }).look().look()
-    expect(run.sent).toBe('restore drain to ready')
-    run.answer().looks(1_200)
-    expect(run.outcome).toBe('restored')
-  })
-
-  test('stays while the other is under way', () => {
-    const run = started({ lateBound: 9_000 }).look().lose().look()
-    run.set({ own: 'drain' }).look()
-    expect(run.state.hold.late).toMatchObject([{ lackedAt: null }])
-  })
-
-  test('of another run is ours, and an undo waits for it all the same', () => {
-    const run = started({ lateBound: 1_000 }).look().lose()
-    run.state = shareHolds(run.state)
-    run.set({ own: 'drain' }).look()
-    expect(run.state.hold.changes).toMatchObject([{ to: 'drain', state: 'applied' }])
-    run.open().look().answer().looks(500)
-    expect(run.outcome).toBe(null)
-    expect(run.looks(600).outcome).toBe('restored')
-  })
 })

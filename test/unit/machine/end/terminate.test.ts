@@ -1,0 +1,216 @@
+import { describe, expect, test } from 'vitest'
+import { failure, held, started, type MemberRun, type RunOptions } from '../member-run.js'
+
+/** A run that holds a busy member, ten seconds before its deadline. */
+function busy(options: RunOptions = {}): MemberRun {
+  return held({ timeout: 10_000, scopes: { w1: { active: 2 } }, ...options }).look()
+}
+
+/** The first look after its deadline. */
+function past(options: RunOptions = {}): MemberRun {
+  const run = busy(options)
+  return run.look({ after: 11_000 - run.now })
+}
+
+describe('onTimeout terminate', () => {
+  const cut: RunOptions = { onTimeout: 'terminate' }
+
+  test('cuts what is left', () => {
+    const run = past(cut)
+    expect(run.sent).toBe('terminate')
+    expect(run.change.identity).toBe('10.0.0.1:80')
+    expect(run.outcome).toBe(null)
+  })
+
+  test('counts and says what was cut', () => {
+    const run = past(cut).answer('applied', { terminated: 2 })
+    expect(run.all('terminated')).toMatchObject([{ count: 2 }])
+    expect(run.state.ending.terminated).toBe(2)
+    expect(run.state.ending.terminatedAtMost).toBe(false)
+  })
+
+  test('says that a number is at most', () => {
+    const run = past(cut).answer('applied', { terminated: 2, atMost: true })
+    expect(run.state.ending.terminatedAtMost).toBe(true)
+  })
+
+  test('says nothing where nothing was cut', () => {
+    expect(past(cut).answer('applied', { terminated: 0 }).said).toEqual([])
+    expect(past(cut).answer('applied').said).toEqual([])
+  })
+
+  test('adds up what several cuts took', () => {
+    const run = past(cut).answer('applied', { terminated: 2, atMost: true }).look({ after: 100 })
+    run.answer('applied', { terminated: 1 })
+    expect(run.state.ending.terminated).toBe(3)
+    expect(run.state.ending.terminatedAtMost).toBe(true)
+  })
+
+  test('cuts again what is still there after 100 ms', () => {
+    const run = past(cut).answer()
+    expect(run.look({ after: 99 }).sent).toBe(null)
+    expect(run.look({ after: 1 }).sent).toBe('terminate')
+  })
+
+  test('cuts what was queued too', () => {
+    expect(past({ ...cut, scopes: { w1: { queued: 1 } } }).sent).toBe('terminate')
+  })
+
+  test('ends as terminated once the counts show it', () => {
+    const run = past(cut).answer('applied', { terminated: 2 }).scope('w1', { active: 0 })
+    run.looks(500)
+    expect(run.outcome).toBe('terminated')
+    expect(run.phase).toBe('idle')
+  })
+
+  test('ends as idle where nothing had to be cut', () => {
+    const run = past(cut).answer('applied', { terminated: 0 }).scope('w1', { active: 0 })
+    expect(run.looks(500).outcome).toBe('idle')
+  })
+
+  test('sends nothing where nothing is left', () => {
+    const run = held({ ...cut, timeout: 1_000, settle: 3_000 }).look({ after: 1_500 })
+    expect(run.sent).toBe(null)
+    expect(run.outcome).toBe(null)
+  })
+
+  test('ends as timeout where the counts never show it', () => {
+    const run = past(cut)
+    for (let i = 0; i < 100 && run.outcome === null; i += 1) {
+      if (run.state.hold.pending !== null) run.answer()
+      run.look({ after: 100 })
+    }
+    expect(run.outcome).toBe('timeout')
+    expect(run.sent).toBe(null)
+    expect(run.now).toBe(11_000 + 5_000 + 1_000)
+  })
+
+  test('waits as long as the rule and the age of counts need', () => {
+    const run = past({ ...cut, settle: 500, blind: 700, freshness: 300 })
+    expect(run.state.ending.terminateUntil).toBe(11_000 + 5_000 + 700 + 600)
+  })
+
+  test('ends as terminated where nothing is left, but the proof is not whole', () => {
+    const run = past(cut).answer('applied', { terminated: 2 })
+    run.scope('w1', { active: 0, inForce: false }).look().look({ after: 6_000 })
+    expect(run.outcome).toBe('terminated')
+  })
+
+  test('ends as timeout where a process can not be read', () => {
+    const run = past(cut).answer('applied', { terminated: 2 })
+    run.scope('w1', { active: 0, state: 'unread' }).look().look({ after: 6_000 })
+    expect(run.outcome).toBe('timeout')
+  })
+
+  test('ends as timeout where the member is absent', () => {
+    const run = past(cut).answer('applied', { terminated: 2 }).vanish()
+    run.scope('w1', { active: 0, inForce: false }).looks(7_000)
+    expect(run.outcome).toBe('timeout')
+  })
+
+  test('is not repeated while its answer is missing', () => {
+    const run = past({ ...cut, lateBound: 700 }).lose()
+    expect(run.looks(600).changes.at(-1)).toBe(run.changes.at(-1))
+    expect(run.sentSoFar.filter((sent) => sent === 'terminate')).toHaveLength(1)
+    expect(run.looks(400).sentSoFar.filter((sent) => sent === 'terminate')).toHaveLength(2)
+  })
+
+  test('that is refused for good ends as timeout with its error', () => {
+    const no = failure('FORBIDDEN')
+    const run = past(cut).refuse(no).look({ after: 300 })
+    expect(run.outcome).toBe('timeout')
+    expect(run.error).toBe(no)
+    expect(run.sent).toBe(null)
+  })
+
+  test('that is refused to the last ends as timeout with its error', () => {
+    const later = failure('CONFLICT', true)
+    const run = past(cut).refuse(later)
+    while (run.outcome === null && run.now < 30_000) {
+      run.look({ after: 500 })
+      if (run.sent !== null) run.refuse(later)
+    }
+    expect(run.outcome).toBe('timeout')
+    expect(run.error).toBe(later)
+  })
+
+  test('that was refused, with the work gone by itself, has no error', () => {
+    const run = past(cut).refuse(failure('CONFLICT', true))
+    run.scope('w1', { active: 0, inForce: false }).look({ after: 6_000 })
+    expect(run.outcome).toBe('terminated')
+    expect(run.error).toBe(null)
+  })
+
+  test('ends as timeout where one of two processes can not be read', () => {
+    const scopes = { w1: { active: 1 }, w2: { inForce: false } }
+    const run = past({ ...cut, scopes }).answer('applied', { terminated: 1 })
+    run.scope('w1', { active: 0, state: 'unread' }).look({ after: 6_000 })
+    expect(run.outcome).toBe('timeout')
+  })
+
+  test('raises no member that is absent', () => {
+    const run = busy({ ...cut, seal: 'gentle' })
+      .vanish()
+      .look()
+    expect(run.look({ after: 11_000 - run.now }).sent).toBe('terminate')
+  })
+
+  test('that is refused for now is tried again', () => {
+    const run = past(cut).refuse(failure('CONFLICT', true))
+    expect(run.look({ after: 250 }).sent).toBe('terminate')
+  })
+
+  test('cuts nothing without a hold', () => {
+    const run = started({ ...cut, timeout: 500 })
+      .look()
+      .refuse(failure('CONFLICT', true))
+    run.look({ after: 600 })
+    expect(run.sentSoFar).not.toContain('terminate')
+  })
+
+  test('cuts nothing on the word of a look that failed', () => {
+    const run = busy(cut)
+    run.fail(failure(), 11_000 - run.now)
+    expect(run.sent).toBe(null)
+    expect(run.outcome).toBe('unreachable')
+  })
+
+  test('raises to maint first, where a seal is wished', () => {
+    const run = past({ ...cut, seal: 'gentle' })
+    expect(run.sent).toBe('hold maint')
+    expect(run.answer().look().sent).toBe('terminate')
+  })
+
+  test('raises to maint where the product can not cut', () => {
+    const run = past({ ...cut, terminate: false, maint: 'cuts' })
+    expect(run.sent).toBe('hold maint')
+    run.answer()
+    expect(run.all('terminated')).toMatchObject([{ count: 2 }])
+    expect(run.state.ending.terminatedAtMost).toBe(true)
+    expect(run.look().sent).toBe(null)
+  })
+
+  test('does not raise a member in maint', () => {
+    const run = past({ ...cut, seal: 'gentle', own: 'maint' })
+    expect(run.sent).toBe('terminate')
+  })
+
+  test('a raise that cuts counts what it cut by its own word', () => {
+    const run = past({ ...cut, seal: 'always', maint: 'cuts' }).answer('applied', { terminated: 1 })
+    expect(run.all('terminated')).toMatchObject([{ count: 1 }])
+  })
+
+  test('a raise that is gentle cut nothing', () => {
+    expect(
+      past({ ...cut, seal: 'gentle' })
+        .answer()
+        .all('terminated'),
+    ).toEqual([])
+  })
+
+  test('a lost raise that cut counts what was there before', () => {
+    const run = past({ ...cut, seal: 'always', maint: 'cuts' }).lose('done')
+    run.scope('w1', { active: 0 }).look()
+    expect(run.all('terminated')).toMatchObject([{ count: 2 }])
+  })
+})

@@ -1,0 +1,43 @@
+import { shareHolds } from '../../../../src/core/machine/late.js'
+import { describe, expect, test } from 'vitest'
+import { held, started } from '../member-run.js'
+
+describe('a lost hold beside another to the same state', () => {
+  /** Another process than the one that took it: our drain is forgotten. */
+  function forget(run: ReturnType<typeof held>, n: number): void {
+    run.set({ own: 'ready' }).scope('w1', { incarnation: `w1.${n}` })
+  }
+
+  test('is not settled by an effect that the other may have brought about', () => {
+    const run = held({ lateBound: 1_000 }).look()
+    forget(run, 2)
+    run.look().lose().look().answer().look()
+    forget(run, 3)
+    run.look() // a third one goes out, and the first is carried out late
+    run.set({ own: 'drain' }).looks(1_500)
+    run.lose().look()
+    expect(run.state.hold.late).toMatchObject([{ shared: true }])
+    run.open().look().answer().looks(500)
+    expect(run.outcome).toBe(null)
+    run.set({ own: 'drain' }).look().look()
+    expect(run.sent).toBe('restore drain to ready')
+    run.answer().looks(1_200)
+    expect(run.outcome).toBe('restored')
+  })
+
+  test('stays while the other is under way', () => {
+    const run = started({ lateBound: 9_000 }).look().lose().look()
+    run.set({ own: 'drain' }).look()
+    expect(run.state.hold.late).toMatchObject([{ lackedAt: null }])
+  })
+
+  test('of another run is ours, and an undo waits for it all the same', () => {
+    const run = started({ lateBound: 1_000 }).look().lose()
+    run.state = shareHolds(run.state)
+    run.set({ own: 'drain' }).look()
+    expect(run.state.hold.changes).toMatchObject([{ to: 'drain', state: 'applied' }])
+    run.open().look().answer().looks(500)
+    expect(run.outcome).toBe(null)
+    expect(run.looks(600).outcome).toBe('restored')
+  })
+})

@@ -1,0 +1,185 @@
+import { describe, expect, test } from 'vitest'
+import { failure, held, started, WEB1 } from '../member-run.js'
+
+describe('a state before our own change', () => {
+  test('lower than found is no reason not to hold', () => {
+    const run = started({ own: 'drain' }).look({ after: 10 })
+    expect(run.sent).toBe('hold drain')
+  })
+
+  test('that somebody lowers before our hold is asked for is held all the same', () => {
+    const run = started({ own: 'drain' }).set({ own: 'unknown' }).look().set({ own: 'drain' })
+    run.put({ type: 'reading', reading: run.reading(run.now), askedAt: 0 }).set({ own: 'ready' })
+    expect(run.look().sent).toBe('hold drain')
+    expect(run.state.found?.own).toBe('ready')
+  })
+
+  test('that somebody lowers after our hold was refused is overruled', () => {
+    const run = started({ own: 'drain' }).look().refuse(failure('CONFLICT', true))
+    run.set({ own: 'ready' }).look({ after: 300 })
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('that somebody lowers once our hold may be there is overruled', () => {
+    const run = started({ own: 'drain' }).look().lose().set({ own: 'ready' }).look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('that a reload lowers once our hold may be there is held', () => {
+    const run = started({ own: 'drain' }).look().lose().set({ own: 'ready' })
+    run.scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.outcome).toBe(null)
+    expect(run.sent).toBe('hold drain')
+  })
+
+  test('is what an undo goes back to, as long as nothing of ours was sent', () => {
+    const run = started({ own: 'maint' }).set({ own: 'unknown' }).look()
+    run.set({ own: 'drain' }).look()
+    expect(run.state.found?.own).toBe('drain')
+  })
+
+  test('is not read anew after a hold that changed nothing', () => {
+    const run = started({ own: 'drain' }).look().answer('unchanged').set({ own: 'maint' }).look()
+    expect(run.state.found?.own).toBe('drain')
+  })
+
+  test('is the one our first hold was decided on', () => {
+    const run = started({ hold: 'maint' }).look().refuse(failure('CONFLICT', true))
+    run.set({ own: 'drain' }).look({ after: 250 }).answer()
+    expect(run.state.found?.own).toBe('drain')
+  })
+
+  test('is the first one, where a change of ours may have brought the next', () => {
+    const run = started({ escalateAfter: 100, scopes: { w1: { active: 1 } } }).look()
+    run.set({ own: 'drain' }).answer('unchanged').look({ after: 200 }).answer()
+    expect(run.own).toBe('maint')
+    expect(run.state.found?.own).toBe('ready')
+  })
+
+  test('is the new one, where ours may have brought another than that', () => {
+    const run = started({ hold: 'maint', onOverrule: 'reapply' }).look().set({ own: 'maint' })
+    run.answer('unchanged').look().set({ own: 'drain' }).look().look({ after: 250 }).answer()
+    expect(run.own).toBe('maint')
+    expect(run.state.found?.own).toBe('drain')
+  })
+
+  test('is the new one, where ours can not have brought it, being lower', () => {
+    const late = [
+      {
+        change: {
+          kind: 'hold' as const,
+          ref: { pool: 'web', member: 'web1' },
+          to: 'drain' as const,
+        },
+        lostAt: 900,
+        until: null,
+        lackedAt: null,
+      },
+    ]
+    const run = started({ own: 'maint', hold: 'maint', onOverrule: 'reapply', lateBound: 9_000 })
+    run.put({ type: 'inherit', late }).look().answer('unchanged').look().set({ own: 'drain' })
+    run.look().look({ after: 250 }).answer()
+    expect(run.state.found?.own).toBe('drain')
+  })
+
+  test('is the first one after a reload that forgot it', () => {
+    const run = started({ own: 'drain' }).look().answer('unchanged').look()
+    run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look().answer()
+    expect(run.state.found?.own).toBe('drain')
+  })
+
+  test('is the new one after somebody lowered it and it was put back', () => {
+    const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
+    run.set({ own: 'ready' }).look().look({ after: 250 }).answer()
+    expect(run.state.found?.own).toBe('ready')
+  })
+
+  test('is not read anew after our change', () => {
+    const run = held().look()
+    expect(run.state.found?.own).toBe('ready')
+  })
+})
+
+describe('a reapply', () => {
+  test('waits, also where the put-back will be refused for good', () => {
+    const run = started({ own: 'drain', onOverrule: 'reapply' }).look().refuse(failure('FORBIDDEN'))
+    run.look({ after: 300 }).set({ own: 'ready' }).look()
+    expect(run.said).toContain('overruled')
+    expect(run.outcome).toBe(null)
+    expect(run.look({ after: 250 }).outcome).toBe('refused')
+  })
+
+  test('leaves what an undo goes back to', () => {
+    const run = started({ own: 'drain', hold: 'maint', onOverrule: 'reapply' }).look().answer()
+    run.look().set({ own: 'ready' }).look().look({ after: 250 })
+    expect(run.sent).toBe('hold maint')
+    expect(run.answer().state.found?.own).toBe('drain')
+  })
+})
+
+test('a first hold that was refused is not taken for a hold, where a seal would cut', () => {
+  const run = started({ seal: 'always', maint: 'cuts', timeout: 500 }).look()
+  run.refuse(failure('CONFLICT', true)).look()
+  expect(run.state.hold.confirmed).toBe('none')
+  expect(run.look({ after: 600 }).sent).toBe('hold drain')
+})
+
+/** The lost opening of another drain's undo. */
+const lostOpening = {
+  change: { kind: 'restore' as const, ref: WEB1, expect: 'drain' as const, to: 'ready' as const },
+  lostAt: 900,
+  until: null,
+  lackedAt: 900,
+}
+
+describe('what an undo goes back to', () => {
+  test('is ready, where a hold found it drained by others and closed it again after them', () => {
+    const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
+    run.set({ own: 'ready' }).look().look({ after: 300 }).answer().look()
+    expect(run.state.found?.own).toBe('ready')
+  })
+
+  test('is ready also where the answer to that was lost', () => {
+    const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
+    run.set({ own: 'ready' }).look().look({ after: 300 }).lose('done').look()
+    expect(run.state.found?.own).toBe('ready')
+    run.open().look()
+    expect(run.sent).toBe('restore drain to ready')
+  })
+
+  test('is told by a hold, not by an opening that came late', () => {
+    const run = started({ own: 'drain' }).look().answer('unchanged').look()
+    run.put({ type: 'inherit', late: [lostOpening] }).look()
+    run.set({ own: 'ready' }).look().look().answer().look()
+    expect(run.state.found?.own).toBe('ready')
+  })
+
+  test('is told in a process that could not be read for a while, too', () => {
+    const run = started({
+      own: 'drain',
+      onOverrule: 'reapply',
+      scopes: { w2: { state: 'unread' } },
+    })
+    run.look().answer('unchanged').look().scope('w2', { state: 'read' })
+    run.set({ own: 'ready' }).look()
+    expect(run.all('overruled')).toHaveLength(1)
+    run.look({ after: 300 }).answer().look()
+    expect(run.state.found?.own).toBe('ready')
+  })
+})
+
+describe('an undo', () => {
+  test('leaves alone what somebody raised just before us', () => {
+    const run = held({ seal: 'always', settle: 0 }).look().look({ after: 100 })
+    expect(run.sent).toBe('hold maint')
+    run.set({ own: 'maint' }).answer('unchanged').look().open().look()
+    expect(run.outcome).toBe('overruled')
+    expect(run.sentSoFar).toEqual(['hold drain', 'hold maint'])
+  })
+
+  test('waits for a lost hold also where the member is as it was', () => {
+    const run = started({ own: 'drain', lateBound: 1_000 }).look().lose().open().look().looks(500)
+    expect(run.outcome).toBe(null)
+    expect(run.looks(700).outcome).toBe('restored')
+  })
+})
