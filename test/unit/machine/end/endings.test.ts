@@ -60,9 +60,9 @@ describe('an idle member', () => {
 
   test('becomes idle again by the whole rule', () => {
     const run = idle().scope('w1', { active: 1 }).look().scope('w1', { active: 0 }).mark()
-    run.lookAt(10).lookAt(29)
+    run.lookAt(10).lookAt(14)
     expect(run.phase).toBe('draining')
-    expect(run.lookAt(30).said).toContain('idle')
+    expect(run.lookAt(15).said).toContain('idle')
   })
 
   test('is not proved by a look that failed', () => {
