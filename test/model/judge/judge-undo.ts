@@ -129,7 +129,10 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
   }
 }
 
-/** Whether a drain has a hold without an answer over a state that it had found already: nobody can tell these apart. */
+/**
+ * Whether a drain went back to a state that it had found, and that was there by a hold of its own without
+ * an answer, or by another drain's: nobody can tell these apart.
+ */
 export function maybeFoundSo(
   judge: Judge,
   { id }: Chain,
@@ -139,8 +142,7 @@ export function maybeFoundSo(
   const unsure = judge.sent.some(
     (sent) =>
       sent.key === member.key &&
-      sent.authors.has(id) &&
-      sent.answer !== 'told' &&
+      (sent.authors.has(id) ? sent.answer !== 'told' : sent.change.kind === 'hold') &&
       leadsTo(sent, member.own),
   )
   return unsure && wasAdmin === member.own
