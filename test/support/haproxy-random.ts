@@ -118,8 +118,9 @@ async function drainOnce(
   const { members } = await drained.done
   const { outcome, verifiedIdle, sealed } = members[0]!
   if (outcome === 'idle' && verifiedIdle && sealed) {
-    const before = backend.total
+    // A reload after the idle forgets the seal for a moment: what comes in that gap is no false idle.
     await until(async () => (await haproxy.stat('web', name, 'status')) === 'MAINT', 'sealed')
+    const before = backend.total
     await new Promise((resolve) => setTimeout(resolve, 300))
     if (backend.total !== before && fault === undefined)
       fault = `${backend.total - before} came after a sealed idle`
