@@ -62,6 +62,8 @@ export type {
 export type { DesiredMember, HeldBack, Plan, PlannedChange } from './core/desired.js'
 export { carryOut } from './core/verbs/carry-out.js'
 export type { CarriedOut, CarryOutOptions, CarryOutReport } from './core/verbs/carry-out.js'
+export { combineProviders } from './core/combined/provider.js'
+export type { CombineOptions } from './core/combined/provider.js'
 export { drain, startDrain } from './core/verbs/drain.js'
 export type { ActionContext, DrainAction } from './core/verbs/drain.js'
 export type { Drain } from './core/runner/handle.js'

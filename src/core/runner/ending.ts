@@ -7,6 +7,14 @@ import { leaveIdle } from './balancer/left-idle.js'
 import type { Looking } from './looking.js'
 import type { RunState } from './run-state.js'
 
+/** What an end leads to. */
+export interface EndingOptions {
+  /** Goes on looking: an idle was lost before it was said. */
+  readonly again: () => void
+  /** Told once the ticket is written, where others decide whether the outcome stands. */
+  readonly closed?: () => void
+}
+
 /** How a run ends: its report, said and resolved once, and how it lets go of the balancer. */
 export class Ending {
   readonly done: Promise<DrainReport>
@@ -18,17 +26,20 @@ export class Ending {
   #givenUp = false
   #takenBack = false
   #ended: DrainReport | undefined
+  /** As it was when every member had its outcome. */
+  #report: DrainReport | undefined
+  readonly #closed: (() => void) | undefined
   #finish: (report: DrainReport) => void = () => undefined
 
-  /** @param again - goes on looking: an idle was lost before it was said */
   constructor(
     run: RunState,
     contest: Contest,
     looking: Looking,
     inForce: InForce,
-    again: () => void,
+    { again, closed }: EndingOptions,
   ) {
     this.#again = again
+    this.#closed = closed
     this.#run = run
     this.#contest = contest
     this.#looking = looking
@@ -60,12 +71,39 @@ export class Ending {
     this.#run.life = 'held'
     alarm.clear()
     const report = members.report(this.#run.startedAt)
+    this.#report = report
     const held = members.all.some(({ ending }) => ending.holding)
     const goesOn = held && spec.side !== 'open' && spec.announced === undefined
     if (!goesOn) this.#settle()
-    this.#run.guard(() => closeTicket(this.#run, report).then(() => this.#written(report)))
+    this.#run.guard(() => closeTicket(this.#run, report).then(() => this.#written()))
     if (goesOn) this.#looking.sit(true)
     else this.leave()
+  }
+
+  /** Whether an idle was lost since every member had its outcome. */
+  hasLost(): boolean {
+    const { life, states } = this.#run
+    return life === 'held' && states.some(({ ending }) => ending.ended === null)
+  }
+
+  /** The outcome does not stand: it goes on looking. */
+  resume(): void {
+    if (this.#run.life !== 'held' || this.#isOver()) return
+    this.#run.life = 'looking'
+    this.#again()
+  }
+
+  /** The outcome stands. */
+  stand(): void {
+    const { members, life } = this.#run
+    if (members === undefined || this.#isOver()) return
+    this.#settle()
+    const report = this.#report
+    const final =
+      life === 'held' || report === undefined ? members.report(this.#run.startedAt) : report
+    const said = this.#givenUp ? abortedReport(final) : final
+    this.say(said)
+    this.resolve(said)
   }
 
   /** An undo began before the outcome was said: it says itself how that went. */
@@ -79,19 +117,15 @@ export class Ending {
   }
 
   /** The ticket is written: the outcome stands, unless something came in between. */
-  #written(report: DrainReport): void {
-    const { members, life, states } = this.#run
-    if (members === undefined || this.#ended !== undefined || this.#takenBack) return
-    if (life === 'held' && states.some(({ ending }) => ending.ended === null)) {
-      this.#run.life = 'looking'
-      this.#again()
-      return
-    }
-    this.#settle()
-    const final = life === 'held' ? members.report(this.#run.startedAt) : report
-    const said = this.#givenUp ? abortedReport(final) : final
-    this.say(said)
-    this.resolve(said)
+  #written(): void {
+    if (this.#isOver()) return
+    if (this.#closed !== undefined) this.#closed()
+    else if (this.hasLost()) this.resume()
+    else this.stand()
+  }
+
+  #isOver(): boolean {
+    return this.#ended !== undefined || this.#takenBack
   }
 
   #settle(): void {

@@ -42,7 +42,7 @@ function isNetwork(error: DrainableError): boolean {
 
 /** Until when what failed is tried again. */
 function patienceFor({ spec, startedAt, prepareUntil }: RunState, error: DrainableError): number {
-  if (spec.resumed !== undefined) return prepareUntil
+  if (spec.resumed !== undefined || spec.patient === true) return prepareUntil
   return Math.min(prepareUntil, startedAt + (isNobodyThere(error) ? NOBODY_FOR : RETRY_FOR))
 }
 

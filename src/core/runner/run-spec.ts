@@ -6,6 +6,7 @@ import type { DrainState } from '../machine/state.js'
 import type { TicketKeeper } from '../tickets/keeper.js'
 import type { Ticket } from '../tickets/ticket.js'
 import type { Membership, Side } from './balancer/balancer.js'
+import type { Company } from './company.js'
 import type { Floor } from './balancer/floor.js'
 import type { SeenLook } from './look/look.js'
 import type { Scheduler } from './look/scheduler.js'
@@ -37,6 +38,12 @@ export interface RunSpec {
   readonly check?: (ref: MemberRef, signal: AbortSignal) => Promise<void>
   /** Whether it should not keep the process alive. */
   readonly background?: boolean
+  /** When its time began, by its clock. Default: now. */
+  readonly startedAt?: number
+  /** Runs on other balancers that it ends together with. */
+  readonly company?: Company
+  /** A first look that fails is tried again until the deadline: an unreachable balancer is waited for. */
+  readonly patient?: boolean
   /** One step: sends only the changes announced before, by member. Others are announced. */
   readonly announced?: ReadonlyMap<string, Change>
 }
@@ -62,4 +69,10 @@ export interface Prepared {
   readonly keeper: TicketKeeper | undefined
   /** The look the members were picked from. */
   readonly first?: SeenLook
+}
+
+/** What the run on one of several balancers is told beside what its verb says. */
+export type PartHooks = Pick<RunSpec, 'emit' | 'startedAt' | 'company' | 'patient'> & {
+  /** Goes around the preparation: nothing is changed before all parts are prepared. */
+  readonly around: (prepare: RunSpec['prepare']) => RunSpec['prepare']
 }

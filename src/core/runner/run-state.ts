@@ -35,8 +35,8 @@ export class RunState {
   constructor(spec: RunSpec) {
     this.spec = spec
     this.scheduler = schedulerOf(spec.provider, spec.clock)
-    this.startedAt = spec.clock.now()
-    this.#told = this.startedAt
+    this.#told = spec.clock.now()
+    this.startedAt = spec.startedAt ?? this.#told
     this.alarm = new Alarm(spec.clock, (thrown) => this.broken(thrown))
     this.prepareUntil = spec.timeout === null ? Infinity : this.startedAt + spec.timeout
   }

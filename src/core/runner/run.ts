@@ -10,6 +10,7 @@ import type { DrainState } from '../machine/state.js'
 import type { Ticket } from '../tickets/ticket.js'
 import { Action } from './action.js'
 import { closeTicket, flushTicket } from './close-ticket.js'
+import type { Companion } from './company.js'
 import { Contest } from './balancer/contest.js'
 import { Ending } from './ending.js'
 import type { HandleBody } from './handle.js'
@@ -48,6 +49,9 @@ export class Run implements HandleBody {
   readonly #undo: Undo
   readonly #action: Action
   readonly #inForce = new InForce()
+  readonly #companion: Companion
+  /** It ends for itself: nobody waits for it, and it waits for nobody. */
+  #alone = false
   #first: SeenLook | undefined
   #isBroken = false
   #flushed: Promise<void> | undefined
@@ -65,10 +69,22 @@ export class Run implements HandleBody {
       broken: (thrown) => this.#broken(thrown),
     })
     this.#lastLook = new LastLook(run, this.#looking, () => this.#changed(false))
-    this.#ending = new Ending(run, this.#contest, this.#looking, this.#inForce, () => {
+    const again = (): void => {
       this.#looking.sit(run.spec.background ?? false)
       this.#lastLook.arm()
+    }
+    const { company } = spec
+    const closed = (): void => {
+      if (company === undefined || this.#alone) this.#ending.stand()
+      else company.closed(this.#companion)
+    }
+    this.#ending = new Ending(run, this.#contest, this.#looking, this.#inForce, {
+      again,
+      ...(company === undefined ? {} : { closed }),
     })
+    this.#companion = this.#asCompanion()
+    company?.join(this.#companion)
+    if (company !== undefined) void this.done.then(() => company.leave(this.#companion))
     this.#action = new Action(this.#looking, this.#ending)
     this.#undo = new Undo({
       run,
@@ -138,6 +154,7 @@ export class Run implements HandleBody {
     }
     if (this.#ending.ended === undefined && !this.#run.isReleased())
       this.#run.guard(() => this.#endAll('aborted'))
+    else if (this.#run.spec.company !== undefined) this.#ending.stand() // it waited for the others
     this.#ending.leave()
     await (this.#flushed ??= flushTicket(this.#run))
   }
@@ -271,7 +288,28 @@ export class Run implements HandleBody {
     if (members === undefined || this.#run.isReleased()) return
     if (members.all.some(({ ending }) => ending.ended === null)) return
     if (this.#undo.underWay !== undefined) this.#run.guard(() => this.#undo.end())
-    else if (life !== 'held') this.#ending.end()
+    else if (life === 'held') return
+    else if (this.#run.spec.company === undefined || this.#alone) this.#ending.end()
+    else this.#run.spec.company.check()
+  }
+
+  #standAlone(): void {
+    this.#alone = true
+    this.#run.spec.company?.leave(this.#companion)
+  }
+
+  #asCompanion(): Companion {
+    return {
+      hasEnded: () => {
+        const { life, states, members } = this.#run
+        if (members === undefined || this.#undo.underWay !== undefined) return false
+        return life !== 'looking' || states.every(({ ending }) => ending.ended !== null)
+      },
+      hasLost: () => this.#ending.hasLost(),
+      close: () => this.#run.guard(() => this.#ending.end()),
+      settle: () => this.#run.guard(() => this.#ending.stand()),
+      again: () => this.#run.guard(() => this.#ending.resume()),
+    }
   }
 
   /**
@@ -308,6 +346,7 @@ export class Run implements HandleBody {
   }
 
   #endAll(outcome: 'aborted' | 'unreachable', error?: DrainableError): void {
+    this.#standAlone()
     this.#end(outcome, error)
     this.#changed(false)
     this.#ending.leave()

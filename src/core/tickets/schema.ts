@@ -21,6 +21,14 @@ export const refSchema = z.strictObject({
   balancer: plainName.exactOptional(),
 })
 
+/** What a drain was pointed at, of a balancer that was not read yet. */
+const targetSchema = z.union([
+  refSchema,
+  z.array(refSchema).min(1),
+  z.strictObject({ address: plainName, port: z.int().min(1).max(65_535).exactOptional() }),
+  z.strictObject({ pool: plainName }),
+])
+
 /** The plain data of a policy, durations in milliseconds; null stands for none. */
 export const policyDataSchema = z.strictObject({
   timeout: ms.nullable(),
@@ -253,8 +261,17 @@ export const ticketSchema = z.strictObject({
   id: z.string().regex(/^[\w.:@-]{1,200}$/, 'expected 1 to 200 letters, digits or _ . : @ -'),
   /** Which balancer: a resume on another one is refused. */
   instance: text,
-  /** One entry a balancer. */
-  parts: z.array(z.strictObject({ balancer: name.nullable(), name: text, instance: text })).min(1),
+  /** One entry a balancer; `target`: it was not read yet, so its members are still to be found. */
+  parts: z
+    .array(
+      z.strictObject({
+        balancer: name.nullable(),
+        name: text,
+        instance: text,
+        target: targetSchema.exactOptional(),
+      }),
+    )
+    .min(1),
   /** ISO 8601. */
   startedAt: z.iso.datetime(),
   /** ISO 8601, absolute; null for none. */

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { DrainableError } from '../../provider/error.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
+import { partsOf } from '../combined/parts.js'
 import type { frozenSchema, policyDataSchema } from './schema.js'
 import { STATE_FORM, ticketSchema } from './schema.js'
 
@@ -73,12 +74,18 @@ function invalid(subject: string, what: string): DrainableError {
   )
 }
 
-/** Whether a ticket is of this balancer. */
+/** Whether a ticket is of this balancer, or of these: a combined provider may have others beside them. */
 export function belongsTo({ instance, parts }: Ticket, provider: DrainableProvider): boolean {
-  const all = parts.every(
-    (part) => part.instance === provider.instance && part.name === provider.name,
-  )
-  return all && instance === provider.instance
+  const combined = partsOf(provider)
+  if (combined === undefined) {
+    const [part, ...more] = parts
+    const own = part?.name === provider.name && part.instance === provider.instance
+    return own && more.length === 0 && part.balancer === null && instance === provider.instance
+  }
+  return parts.every(({ balancer, name, instance: of }) => {
+    const part = balancer === null ? undefined : combined.all.get(balancer)
+    return part?.name === name && part.instance === of
+  })
 }
 
 /**

@@ -4,8 +4,11 @@ import { DrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
 import type { DrainReport } from '../../provider/report.js'
 import { toDrainableError } from '../../provider/thrown.js'
+import { formatRef } from '../../provider/member-ref.js'
+import { quote } from '../../provider/quote.js'
+import { partsOf, type Parts } from '../combined/parts.js'
+import { bareRef, tagError, tagEvent, tagReport } from '../combined/tag.js'
 import type { Plan, PlannedChange } from '../desired.js'
-
 import type { SeenLook } from '../runner/look/look.js'
 import { schedulerOf, type Scheduler } from '../runner/look/scheduler.js'
 import { toError } from '../runner/report.js'
@@ -92,6 +95,8 @@ export async function carryOut(
   const policy = checkOptions(o)
   const { clock, signal } = policy
   signal?.throwIfAborted()
+  const parts = partsOf(provider)
+  if (parts !== undefined) return carryCombined(parts, steps, o)
   const scheduler = schedulerOf(provider, clock)
   const look = await lookAt(scheduler, steps, signal ?? new AbortController().signal)
   const carrier: Carrier = { provider, scheduler, policy, look, options: o }
@@ -101,6 +106,54 @@ export async function carryOut(
 }
 
 const SUBJECT = 'carryOut()'
+
+/** The same on the balancers of a combined provider, side by side: each gets the steps that name it. */
+async function carryCombined(
+  { all }: Parts,
+  steps: readonly PlannedChange[],
+  o: CarryOutOptions,
+): Promise<CarryOutReport> {
+  const wrong = steps.find(({ change }) => !all.has(change.ref.balancer ?? ''))
+  if (wrong !== undefined) {
+    const keys = [...all.keys()].map((key) => `'${quote(key)}'`).join(', ')
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${SUBJECT}: plan: ${formatRef(wrong.change.ref)}: balancer: expected one of ${keys}`,
+      { ref: wrong.change.ref },
+    )
+  }
+  const { onEvent } = o
+  const carried = new Map<PlannedChange, CarriedOut>()
+  await Promise.all(
+    [...all].map(async ([key, part]) => {
+      const own = steps.filter(({ change }) => change.ref.balancer === key)
+      if (own.length === 0) return
+      const bare = own.map((step) => ({
+        ...step,
+        change: { ...step.change, ref: bareRef(step.change.ref) },
+      }))
+      const report = await carryOut(
+        part,
+        { steps: bare },
+        {
+          ...o,
+          ...(onEvent === undefined ? {} : { onEvent: (event) => onEvent(tagEvent(event, key)) }),
+        },
+      )
+      for (const [n, { error, report: drained, ...rest }] of report.steps.entries()) {
+        const step = own[n]
+        if (step === undefined) continue
+        carried.set(step, {
+          ...rest,
+          change: step.change,
+          ...(drained === undefined ? {} : { report: tagReport(drained, key) }),
+          ...(error === undefined ? {} : { error: tagError(error, key) }),
+        })
+      }
+    }),
+  )
+  return { steps: steps.flatMap((step) => carried.get(step) ?? []) }
+}
 
 /** What every step of one call shares. */
 interface Carrier {

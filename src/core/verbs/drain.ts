@@ -1,13 +1,16 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { DrainReport } from '../../provider/report.js'
+import { drainCombined } from '../combined/drain.js'
+import { partsOf } from '../combined/parts.js'
+import type { CombinedRun } from '../combined/run.js'
+import type { DrainEvent } from '../events.js'
 import { DrainHandle, EventHub, type Drain } from '../runner/handle.js'
 import { toError } from '../runner/report.js'
-import { Run } from '../runner/run.js'
+import type { Run } from '../runner/run.js'
 import { checkProvider } from './call.js'
+import { newDrainRun } from './drain-run.js'
 import { parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
-import { prepareDrain } from './prepare-drain.js'
-import { baseSpec, newKeeper } from './spec.js'
 import { parseTarget, type ResolvedTarget, type Target } from './target.js'
 
 /**
@@ -21,26 +24,41 @@ import { parseTarget, type ResolvedTarget, type Target } from './target.js'
 export function startDrain(p: DrainableProvider, target: Target, policy: Policy = {}): Drain {
   const subject = 'startDrain()'
   const provider = checkProvider(p, subject)
-  const parsed = parseTarget(target, subject)
-  return openDrain(provider, parsed, parsePolicy(policy, subject), subject).handle
+  parseTarget(target, subject) // first of all, as in drain()
+  return openAny(provider, target, parsePolicy(policy, subject), subject).handle
 }
 
-/** A drain of a target that is checked already. */
+/** A drain under way. */
+export interface Opened<R> {
+  readonly handle: DrainHandle
+  readonly run: R
+}
+
+/** Begins a drain on one balancer, of a target that is checked already. */
 export function openDrain(
   provider: DrainableProvider,
   target: ResolvedTarget,
   resolved: ResolvedPolicy,
   subject: string,
-): { readonly handle: DrainHandle; readonly run: Run } {
+): Opened<Run> {
   const hub = new EventHub(resolved.onEvent)
-  const keeper = newKeeper(resolved, provider)
-  const run = new Run({
-    ...baseSpec(provider, resolved, subject, (event) => hub.emit(event)),
-    side: 'drain',
-    refs: target.kind === 'members' ? target.refs : undefined,
-    keeper: () => keeper,
-    prepare: (context) => prepareDrain(context, resolved, target, subject, keeper),
-  })
+  const run = newDrainRun(provider, target, resolved, subject, (event) => hub.emit(event))
+  return { handle: new DrainHandle(hub, run), run }
+}
+
+/** The same on one balancer or on several. */
+function openAny(
+  provider: DrainableProvider,
+  target: Target,
+  resolved: ResolvedPolicy,
+  subject: string,
+): Opened<Run | CombinedRun> {
+  const parts = partsOf(provider)
+  if (parts === undefined)
+    return openDrain(provider, parseTarget(target, subject), resolved, subject)
+  const hub = new EventHub(resolved.onEvent)
+  const hear = (event: DrainEvent): void => hub.emit(event)
+  const run = drainCombined(provider, parts, target, resolved, subject, hear)
   return { handle: new DrainHandle(hub, run), run }
 }
 
@@ -91,7 +109,7 @@ export async function drain<T>(
 ): Promise<T | DrainReport> {
   const subject = 'drain()'
   const provider = checkProvider(p, subject)
-  const parsed = parseTarget(target, subject)
+  parseTarget(target, subject)
   const resolved = parsePolicy(policy, subject)
   if (action !== undefined && typeof action !== 'function') {
     throw new DrainableError(
@@ -99,7 +117,7 @@ export async function drain<T>(
       `${subject}: action: expected a function, found ${describe(action)}; leave it out to wait for the report alone`,
     )
   }
-  const { handle, run } = openDrain(provider, parsed, resolved, subject)
+  const { handle, run } = openAny(provider, target, resolved, subject)
   try {
     const report = await handle.done
     if (report.outcome === 'aborted' && resolved.signal?.aborted === true)

@@ -1,9 +1,11 @@
-import type { AdminState, DrainableProvider } from '../../provider/contract.js'
-import { systemClock } from '../../provider/clock.js'
+import type { AdminState, Capabilities, DrainableProvider } from '../../provider/contract.js'
+import { systemClock, type Clock } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { parseOptions } from '../../provider/options.js'
 import { quote } from '../../provider/quote.js'
+import { partsOf } from '../combined/parts.js'
+import { bareRef, tagWhy } from '../combined/tag.js'
 import { CALL_LIMIT } from '../runner/look/call.js'
 import type { SeenLook } from '../runner/look/look.js'
 import { readingOf } from '../runner/look/readings.js'
@@ -90,31 +92,84 @@ export async function findOrphans(
     const { state, text } = judgeOwner(ticket.owner)
     return state === 'lives' ? [] : [{ ticket, owner: { state, text } }]
   })
+  const seen = await Promise.all(
+    [...controlPoints(provider)].map(([key, part]) =>
+      lookAt(
+        part,
+        key,
+        left.flatMap(({ ticket }) => ticket.members),
+        clock,
+        signal,
+      ),
+    ),
+  )
+  const looks = new Map(seen)
+  return left.map(({ ticket, owner }) => ({
+    ticket,
+    owner,
+    members: ticket.members.flatMap((member) => {
+      const look = looks.get(member.ref.balancer)
+      return look === undefined ? [] : [orphanMember(ticket, member, look, clock, subject)]
+    }),
+  }))
+}
+
+/** What was seen of the members on one balancer. */
+interface Seen {
+  readonly look: SeenLook
+  readonly capabilities: Capabilities
+}
+
+/** By the `balancer` of their refs. */
+function controlPoints(
+  provider: DrainableProvider,
+): ReadonlyMap<string | undefined, DrainableProvider> {
+  return partsOf(provider)?.all ?? new Map([[undefined, provider]])
+}
+
+async function lookAt(
+  provider: DrainableProvider,
+  key: string | undefined,
+  members: readonly TicketMember[],
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<readonly [string | undefined, Seen | undefined]> {
   // Several tickets may hold one member.
   const refs = new Map(
-    left.flatMap(({ ticket }) => ticket.members.map(({ ref }) => [refKey(ref), ref] as const)),
+    members.flatMap(({ ref }) =>
+      ref.balancer === key ? [[refKey(ref), bareRef(ref)] as const] : [],
+    ),
   )
-  if (refs.size === 0) return left.map((orphan) => ({ ...orphan, members: [] }))
+  if (refs.size === 0) return [key, undefined]
   const scheduler = schedulerOf(provider, clock)
   const { capabilities } = await scheduler.describe(signal, CALL_LIMIT)
   const look = await scheduler.look([...refs.values()], signal, CALL_LIMIT)
-  const wallOffset = wallOffsetOf(clock)
-  return left.map(({ ticket, owner }) => {
-    const policy = toResumedPolicy(ticket.policy, capabilities, subject)
-    const members = ticket.members.map((member) => {
-      const state = stateNow(member, look, { now: clock.now(), wallOffset }, policy)
-      const reading = readingOf(look.snapshot, member.ref)
-      const same = reading.present && reading.identity === member.identity
-      const since = member.changes[0]?.at ?? ticket.startedAt
-      const times = { since, deadline: ticket.deadline, now: clock.now(), wallOffset }
-      return {
-        ...statusOf(state, policy, times),
-        own: same ? reading.own : null,
-        owes: owedOf(member, reading) !== undefined,
-      }
-    })
-    return { ticket, owner, members }
-  })
+  return [key, { look, capabilities }]
+}
+
+function orphanMember(
+  ticket: Ticket,
+  tagged: TicketMember,
+  { look, capabilities }: Seen,
+  clock: Clock,
+  subject: string,
+): OrphanMember {
+  const member = { ...tagged, ref: bareRef(tagged.ref) }
+  const policy = toResumedPolicy(ticket.policy, capabilities, subject)
+  const [now, wallOffset] = [clock.now(), wallOffsetOf(clock)]
+  const state = stateNow(member, look, { now, wallOffset }, policy)
+  const reading = readingOf(look.snapshot, member.ref)
+  const same = reading.present && reading.identity === member.identity
+  const since = member.changes[0]?.at ?? ticket.startedAt
+  const status = statusOf(state, policy, { since, deadline: ticket.deadline, now, wallOffset })
+  const key = tagged.ref.balancer
+  return {
+    ...status,
+    ref: tagged.ref,
+    why: key === undefined ? status.why : status.why.map((why) => tagWhy(why, key)),
+    own: same ? reading.own : null,
+    owes: owedOf(member, reading) !== undefined,
+  }
 }
 
 /** Every ticket of a store. One that is damaged must not hide the others, nor be lost among them. */

@@ -5,6 +5,9 @@ import { parseDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
 import type { MemberReport } from '../../provider/report.js'
+import { onEach } from '../combined/each.js'
+import { partsOf, type Parts } from '../combined/parts.js'
+import { tagEvent, tagRef } from '../combined/tag.js'
 import { openGoal, type OpenGoal } from '../machine/goal.js'
 import { initialState } from '../machine/state.js'
 import { LAST_LOOK } from '../runner/look/call.js'
@@ -50,6 +53,8 @@ export interface ReadyReport {
 }
 
 const DEFAULT_LIMIT = 30_000
+
+type HealthCheck = (ref: MemberRef, signal: AbortSignal) => Promise<void>
 
 /** Whether to wait, for how long, and the caller's own check. */
 interface HealthWish {
@@ -99,7 +104,11 @@ export async function ready(
 ): Promise<ReadyReport> {
   const subject = 'ready()'
   const provider = checkProvider(p, subject)
-  return openReady(provider, parseTarget(target, subject), o, subject)
+  const parsed = parseTarget(target, subject)
+  const parts = partsOf(provider)
+  return parts === undefined
+    ? openReady(provider, parsed, o, subject)
+    : readyCombined(parts, target, o, subject)
 }
 
 /** Makes a target ready that is checked already. */
@@ -159,6 +168,32 @@ export async function openReady(
   if (report.outcome !== 'restored')
     throw new DrainableError('CONFLICT', `${subject}: it ended as ${report.outcome}`)
   return { members: report.members.map((member) => opened(member, run.goalOf(member.ref))) }
+}
+
+/** The same on every balancer of a combined provider; what one of them fails with is thrown once all have ended. */
+async function readyCombined(
+  parts: Parts,
+  target: Target,
+  o: ReadyOptions,
+  subject: string,
+): Promise<ReadyReport> {
+  const { waitHealthy, clock = systemClock, signal, onEvent } = parseOptions(schema, o, subject)
+  const reports = await onEach(target, parts, subject, { clock, signal }, (part, own, key) =>
+    ready(part, own, {
+      ...o,
+      ...(onEvent === undefined ? {} : { onEvent: (event) => onEvent(tagEvent(event, key)) }),
+      ...(typeof waitHealthy === 'function'
+        ? {
+            waitHealthy: (ref: MemberRef, given: AbortSignal) =>
+              (waitHealthy as HealthCheck)(tagRef(ref, key), given),
+          }
+        : {}),
+    }),
+  )
+  const members = reports.flatMap(([key, report]) =>
+    report.members.map((member) => ({ ...member, ref: tagRef(member.ref, key) })),
+  )
+  return { members }
 }
 
 function opened(member: MemberReport, goal: OpenGoal | undefined): ReadyReport['members'][number] {

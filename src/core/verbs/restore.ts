@@ -2,12 +2,16 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import { isUnreachable } from '../../provider/thrown.js'
 import type { DrainReport } from '../../provider/report.js'
 import { guarded } from '../emitter.js'
-import { unreached } from '../runner/report.js'
+import { partsOf, type Parts } from '../combined/parts.js'
+import { tagEvent, tagReport } from '../combined/tag.js'
+import { SharedTicket, sliceTicket } from '../combined/ticket.js'
+import { reportAll, unreached } from '../runner/report.js'
 import { Run } from '../runner/run.js'
 import { openGoal, UNDO_LIMIT } from '../machine/goal.js'
 import { thawMember } from '../tickets/thaw.js'
+import { dropTicket } from '../tickets/saved.js'
 import type { Ticket } from '../tickets/ticket.js'
-import { toResumedPolicy } from './policy.js'
+import { toResumedPolicy, type ResolvedPolicy } from './policy.js'
 import { resumeOptions, type ResumeOptions } from './resume-options.js'
 import { baseSpec, sameKeeper, wallOffsetOf } from './spec.js'
 
@@ -32,6 +36,8 @@ export async function restore(
   const { provider, ticket: known, resolved } = resumeOptions(p, ticket, o, subject, false)
   const { clock, signal } = resolved
   signal?.throwIfAborted()
+  const parts = partsOf(provider)
+  if (parts !== undefined) return restoreCombined(provider, parts, known, resolved)
   const keeper = sameKeeper(known, resolved)
   if (known.members.length === 0) {
     await keeper.drop()
@@ -69,6 +75,44 @@ export async function restore(
   const { error } = report
   if (error !== undefined && !isUnreachable(error)) throw error
   return { ...report, members: unreached(known, report) }
+}
+
+/** The same for a ticket of several balancers: what one of them can't undo stays in it. */
+async function restoreCombined(
+  provider: DrainableProvider,
+  parts: Parts,
+  ticket: Ticket,
+  resolved: ResolvedPolicy,
+): Promise<DrainReport> {
+  const { clock, signal, onEvent, tickets: store, onTicket } = resolved
+  const startedAt = clock.now()
+  const { instance } = provider
+  const shared = new SharedTicket({
+    id: ticket.id,
+    instance,
+    parts,
+    targets: new Map(),
+    store,
+    onTicket,
+  })
+  const own = [...parts.all].filter(([key]) =>
+    ticket.members.some(({ ref }) => ref.balancer === key),
+  )
+  for (const [key, part] of own) shared.seed(key, sliceTicket(ticket, key, part))
+  if (own.length === 0 && store !== undefined) await dropTicket(store, ticket.id)
+  const reports = await Promise.all(
+    own.map(async ([key, part]) => {
+      const report = await restore(part, sliceTicket(ticket, key, part), {
+        clock,
+        ...(signal === undefined ? {} : { signal }),
+        ...(onEvent === undefined ? {} : { onEvent: (event) => onEvent(tagEvent(event, key)) }),
+        ...(shared.kept ? { tickets: shared.storeFor(key, part) } : {}),
+      })
+      return tagReport(report, key)
+    }),
+  )
+  const members = reports.flatMap((report) => report.members)
+  return reportAll(members, Math.round(clock.now() - startedAt))
 }
 
 /** Nothing is wished down any more. */

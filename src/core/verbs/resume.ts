@@ -1,11 +1,11 @@
 import type { DrainableProvider } from '../../provider/contract.js'
+import { resumeCombined } from '../combined/drain.js'
+import { partsOf } from '../combined/parts.js'
+import type { DrainEvent } from '../events.js'
 import { DrainHandle, EventHub, type Drain } from '../runner/handle.js'
-import { Run } from '../runner/run.js'
-import { thawMember } from '../tickets/thaw.js'
 import type { Ticket } from '../tickets/ticket.js'
-import { toResumedPolicy } from './policy.js'
+import { resumedRun } from './drain-run.js'
 import { resumeOptions, type ResumeOptions } from './resume-options.js'
-import { baseSpec, sameKeeper, wallOffsetOf } from './spec.js'
 
 /**
  * Goes on with a drain from its ticket, in this process or another: same members, same deadline. It
@@ -17,30 +17,11 @@ export function resumeDrain(p: DrainableProvider, ticket: Ticket, o: ResumeOptio
   const subject = 'resumeDrain()'
   const { provider, ticket: known, resolved } = resumeOptions(p, ticket, o, subject, true)
   const hub = new EventHub(resolved.onEvent)
-  const { clock } = resolved
-  const deadline = known.deadline === null ? null : Date.parse(known.deadline) - wallOffsetOf(clock)
-  const keeper = sameKeeper(known, resolved)
-  const run = new Run({
-    ...baseSpec(provider, resolved, subject, (event) => hub.emit(event)),
-    side: 'drain',
-    refs: known.members.map(({ ref }) => ref),
-    timeout: deadline === null ? null : Math.max(0, deadline - clock.now()),
-    resumed: known,
-    keeper: () => keeper,
-    prepare: async ({ scheduler, signal, limit }) => {
-      const info = await scheduler.describe(signal, limit())
-      const options = {
-        now: clock.now(),
-        wallOffset: wallOffsetOf(clock),
-        goal: { kind: 'drain' as const },
-        deadline,
-      }
-      return {
-        policy: toResumedPolicy(resolved.data, info.capabilities, subject),
-        states: known.members.map((member) => thawMember(member, options)),
-        keeper,
-      }
-    },
-  })
-  return new DrainHandle(hub, run)
+  const emit = (event: DrainEvent): void => hub.emit(event)
+  const parts = partsOf(provider)
+  const body =
+    parts === undefined
+      ? resumedRun(provider, known, resolved, subject, emit)
+      : resumeCombined(provider, parts, known, resolved, subject, emit)
+  return new DrainHandle(hub, body)
 }

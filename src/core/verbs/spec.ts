@@ -18,9 +18,9 @@ export function newKeeper(
   resolved: ResolvedPolicy,
   provider: DrainableProvider,
   heldBy: HeldBy = 'process',
+  startedAt = resolved.clock.now(),
 ): TicketKeeper {
   const { clock, data, tickets, onTicket, id, owner } = resolved
-  const startedAt = clock.now()
   const iso = (at: number): string => new Date(at + wallOffsetOf(clock)).toISOString()
   const { name, instance } = provider
   return new TicketKeeper(

@@ -3,8 +3,10 @@ import { pause } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { parseOptions } from '../../provider/options.js'
-import type { DrainReport, Outcome, Phase, Why } from '../../provider/report.js'
+import type { DrainReport } from '../../provider/report.js'
 import type { DrainEvent } from '../events.js'
+import { beginCombined, stepCombined, type StepOne } from '../combined/step.js'
+import { partsOf } from '../combined/parts.js'
 import { quietAt } from '../machine/due.js'
 import type { DrainState } from '../machine/state.js'
 import { transition } from '../machine/transition.js'
@@ -17,31 +19,13 @@ import type { Prepared, RunSpec } from '../runner/run-spec.js'
 import { gapSince, restart, thawStep, type Gap } from '../tickets/thaw.js'
 import { checkTicket, parseTicket, type Ticket } from '../tickets/ticket.js'
 import { callSchema, checkProvider, type Call } from './call.js'
-import { parsePolicy, toResumedPolicy, type Policy, type ResolvedPolicy } from './policy.js'
+import { parsePolicy, toResumedPolicy, type ResolvedPolicy } from './policy.js'
 import { prepareDrain } from './prepare-drain.js'
 import { baseSpec, newKeeper, sameKeeper, wallOffsetOf } from './spec.js'
-import { parseTarget, type Target } from './target.js'
+import { leastAdvanced, type DrainStep, type StepStart } from './step-types.js'
+import { parseTarget } from './target.js'
 
-/** A drain to be begun by {@link stepDrain}. */
-export interface StepStart {
-  readonly target: Target
-  readonly policy?: Omit<Policy, keyof Call | 'tickets' | 'onTicket'>
-}
-
-/** What one step brought. */
-export interface DrainStep {
-  /** Keep it: the next step goes on from here. */
-  readonly ticket: Ticket
-  /** The least advanced phase of the members. */
-  readonly phase: Phase
-  /** There once every member has one. */
-  readonly outcome?: Outcome
-  readonly why: readonly Why[]
-  /** Milliseconds after which the next step is worth while. 0: at once, an intended change is to be sent. */
-  readonly againIn: number
-}
-
-const ORDER: readonly Phase[] = ['active', 'draining', 'idle', 'removed']
+export type { DrainStep, StepStart } from './step-types.js'
 
 /**
  * One look and at most one change, no timer that outlives the call, no state but the ticket: for callers with a queue of
@@ -69,6 +53,13 @@ export async function stepDrain(
     if (event.type !== 'end' && onEvent !== undefined) guarded(() => onEvent(event))
   }
   call.signal?.throwIfAborted()
+  const parts = partsOf(provider)
+  if (parts !== undefined) {
+    const one: StepOne = (part, own, hear) => stepDrain(part, own, { ...call, onEvent: hear })
+    return 'target' in begun
+      ? beginCombined(provider, parts, begun, call, one)
+      : stepCombined(provider, parts, begun, call, one)
+  }
   const step =
     'target' in begun
       ? beginStep(provider, begun, call, subject, emit)
@@ -253,7 +244,6 @@ function describe(run: Run, members: Members, again: boolean): DrainStep {
   const now = scheduler.clock.now()
   const report = members.report(startedAt)
   const done = states.every((state) => state.ending.ended !== null)
-  const phases = states.map((state) => ORDER.indexOf(state.phase))
   const wait = pauseOf({
     states,
     policy: members.policy,
@@ -266,7 +256,7 @@ function describe(run: Run, members: Members, again: boolean): DrainStep {
   })
   return {
     ticket: run.ticketNow(),
-    phase: ORDER[Math.min(...phases)] ?? 'active',
+    phase: leastAdvanced(states.map((state) => state.phase)),
     ...(done ? { outcome: report.outcome } : {}),
     why: members.why(),
     againIn: done || !again ? Math.round(wait) : 0,

@@ -2,17 +2,24 @@ import { z } from 'zod'
 import type { DrainableProvider, Reading } from '../../provider/contract.js'
 import { systemClock } from '../../provider/clock.js'
 import { parseOptions } from '../../provider/options.js'
+import { divide, checkKeys } from '../combined/divide.js'
+import { onEach } from '../combined/each.js'
+import { partsOf, type Parts } from '../combined/parts.js'
+import { CombinedRun } from '../combined/run.js'
+import { tagReading } from '../combined/tag.js'
+import type { DrainEvent } from '../events.js'
 import { initialState } from '../machine/state.js'
 import { CALL_LIMIT } from '../runner/look/call.js'
 import { DrainHandle, EventHub, type Drain } from '../runner/handle.js'
 import { Run } from '../runner/run.js'
+import type { PartHooks, RunSpec } from '../runner/run-spec.js'
 import { schedulerOf } from '../runner/look/scheduler.js'
 import { callSchema, callShape, checkProvider } from './call.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { firstLook } from './first-look.js'
 import { parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
 import { baseSpec, newKeeper } from './spec.js'
-import { parseTarget, type Target } from './target.js'
+import { parseTarget, type ResolvedTarget, type Target } from './target.js'
 import { watchPolicy } from './watch-policy.js'
 
 /** Options of {@link watch}. */
@@ -43,23 +50,75 @@ export function watch(p: DrainableProvider, target: Target, o: WatchOptions = {}
     onEvent: call.onEvent,
   }
   const hub = new EventHub(resolved.onEvent)
-  const run = new Run({
-    ...baseSpec(provider, resolved, subject, (event) => hub.emit(event)),
+  const emit = (event: DrainEvent): void => hub.emit(event)
+  const parts = partsOf(provider)
+  const run =
+    parts === undefined
+      ? watchRun(provider, parsed, resolved, emit)
+      : watchCombined(provider, parts, target, resolved, emit)
+  return new DrainHandle(hub, run)
+}
+
+function watchRun(
+  provider: DrainableProvider,
+  target: ResolvedTarget,
+  resolved: ResolvedPolicy,
+  emit: (event: DrainEvent) => void,
+  hooks: Partial<PartHooks> = {},
+): Run {
+  const { settle } = resolved.data
+  const prepare: RunSpec['prepare'] = async (context) => {
+    const { scheduler, signal, startedAt } = context
+    const info = await scheduler.describe(signal, context.limit())
+    const { look, readings } = await firstLook(scheduler, target, context)
+    return {
+      policy: watchPolicy(info.capabilities, settle),
+      states: readings.map(({ ref }) => initialState(ref, startedAt, null, { kind: 'watch' })),
+      keeper: undefined,
+      first: look,
+    }
+  }
+  return new Run({
+    ...baseSpec(provider, resolved, 'watch()', emit),
+    ...(hooks.patient === undefined ? {} : { patient: hooks.patient }),
     side: null,
     keeper: () => newKeeper(resolved, provider),
-    prepare: async (context) => {
-      const { scheduler, signal, startedAt } = context
-      const info = await scheduler.describe(signal, context.limit())
-      const { look, readings } = await firstLook(scheduler, parsed, context)
-      return {
-        policy: watchPolicy(info.capabilities, settle),
-        states: readings.map(({ ref }) => initialState(ref, startedAt, null, { kind: 'watch' })),
-        keeper: undefined,
-        first: look,
-      }
-    },
+    prepare: hooks.around?.(prepare) ?? prepare,
   })
-  return new DrainHandle(hub, run)
+}
+
+function watchCombined(
+  provider: DrainableProvider,
+  parts: Parts,
+  target: Target,
+  resolved: ResolvedPolicy,
+  emit: (event: DrainEvent) => void,
+): CombinedRun {
+  const subject = 'watch()'
+  checkKeys(target, parts, subject)
+  const { clock, signal } = resolved
+  const nothing = newKeeper(resolved, provider).ticket([])
+  return new CombinedRun({
+    provider,
+    parts,
+    subject,
+    clock,
+    signal,
+    emit,
+    together: false,
+    divide: (given) => divide(target, parts, subject, { clock, signal: given, limit: CALL_LIMIT }),
+    open: (_, part, own, hooks) =>
+      watchRun(
+        part,
+        parseTarget(own, subject),
+        { ...resolved, onEvent: undefined },
+        hooks.emit,
+        hooks,
+      ),
+    seed: () => undefined,
+    without: () => undefined,
+    join: () => nothing,
+  })
 }
 
 /** Options of {@link select}. */
@@ -79,6 +138,13 @@ export async function select(
   const provider = checkProvider(p, subject)
   const parsed = parseTarget(target, subject)
   const { clock = systemClock, signal } = parseOptions(callSchema, o, subject)
+  const parts = partsOf(provider)
+  if (parts !== undefined) {
+    const hits = await onEach(target, parts, subject, { clock, signal }, (part, own) =>
+      select(part, own, o),
+    )
+    return hits.flatMap(([key, own]) => own.map((reading) => tagReading(reading, key)))
+  }
   const { readings } = await firstLook(schedulerOf(provider, clock), parsed, {
     signal: signal ?? new AbortController().signal,
     limit: () => CALL_LIMIT,

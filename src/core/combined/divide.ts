@@ -1,0 +1,161 @@
+import type { Clock } from '../../provider/clock.js'
+import type { DrainableProvider, MemberRef, Snapshot } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { formatRef, refKey } from '../../provider/member-ref.js'
+import { quote } from '../../provider/quote.js'
+import { toDrainableError } from '../../provider/thrown.js'
+import { readingsOf } from '../runner/look/readings.js'
+import { schedulerOf } from '../runner/look/scheduler.js'
+import type { Target } from '../verbs/target.js'
+import type { Parts } from './parts.js'
+import { bareRef, tagError } from './tag.js'
+
+/** What a combined target means for each balancer it concerns, in that balancer's own words. */
+export type Divided = ReadonlyMap<string, Target>
+
+/** How a look that finds out whose a name is may go. */
+export interface FindOptions {
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  /** Milliseconds. */
+  readonly limit: number
+}
+
+/**
+ * Divides a target among the balancers. Refs and pools that name theirs need no look; those that don't are
+ * looked for on all of them, and must be on one only. An address stands for what has it on every balancer.
+ *
+ * @throws `INVALID_OPTIONS` for a balancer there is none of, or a name that fits several, with the keys
+ * @throws `NOT_FOUND`, or what a balancer failed with that had to be asked
+ */
+export async function divide(
+  target: Target,
+  parts: Parts,
+  subject: string,
+  options: FindOptions,
+): Promise<Divided> {
+  if (Array.isArray(target))
+    return divideRefs(target as readonly MemberRef[], parts, subject, options)
+  const one = target as Exclude<Target, readonly MemberRef[]>
+  if ('member' in one) return divideRefs([one], parts, subject, options)
+  const { balancer, ...bare } = one
+  if (balancer !== undefined) {
+    checkKey(balancer, parts, subject)
+    return new Map([[balancer, bare]])
+  }
+  if ('address' in bare) return new Map([...parts.all.keys()].map((key) => [key, bare]))
+  const { pool } = bare
+  const hits = await onAll(parts, subject, options, 'all', (snapshot) =>
+    snapshot.readings.some((reading) => reading.present && reading.ref.pool === pool),
+  )
+  return new Map([[theOnly(hits, `pool ${quote(pool)}`, parts, subject), bare]])
+}
+
+/**
+ * Whether a target can be divided without a look.
+ *
+ * @throws `INVALID_OPTIONS` for a balancer there is none of
+ */
+export function checkKeys(target: Target, parts: Parts, subject: string): void {
+  const named = Array.isArray(target) ? (target as readonly MemberRef[]) : [target as MemberRef]
+  for (const { balancer } of named) if (balancer !== undefined) checkKey(balancer, parts, subject)
+}
+
+function checkKey(key: string, { all }: Parts, subject: string): void {
+  if (all.has(key)) return
+  const known = [...all.keys()].map((each) => `'${quote(each)}'`).join(', ')
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: target: balancer: there is no '${quote(key)}', expected one of ${known}`,
+  )
+}
+
+async function divideRefs(
+  refs: readonly MemberRef[],
+  parts: Parts,
+  subject: string,
+  options: FindOptions,
+): Promise<Divided> {
+  const divided = new Map<string, MemberRef[]>()
+  const put = (key: string, ref: MemberRef): void => {
+    const own = divided.get(key) ?? []
+    if (!own.some((known) => refKey(known) === refKey(ref))) own.push(ref)
+    divided.set(key, own)
+  }
+  const open: MemberRef[] = []
+  for (const ref of refs) {
+    if (ref.balancer === undefined) open.push(ref)
+    else {
+      checkKey(ref.balancer, parts, subject)
+      put(ref.balancer, bareRef(ref))
+    }
+  }
+  if (open.length === 0) return divided
+  const snapshots = await lookAtAll(parts, subject, options, open)
+  for (const ref of open) {
+    const hits = [...snapshots].flatMap(([key, snapshot]) =>
+      readingsOf(snapshot).get(refKey(ref))?.present === true ? [key] : [],
+    )
+    put(theOnly(hits, formatRef(ref), parts, subject, ref), ref)
+  }
+  return divided
+}
+
+function theOnly(
+  hits: readonly string[],
+  what: string,
+  { all }: Parts,
+  subject: string,
+  ref?: MemberRef,
+): string {
+  const [only, ...more] = hits
+  const data = ref === undefined ? {} : { ref }
+  if (only === undefined) {
+    const keys = [...all.keys()].map((key) => quote(key)).join(', ')
+    throw new DrainableError(
+      'NOT_FOUND',
+      `${what} was not found on any of ${keys}, check the spelling`,
+      data,
+    )
+  }
+  if (more.length === 0) return only
+  const keys = hits.map((key) => `'${quote(key)}'`).join(', ')
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: target: ${what} is on several balancers: ${keys}; name one with balancer, or give a list of refs`,
+    data,
+  )
+}
+
+async function onAll(
+  parts: Parts,
+  subject: string,
+  options: FindOptions,
+  refs: readonly MemberRef[] | 'all',
+  hit: (snapshot: Snapshot) => boolean,
+): Promise<readonly string[]> {
+  const snapshots = await lookAtAll(parts, subject, options, refs)
+  return [...snapshots].flatMap(([key, snapshot]) => (hit(snapshot) ? [key] : []))
+}
+
+/** One that can't be read could have it too: then nobody can tell whose a name is. */
+async function lookAtAll(
+  { all }: Parts,
+  subject: string,
+  { clock, signal, limit }: FindOptions,
+  refs: readonly MemberRef[] | 'all',
+): Promise<ReadonlyMap<string, Snapshot>> {
+  const look = async (key: string, provider: DrainableProvider): Promise<[string, Snapshot]> => {
+    try {
+      const scheduler = schedulerOf(provider, clock)
+      await scheduler.describe(signal, limit)
+      return [key, (await scheduler.look(refs, signal, limit)).snapshot]
+    } catch (thrown) {
+      signal.throwIfAborted()
+      const error = tagError(toDrainableError(thrown, provider.name, subject), key)
+      const words = `${error.message}; a target without balancer is looked for on all of them, name its balancer`
+      throw new DrainableError(error.code, words, { cause: error, retryable: error.retryable })
+    }
+  }
+  return new Map(await Promise.all([...all].map(([key, provider]) => look(key, provider))))
+}

@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto'
+import type { DrainableProvider } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
+import { quote } from '../../provider/quote.js'
+import type { DrainEvent } from '../events.js'
+import { CALL_LIMIT } from '../runner/look/call.js'
+import { parseStored } from '../tickets/store.js'
+import { belongsTo, parseTicket, type Ticket } from '../tickets/ticket.js'
+import { deadlineOf, newDrainRun, resumedRun } from '../verbs/drain-run.js'
+import type { ResolvedPolicy } from '../verbs/policy.js'
+import { newKeeper } from '../verbs/spec.js'
+import { parseTarget, type Target } from '../verbs/target.js'
+import { checkKeys, divide, type Divided } from './divide.js'
+import type { Parts } from './parts.js'
+import { CombinedRun } from './run.js'
+import { SharedTicket, sliceTicket } from './ticket.js'
+
+/** Begins a drain over several balancers. */
+export function drainCombined(
+  provider: DrainableProvider,
+  parts: Parts,
+  target: Target,
+  policy: ResolvedPolicy,
+  subject: string,
+  emit: (event: DrainEvent) => void,
+): CombinedRun {
+  checkKeys(target, parts, subject)
+  const { clock, data } = policy
+  const id = policy.id ?? randomUUID()
+  const startedAt = clock.now()
+  const limit = Math.min(CALL_LIMIT, data.timeout ?? CALL_LIMIT)
+  const unbegun = newKeeper({ ...policy, id }, provider, 'process', startedAt).ticket([])
+  let shared: SharedTicket | undefined
+  return new CombinedRun({
+    provider,
+    parts,
+    subject,
+    clock,
+    signal: policy.signal,
+    emit,
+    together: true,
+    divide: async (signal) => {
+      const divided = await divide(target, parts, subject, { clock, signal, limit })
+      await checkEarlier(policy, divided, provider)
+      shared = sharedTicket(provider, parts, policy, id, divided)
+      return divided
+    },
+    open: (key, part, of, hooks) => {
+      const resolved = partPolicy(policy, id, shared, key, part)
+      return newDrainRun(part, parseTarget(of, subject), resolved, subject, hooks.emit, hooks)
+    },
+    seed: (key, { keeper, states }) => {
+      if (keeper !== undefined) shared?.seed(key, keeper.ticket(states))
+    },
+    without: (key) => shared?.without(key),
+    join: (tickets) =>
+      tickets.size === 0 || shared === undefined ? unbegun : shared.join(tickets),
+  })
+}
+
+/** Goes on with a drain over several balancers. One that was not read before the crash begins now. */
+export function resumeCombined(
+  provider: DrainableProvider,
+  parts: Parts,
+  ticket: Ticket,
+  policy: ResolvedPolicy,
+  subject: string,
+  emit: (event: DrainEvent) => void,
+): CombinedRun {
+  const { clock } = policy
+  const { id } = ticket
+  const targets = new Map(
+    ticket.parts.flatMap(({ balancer, target }): [string, Target][] =>
+      balancer === null
+        ? []
+        : [[balancer, (target as Target | undefined) ?? refsOf(ticket, balancer)]],
+    ),
+  )
+  const unread = new Set(
+    ticket.parts.flatMap(({ balancer, target }) =>
+      balancer === null || target === undefined ? [] : [balancer],
+    ),
+  )
+  const shared = sharedTicket(provider, parts, policy, id, targets)
+  for (const [key, part] of parts.all)
+    if (targets.has(key) && !unread.has(key)) shared.seed(key, sliceTicket(ticket, key, part))
+  const deadline = deadlineOf(ticket, policy)
+  const timeout = deadline === null ? null : Math.max(0, deadline - clock.now())
+  return new CombinedRun({
+    provider,
+    parts: { ...parts, onUnreachable: 'wait' },
+    subject,
+    clock,
+    signal: policy.signal,
+    emit,
+    together: true,
+    divide: () => Promise.resolve(targets),
+    open: (key, part, of, hooks) => {
+      const resolved = partPolicy(policy, id, shared, key, part)
+      if (!unread.has(key)) {
+        const slice = sliceTicket(ticket, key, part)
+        return resumedRun(part, slice, resolved, subject, hooks.emit, hooks)
+      }
+      const fresh = { ...resolved, data: { ...resolved.data, timeout } }
+      return newDrainRun(part, parseTarget(of, subject), fresh, subject, hooks.emit, hooks)
+    },
+    seed: (key, { keeper, states }) => {
+      if (keeper !== undefined && unread.has(key)) shared.seed(key, keeper.ticket(states))
+    },
+    without: (key) => shared.without(key),
+    join: (tickets) => (tickets.size === 0 ? ticket : shared.join(tickets)),
+  })
+}
+
+function refsOf(ticket: Ticket, key: string): Target {
+  return ticket.members.flatMap(({ ref }) =>
+    ref.balancer === key ? [{ pool: ref.pool, member: ref.member }] : [],
+  )
+}
+
+function sharedTicket(
+  { instance }: DrainableProvider,
+  parts: Parts,
+  { tickets: store, onTicket }: ResolvedPolicy,
+  id: string,
+  targets: ReadonlyMap<string, Target>,
+): SharedTicket {
+  return new SharedTicket({ id, instance, parts, targets, store, onTicket })
+}
+
+/** The policy of one part: its ticket goes into the one of all. */
+function partPolicy(
+  policy: ResolvedPolicy,
+  id: string,
+  shared: SharedTicket | undefined,
+  key: string,
+  part: DrainableProvider,
+): ResolvedPolicy {
+  return {
+    ...policy,
+    id,
+    onEvent: undefined,
+    onTicket: undefined,
+    tickets: shared?.kept === true ? shared.storeFor(key, part) : undefined,
+  }
+}
+
+/** A ticket of the same id that holds members of a balancer this drain is not about: its undo would be lost. */
+async function checkEarlier(
+  { tickets: store, id }: ResolvedPolicy,
+  divided: Divided,
+  provider: DrainableProvider,
+): Promise<void> {
+  if (store === undefined || id === undefined) return
+  const kept = await store.get(id)
+  if (kept === undefined || kept === null) return
+  const old = parseTicket(parseStored(kept), `ticket '${id}'`)
+  const left = old.members.find(
+    ({ ref, changes }) => changes.length > 0 && !divided.has(ref.balancer ?? ''),
+  )
+  if (!belongsTo(old, provider)) {
+    throw new DrainableError(
+      'TICKET_INVALID',
+      `ticket '${id}' belongs to another balancer (${quote(old.instance)}), give this drain another id`,
+    )
+  }
+  if (left === undefined) return
+  throw new DrainableError(
+    'TICKET_INVALID',
+    `ticket '${id}' still holds ${formatRef(left.ref)} and its undo would be lost: restore it first, or give this drain another id`,
+    { ref: left.ref },
+  )
+}

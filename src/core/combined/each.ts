@@ -1,0 +1,52 @@
+import type { Clock } from '../../provider/clock.js'
+import type { DrainableProvider } from '../../provider/contract.js'
+import { isDrainableError } from '../../provider/error.js'
+import { CALL_LIMIT } from '../runner/look/call.js'
+import type { Target } from '../verbs/target.js'
+import { divide } from './divide.js'
+import type { Parts } from './parts.js'
+import { tagError } from './tag.js'
+
+/** How a call goes to each balancer of a target. */
+export interface EachOptions {
+  readonly clock: Clock
+  readonly signal: AbortSignal | undefined
+}
+
+/**
+ * One call on each balancer that a target concerns, side by side. All are waited for, also where one
+ * fails: nothing goes on after the call.
+ *
+ * @throws what the first of them failed with, and its key in front; `NOT_FOUND` where nothing is hit
+ */
+export async function onEach<T>(
+  target: Target,
+  parts: Parts,
+  subject: string,
+  { clock, signal = new AbortController().signal }: EachOptions,
+  call: (part: DrainableProvider, target: Target, key: string) => Promise<T>,
+): Promise<readonly (readonly [string, T])[]> {
+  const divided = await divide(target, parts, subject, { clock, signal, limit: CALL_LIMIT })
+  const byAddress = !Array.isArray(target) && 'address' in target && target.balancer === undefined
+  const maySkip = byAddress && parts.onMissing === 'skip'
+  const hits: (readonly [string, T])[] = []
+  const failures: { readonly error: unknown; readonly skipped: boolean }[] = []
+  await Promise.all(
+    [...divided].map(async ([key, own]) => {
+      const part = parts.all.get(key)
+      if (part === undefined) return
+      try {
+        hits.push([key, await call(part, own, key)])
+      } catch (error) {
+        const tagged = isDrainableError(error) ? tagError(error, key) : error
+        failures.push({ error: tagged, skipped: maySkip && isDrainableError(error, 'NOT_FOUND') })
+      }
+    }),
+  )
+  signal.throwIfAborted()
+  const failed =
+    failures.find(({ skipped }) => !skipped) ?? (hits.length === 0 ? failures[0] : null)
+  if (failed != null) throw failed.error
+  const order = [...parts.all.keys()]
+  return hits.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b))
+}

@@ -1,0 +1,246 @@
+import { z } from 'zod'
+import type {
+  AdminState,
+  CallContext,
+  Capabilities,
+  Change,
+  ChangeResult,
+  DrainableProvider,
+  MaintEffect,
+  MemberRef,
+  ProviderInfo,
+  Snapshot,
+} from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { parseOptions } from '../../provider/options.js'
+import { quote } from '../../provider/quote.js'
+import { checkProvider } from '../verbs/call.js'
+import type { ProviderEvents } from '../with-events.js'
+import { withPartEvents } from './events.js'
+import { partsOf, withParts, type Parts } from './parts.js'
+import { bareRef, tagError, tagRef, tagSnapshot } from './tag.js'
+
+/** Options of {@link combineProviders}. */
+export interface CombineOptions {
+  /**
+   * A balancer that can't be read when a drain begins. `fail`: the drain is refused, nothing is changed
+   * anywhere. `wait`: the others are drained, and idle is said once this one was read, drained and idle
+   * too. One that can't be read later is waited for in any case: until the deadline it is unread, never
+   * absent.
+   * @defaultValue `'fail'`
+   */
+  readonly onUnreachable?: 'wait' | 'fail' | undefined
+  /**
+   * A balancer that has nothing at the address of a target `{ address }`. `skip`: it is left out.
+   * `fail`: the drain is refused as `NOT_FOUND`. On none of them it is `NOT_FOUND` in any case.
+   * @defaultValue `'skip'`
+   */
+  readonly onMissing?: 'skip' | 'fail' | undefined
+}
+
+const KEY = /^[\p{L}\p{N}_][\p{L}\p{N}_.-]{0,99}$/u
+
+const optionsSchema = z.strictObject({
+  onUnreachable: z.enum(['wait', 'fail']).default('fail'),
+  onMissing: z.enum(['skip', 'fail']).default('skip'),
+})
+
+/**
+ * Several balancers as one provider: a server behind all of them is drained on all of them, and idle is
+ * said once it is idle on all at once. The keys become the `balancer` of every ref.
+ *
+ * Each balancer keeps its own pace, capabilities and floor; there is one handle, one report and one
+ * ticket. A target `{ address }` stands for what has that address on any of them; a ref or a pool that
+ * does not name its balancer must be on one only.
+ *
+ * Closing it closes the parts.
+ *
+ * @param p - by key: letters, digits, `_`, `.`, `-`; at least one
+ * @throws `INVALID_OPTIONS` where two parts are one balancer (same `name` and `instance`), a part is a combined one, or a key can't be used
+ * @example
+ * ```ts
+ * const all = combineProviders({ edgeA: haproxyRuntime({ socket: '/run/a.sock' }), bigip: f5Bigip(options) })
+ * const report = await drain(all, { address: '10.1.2.3' }, { timeout: '10m' })
+ * for (const { ref, outcome } of report.members) console.log(ref.balancer, ref.pool, outcome)
+ * ```
+ */
+export function combineProviders(
+  p: Readonly<Record<string, DrainableProvider>>,
+  o: CombineOptions = {},
+): DrainableProvider & ProviderEvents {
+  const subject = 'combineProviders()'
+  const options = parseOptions(optionsSchema, o, subject)
+  if (typeof p !== 'object' || (p as unknown) === null || Array.isArray(p))
+    throw invalid(subject, 'expected an object { key: provider }')
+  const all = new Map(
+    Object.entries(p).map(([key, part]) => [key, checkPart(key, part, subject)] as const),
+  )
+  if (all.size === 0) throw invalid(subject, 'expected at least one provider, found none')
+  const known = new Map<string, string>()
+  for (const [key, { name, instance }] of all) {
+    const twin = known.get(`${name}\0${instance}`)
+    if (twin !== undefined) {
+      const what = `'${quote(twin)}' and '${quote(key)}' are one balancer (${name} ${quote(instance)})`
+      throw invalid(subject, `${what}, give it once`)
+    }
+    known.set(`${name}\0${instance}`, key)
+  }
+  const parts: Parts = { all, ...options }
+  return withPartEvents(withParts(new CombinedProvider(parts), parts), parts)
+}
+
+function checkPart(key: string, part: DrainableProvider, subject: string): DrainableProvider {
+  if (!KEY.test(key)) {
+    const what = `'${quote(key)}' can't be a key: expected 1 to 100 letters, digits or _ . -`
+    throw invalid(subject, what)
+  }
+  const provider = checkProvider(part, `${subject}: ${key}`)
+  if (partsOf(provider) === undefined) return provider
+  throw invalid(subject, `${key} is a combined provider itself, give its parts instead`)
+}
+
+function invalid(subject: string, what: string): DrainableError {
+  return new DrainableError('INVALID_OPTIONS', `${subject}: ${what}`)
+}
+
+/**
+ * What a combined provider answers to somebody who calls it as a plain one. The verbs of this library
+ * don't: they know the parts, so that the slowest does not set the pace of all.
+ */
+class CombinedProvider implements DrainableProvider {
+  readonly specVersion = 1
+  readonly name = 'combined'
+  readonly instance: string
+  readonly #parts: ReadonlyMap<string, DrainableProvider>
+
+  constructor({ all }: Parts) {
+    this.#parts = all
+    this.instance = [...all]
+      .map(([key, { name, instance }]) => `${key}=${name} ${instance}`)
+      .sort()
+      .join(', ')
+  }
+
+  async describe(ctx: CallContext): Promise<ProviderInfo> {
+    const infos = await this.#onAll((_, part) => part.describe(ctx))
+    const version = infos.map(([key, info]) => `${key}=${info.product} ${info.version}`)
+    return {
+      product: 'combined',
+      version: version.join(', '),
+      capabilities: weakest(infos.map(([, { capabilities }]) => capabilities)),
+    }
+  }
+
+  async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
+    const snapshots = await this.#onAll(async (key, part) => {
+      const own = refs === 'all' ? refs : this.#refsOf(refs, key)
+      if (own !== 'all' && own.length === 0) return { readings: [], pools: [] }
+      return tagSnapshot(await part.observe(own, ctx), key)
+    })
+    const strangers =
+      refs === 'all' ? [] : refs.filter((ref) => !this.#parts.has(ref.balancer ?? ''))
+    return {
+      readings: [
+        ...snapshots.flatMap(([, { readings }]) => readings),
+        ...strangers.map((ref) => ({ ref, present: false as const, scopes: [] })),
+      ],
+      pools: snapshots.flatMap(([, { pools }]) => pools),
+    }
+  }
+
+  async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
+    const results: ChangeResult[] = []
+    const take = (index: number, result: ChangeResult): void => {
+      results[index] = result
+      ctx.result?.(index, result)
+    }
+    changes.forEach((change, index) => {
+      const { ref } = change
+      if (this.#parts.has(ref.balancer ?? '')) return
+      const keys = [...this.#parts.keys()].map((key) => `'${quote(key)}'`).join(', ')
+      const found = ref.balancer === undefined ? 'none' : `'${quote(ref.balancer)}'`
+      const words = `apply: ref.balancer: expected one of ${keys}, found ${found}`
+      take(index, {
+        ref,
+        status: 'rejected',
+        error: new DrainableError('NOT_FOUND', words, { ref }),
+      })
+    })
+    await this.#onAll(async (key, part) => {
+      const own = changes.flatMap((change, index) =>
+        change.ref.balancer === key
+          ? [{ index, change: { ...change, ref: bareRef(change.ref) } }]
+          : [],
+      )
+      if (own.length === 0) return
+      const said = new Set<number>()
+      const tell = (at: number, result: ChangeResult): void => {
+        const index = own[at]?.index
+        if (index === undefined || said.has(index)) return
+        said.add(index)
+        const ref = tagRef(result.ref, key)
+        take(
+          index,
+          'error' in result
+            ? { ...result, ref, error: tagError(result.error, key) }
+            : { ...result, ref },
+        )
+      }
+      const answer = await part.apply(
+        own.map(({ change }) => change),
+        { ...ctx, result: tell },
+      )
+      answer.forEach((result, at) => tell(at, result))
+    })
+    return results
+  }
+
+  async close(): Promise<void> {
+    await this.#onAll((_, part) => part.close())
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #refsOf(refs: readonly MemberRef[], key: string): readonly MemberRef[] {
+    return refs.filter(({ balancer }) => balancer === key).map(bareRef)
+  }
+
+  /** Waits for all of them, also where one fails: nothing goes on after the call. */
+  async #onAll<T>(
+    call: (key: string, part: DrainableProvider) => Promise<T>,
+  ): Promise<readonly (readonly [string, T])[]> {
+    const ends = await Promise.allSettled(
+      [...this.#parts].map(async ([key, part]) => [key, await call(key, part)] as const),
+    )
+    const failed = ends.find((end) => end.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
+    return ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []))
+  }
+}
+
+const ROUGHEST: readonly MaintEffect[] = ['gentle', 'unknown', 'cuts', 'none']
+
+/** What all of them can do. */
+function weakest(all: readonly Capabilities[]): Capabilities {
+  const most = (of: (one: Capabilities) => number): number => Math.max(...all.map(of))
+  const every = (of: (one: Capabilities) => boolean): boolean => all.every(of)
+  const states: readonly AdminState[] = ['ready', 'drain', 'maint']
+  const kinds = all.map(({ counts }) => counts)
+  const rough = Math.max(...all.map(({ maint }) => ROUGHEST.indexOf(maint)))
+  return {
+    ladder: states.filter((state) => every(({ ladder }) => ladder.includes(state))),
+    maint: ROUGHEST[rough] ?? 'unknown',
+    terminate: every(({ terminate }) => terminate),
+    remove: every(({ remove }) => remove),
+    add: every(({ add }) => add),
+    counts: kinds.includes('none') ? 'none' : (kinds[0] ?? 'none'),
+    freshness: most(({ freshness }) => freshness),
+    blind: most(({ blind }) => blind),
+    lateBound: most(({ lateBound }) => lateBound),
+    countsAfterRemove: every(({ countsAfterRemove }) => countsAfterRemove),
+    minTimeout: most(({ minTimeout = 0 }) => minTimeout),
+    minInterval: most(({ minInterval = 0 }) => minInterval),
+  }
+}

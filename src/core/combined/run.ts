@@ -1,0 +1,289 @@
+import { wallOf, type Clock } from '../../provider/clock.js'
+import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+import type { DrainReport, Why } from '../../provider/report.js'
+import { isUnreachable, toDrainableError } from '../../provider/thrown.js'
+import type { DrainEvent } from '../events.js'
+import { emitOn } from '../runner/balancer/emitters.js'
+import { Company } from '../runner/company.js'
+import type { HandleBody } from '../runner/handle.js'
+import { worst } from '../runner/report.js'
+import type { Run } from '../runner/run.js'
+import type { PartHooks, Prepared, RunContext, RunSpec } from '../runner/run-spec.js'
+import type { Ticket } from '../tickets/ticket.js'
+import type { Target } from '../verbs/target.js'
+import type { Divided } from './divide.js'
+import { Muster } from './muster.js'
+import type { Parts } from './parts.js'
+import { tagError, tagEvent, tagReport, tagWhy } from './tag.js'
+
+/** What a verb wants run over several balancers. */
+export interface CombinedSpec {
+  readonly provider: DrainableProvider
+  readonly parts: Parts
+  readonly subject: string
+  readonly clock: Clock
+  /** The caller's. */
+  readonly signal: AbortSignal | undefined
+  readonly emit: (event: DrainEvent) => void
+  /** Whether an outcome is one only while every part has one. */
+  readonly together: boolean
+  /** Which parts it is about, and what each was pointed at. */
+  readonly divide: (signal: AbortSignal) => Promise<Divided>
+  readonly open: (key: string, provider: DrainableProvider, target: Target, hooks: PartHooks) => Run
+  /** What is known of a part before anything is changed. */
+  readonly seed: (key: string, prepared: Prepared) => void
+  /** A part has nothing to do. */
+  readonly without: (key: string) => void
+  /** The parts' tickets as one. */
+  readonly join: (tickets: ReadonlyMap<string, Ticket>) => Ticket
+}
+
+/** One drain or watch over several balancers: a run on each, and one word for all of them. */
+export class CombinedRun implements HandleBody {
+  readonly done: Promise<DrainReport>
+  readonly inForce: Promise<boolean>
+  readonly #spec: CombinedSpec
+  readonly #startedAt: number
+  readonly #runs = new Map<string, Run>()
+  readonly #stop = new AbortController()
+  readonly #begun: Promise<void>
+  #muster: Muster | undefined
+  #divided: Divided = new Map()
+  /** It could not be divided. */
+  #refused: DrainReport | undefined
+  #ended: DrainReport | undefined
+
+  constructor(spec: CombinedSpec) {
+    this.#spec = spec
+    this.#startedAt = spec.clock.now()
+    this.#begun = this.#begin()
+    this.done = this.#end()
+    this.inForce = this.#begun
+      .then(() => Promise.all([...this.#runs.values()].map((run) => run.inForce)))
+      .then((all) => this.#refused === undefined && all.length > 0 && all.every(Boolean))
+  }
+
+  report(): DrainReport {
+    return this.#ended ?? this.#joined((run) => run.report())
+  }
+
+  why(): readonly Why[] {
+    const said = [...this.#runs].flatMap(([key, run]) => run.why().map((why) => tagWhy(why, key)))
+    const late = [...(this.#muster?.late ?? [])].map(([key, error]) => this.#whyLate(key, error))
+    return [...late, ...said]
+  }
+
+  async ticket(): Promise<Ticket> {
+    await this.#begun
+    const prepared = [...this.#runs].filter(([key]) => this.#muster?.late.has(key) !== true)
+    await Promise.race([this.done, Promise.all(prepared.map(([, run]) => run.prepared))])
+    const tickets = prepared.map(([key, run]) => [key, run.ticketNow()] as const)
+    return this.#spec.join(new Map(tickets))
+  }
+
+  /** Runs the caller's action while every part is held; its signal fires when one of them is lost. */
+  async act<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const stop = new AbortController()
+    const lost = new Map<unknown, DrainableError>()
+    const listen = (key: string, signal: AbortSignal): void => {
+      const tell = (): void => {
+        const { reason } = signal as { reason: unknown }
+        const error = isDrainableError(reason) ? tagError(reason, key) : reason
+        if (isDrainableError(error)) lost.set(reason, error)
+        stop.abort(error)
+      }
+      if (signal.aborted) tell()
+      else signal.addEventListener('abort', tell, { once: true })
+    }
+    const whole = [...this.#runs].reduce<() => Promise<T>>(
+      (inner, [key, run]) =>
+        () =>
+          run.act((signal) => {
+            listen(key, signal)
+            return inner()
+          }),
+      () => action(stop.signal),
+    )
+    try {
+      return await whole()
+    } catch (error) {
+      throw lost.get(error) ?? error
+    }
+  }
+
+  async restore(): Promise<DrainReport> {
+    this.#stop.abort(new DrainableError('CONFLICT', 'the drain was taken back'))
+    await this.#begun
+    const from = this.#spec.clock.now()
+    const reports = await Promise.all(
+      [...this.#runs].map(async ([key, run]) => tagReport(await run.restore(), key)),
+    )
+    const elapsed = Math.round(this.#spec.clock.now() - from)
+    if (reports.length === 0) return { outcome: 'restored', members: [], elapsed }
+    return { ...joinReports(reports), elapsed }
+  }
+
+  async release(): Promise<void> {
+    this.#stop.abort(new DrainableError('CONFLICT', 'the drain was released'))
+    await this.#begun
+    await Promise.all([...this.#runs.values()].map((run) => run.release()))
+  }
+
+  // --- the beginning
+
+  async #begin(): Promise<void> {
+    const spec = this.#spec
+    try {
+      const signals = spec.signal === undefined ? [] : [spec.signal]
+      this.#divided = await spec.divide(AbortSignal.any([this.#stop.signal, ...signals]))
+    } catch (thrown) {
+      this.#refused = this.#refusal(thrown)
+      return
+    }
+    const muster = new Muster(this.#divided.keys(), () => this.#standDown())
+    this.#muster = muster
+    const company = spec.together ? new Company(this.#divided.size) : undefined
+    for (const [key, target] of this.#divided) {
+      const provider = spec.parts.all.get(key)
+      if (provider === undefined) continue
+      const run = spec.open(key, provider, target, {
+        emit: (event) => this.#hear(event, key),
+        startedAt: this.#startedAt,
+        ...(company === undefined ? {} : { company }),
+        patient: spec.parts.onUnreachable === 'wait',
+        around: (prepare) => (context) => this.#prepare(key, provider, context, prepare),
+      })
+      this.#runs.set(key, run)
+      // One that ended before it was prepared must not keep the others waiting.
+      void run.done.then(({ error }) => {
+        if (muster.isSettled(key)) return
+        if (error !== undefined) muster.fail(key, error)
+        else muster.skip(key, new DrainableError('CONFLICT', 'it was given up'))
+      })
+    }
+  }
+
+  #refusal(thrown: unknown): DrainReport {
+    const { signal, provider, subject } = this.#spec
+    const elapsed = Math.round(this.#spec.clock.now() - this.#startedAt)
+    if (signal?.aborted === true || this.#stop.signal.aborted)
+      return { outcome: 'aborted', members: [], elapsed }
+    const error = toDrainableError(thrown, provider.name, subject)
+    return {
+      outcome: isUnreachable(error) ? 'unreachable' : 'refused',
+      members: [],
+      elapsed,
+      error,
+    }
+  }
+
+  async #prepare(
+    key: string,
+    provider: DrainableProvider,
+    context: RunContext,
+    prepare: RunSpec['prepare'],
+  ): Promise<Prepared> {
+    const { parts, subject, clock } = this.#spec
+    const muster = this.#muster
+    let prepared: Prepared
+    try {
+      prepared = await prepare(context)
+    } catch (thrown) {
+      context.signal.throwIfAborted()
+      const error = toDrainableError(thrown, provider.name, subject)
+      if (this.#maySkip(key, error)) {
+        muster?.skip(key, error)
+        this.#spec.without(key)
+      } else if (isUnreachable(error) && error.retryable && parts.onUnreachable === 'wait')
+        muster?.isLate(key, error)
+      throw error // a run that may be tried again is
+    }
+    this.#spec.seed(key, prepared)
+    const before = clock.now()
+    await muster?.arrive(key)
+    if (clock.now() === before) return prepared
+    // The others took their time: what was seen then is too old to be changed by.
+    const { policy, states, keeper } = prepared
+    return { policy, states, keeper }
+  }
+
+  /** Whether a balancer that has nothing of what is looked for is left out. */
+  #maySkip(key: string, error: DrainableError): boolean {
+    const target = this.#divided.get(key)
+    const byAddress = target !== undefined && !Array.isArray(target) && 'address' in target
+    const one = this.#divided.size === 1
+    return byAddress && !one && error.code === 'NOT_FOUND' && this.#spec.parts.onMissing === 'skip'
+  }
+
+  /** One has refused: none begins. */
+  #standDown(): void {
+    for (const run of this.#runs.values()) void run.release()
+  }
+
+  // --- what is said
+
+  #hear(event: DrainEvent, key: string): void {
+    if (event.type === 'end') return // of one part only
+    this.#spec.emit(tagEvent(event, key))
+  }
+
+  async #end(): Promise<DrainReport> {
+    await this.#begun
+    const reports = await Promise.all(
+      [...this.#runs].map(async ([key, run]) => [key, await run.done] as const),
+    )
+    const ended = new Map(reports)
+    const report = this.#joined((_, key) => ended.get(key))
+    this.#ended = report
+    const at = new Date(wallOf(this.#spec.clock)).toISOString()
+    const event: DrainEvent = { type: 'end', at, outcome: report.outcome, report }
+    this.#spec.emit(event)
+    emitOn(this.#spec.provider, event)
+    return report
+  }
+
+  /** The parts' reports as one; without those that were left out. */
+  #joined(reportOf: (run: Run, key: string) => DrainReport | undefined): DrainReport {
+    if (this.#refused !== undefined) return this.#refused
+    const elapsed = Math.round(this.#spec.clock.now() - this.#startedAt)
+    const failed = this.#muster?.failed
+    if (failed !== undefined) {
+      const error = tagError(failed.error, failed.key)
+      const outcome = isUnreachable(error) ? 'unreachable' : 'refused'
+      return { outcome, members: [], elapsed, error }
+    }
+    const skipped = this.#muster?.skipped
+    const asked = [...this.#runs].filter(([key]) => skipped?.has(key) !== true)
+    if (asked.length === 0 && skipped !== undefined && skipped.size > 0) {
+      const [[key, first] = ['', undefined]] = skipped
+      const error = first === undefined ? undefined : tagError(first, key)
+      const outcome = error?.code === 'NOT_FOUND' ? 'refused' : 'aborted'
+      return { outcome, members: [], elapsed, ...(error === undefined ? {} : { error }) }
+    }
+    const reports = asked.flatMap(([key, run]) => {
+      const report = reportOf(run, key)
+      return report === undefined ? [] : [tagReport(report, key)]
+    })
+    return { ...joinReports(reports), elapsed }
+  }
+
+  #whyLate(key: string, error: DrainableError): Why {
+    const target = this.#divided.get(key)
+    const first = Array.isArray(target) ? (target as readonly MemberRef[])[0] : target
+    const { pool = '*', member = '*' } = (first ?? {}) as Partial<MemberRef>
+    return {
+      code: 'unreadable',
+      ref: { pool, member, balancer: key },
+      text: `${key} can't be read: ${error.message}; what it holds is unknown`,
+      hint: "it is waited for until the deadline; onUnreachable: 'fail' refuses at once",
+    }
+  }
+}
+
+function joinReports(reports: readonly DrainReport[]): Omit<DrainReport, 'elapsed'> {
+  const members = reports.flatMap((report) => report.members)
+  const error = reports.find((report) => report.error !== undefined)?.error
+  const outcome = worst(reports.map((report) => report.outcome))
+  return { outcome, members, ...(error === undefined ? {} : { error }) }
+}

@@ -1,0 +1,189 @@
+import { systemClock } from '../../provider/clock.js'
+import type { DrainableProvider } from '../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+import type { Why } from '../../provider/report.js'
+import { isUnreachable } from '../../provider/thrown.js'
+import type { DrainEvent } from '../events.js'
+import { CALL_LIMIT } from '../runner/look/call.js'
+import { worst } from '../runner/report.js'
+import type { PolicyData, Ticket } from '../tickets/ticket.js'
+import type { Call } from '../verbs/call.js'
+import { leastAdvanced, type DrainStep, type StepStart } from '../verbs/step-types.js'
+import type { Target } from '../verbs/target.js'
+import { divide } from './divide.js'
+import type { Parts } from './parts.js'
+import { tagError, tagEvent, tagWhy } from './tag.js'
+import { joinTickets, sliceTicket } from './ticket.js'
+
+/** How soon a balancer that can't be read is asked again, in milliseconds. */
+const ASK_AGAIN = 1_000
+
+/** One step on one balancer. */
+export type StepOne = (
+  part: DrainableProvider,
+  from: Ticket | StepStart,
+  onEvent: ((e: DrainEvent) => void) | undefined,
+) => Promise<DrainStep>
+
+/** The first step of a drain over several balancers: changes are only announced, so one that refuses ends it. */
+export async function beginCombined(
+  provider: DrainableProvider,
+  parts: Parts,
+  { target, policy }: StepStart,
+  call: Call,
+  step: StepOne,
+): Promise<DrainStep> {
+  const { clock = systemClock, signal = new AbortController().signal } = call
+  const found = { clock, signal, limit: CALL_LIMIT }
+  const divided = await divide(target, parts, 'stepDrain()', found)
+  const byAddress = !Array.isArray(target) && 'address' in target && divided.size > 1
+  const begun = await onParts(divided, parts, call, (part, own, hear) =>
+    step(part, { target: own, ...(policy === undefined ? {} : { policy }) }, hear),
+  )
+  const missing = begun.failed.filter(
+    ({ error }) => byAddress && parts.onMissing === 'skip' && isDrainableError(error, 'NOT_FOUND'),
+  )
+  const unread = begun.failed.filter(
+    ({ error }) => parts.onUnreachable === 'wait' && isUnreachable(error),
+  )
+  const bad = begun.failed.find(
+    (failure) => !missing.includes(failure) && !unread.includes(failure),
+  )
+  if (bad !== undefined) throw bad.error
+  const [first] = begun.done.values()
+  if (first === undefined) throw begun.failed[0]?.error
+  const waiting = new Map(unread.map(({ key, target: own }) => [key, own]))
+  const { id } = first.ticket
+  return joinSteps({ id, instance: provider.instance }, begun.done, new Map(), waiting, parts, [
+    ...unread.map(({ key, error }) => whyUnread(key, error)),
+  ])
+}
+
+/** One more step. What one balancer could not do stays as it is in the ticket; the others go on. */
+export async function stepCombined(
+  provider: DrainableProvider,
+  parts: Parts,
+  ticket: Ticket,
+  call: Call,
+  step: StepOne,
+): Promise<DrainStep> {
+  const slices = new Map(
+    [...parts.all].flatMap(([key, part]): [string, Ticket][] => {
+      const own = sliceTicket(ticket, key, part)
+      return own.members.length === 0 ? [] : [[key, own]]
+    }),
+  )
+  const waiting = new Map(
+    ticket.parts.flatMap(({ balancer, target }): [string, Target][] =>
+      balancer === null || target === undefined ? [] : [[balancer, target]],
+    ),
+  )
+  const froms = new Map<string, Ticket | StepStart>(slices)
+  for (const [key, target] of waiting) {
+    froms.set(key, { target, policy: { ...plainPolicy(ticket.policy), id: ticket.id } })
+  }
+  if (froms.size === 0) {
+    throw new DrainableError(
+      'TICKET_INVALID',
+      `stepDrain(): members: ticket '${ticket.id}' has none: its drain did not begin, start it anew`,
+    )
+  }
+  const stepped = await onParts(froms, parts, call, step)
+  const missing = stepped.failed.filter(
+    ({ key, error }) =>
+      waiting.has(key) && parts.onMissing === 'skip' && isDrainableError(error, 'NOT_FOUND'),
+  )
+  const unread = stepped.failed.filter((failure) => !missing.includes(failure))
+  const bad = unread.find(({ error }) => !isUnreachable(error))
+  if (bad !== undefined || stepped.done.size === 0) throw (bad ?? stepped.failed[0])?.error
+  for (const key of stepped.done.keys()) waiting.delete(key)
+  for (const { key } of missing) waiting.delete(key)
+  const { id, startedAt, deadline, policy } = ticket
+  const head = { id, instance: provider.instance, startedAt, deadline, policy }
+  return joinSteps(head, stepped.done, slices, waiting, parts, [
+    ...unread.map(({ key, error }) => whyUnread(key, error)),
+  ])
+}
+
+/** What each part brought, or failed with. All have ended, whatever one of them did. */
+interface Stepped<T> {
+  readonly done: ReadonlyMap<string, DrainStep>
+  readonly failed: readonly { readonly key: string; readonly error: unknown; readonly target: T }[]
+}
+
+async function onParts<T>(
+  froms: ReadonlyMap<string, T>,
+  parts: Parts,
+  { signal, onEvent }: Call,
+  step: (part: DrainableProvider, from: T, hear: Call['onEvent']) => Promise<DrainStep>,
+): Promise<Stepped<T>> {
+  const done = new Map<string, DrainStep>()
+  const failed: { key: string; error: unknown; target: T }[] = []
+  await Promise.all(
+    [...froms].map(async ([key, from]) => {
+      const part = parts.all.get(key)
+      if (part === undefined) return
+      const hear =
+        onEvent === undefined ? undefined : (event: DrainEvent) => onEvent(tagEvent(event, key))
+      try {
+        done.set(key, await step(part, from, hear))
+      } catch (error) {
+        failed.push({
+          key,
+          error: isDrainableError(error) ? tagError(error, key) : error,
+          target: from,
+        })
+      }
+    }),
+  )
+  signal?.throwIfAborted()
+  return { done, failed }
+}
+
+function joinSteps(
+  head: Partial<Ticket>,
+  steps: ReadonlyMap<string, DrainStep>,
+  before: ReadonlyMap<string, Ticket>,
+  waiting: ReadonlyMap<string, Target>,
+  parts: Parts,
+  unread: readonly Why[],
+): DrainStep {
+  const tickets = new Map(before)
+  for (const [key, { ticket }] of steps) tickets.set(key, ticket)
+  const all = [...steps.values()]
+  const outcomes = all.flatMap(({ outcome }) => (outcome === undefined ? [] : [outcome]))
+  const done = unread.length === 0 && waiting.size === 0 && outcomes.length === steps.size
+  const waits = all.filter(({ outcome }) => outcome === undefined).map(({ againIn }) => againIn)
+  const soonest = Math.min(...waits, ...(unread.length > 0 ? [ASK_AGAIN] : []))
+  return {
+    ticket: joinTickets(head, tickets, waiting, parts),
+    phase: unread.length > 0 ? 'active' : leastAdvanced(all.map(({ phase }) => phase)),
+    ...(done ? { outcome: worst(outcomes) } : {}),
+    why: [
+      ...unread,
+      ...[...steps].flatMap(([key, { why }]) => why.map((each) => tagWhy(each, key))),
+    ],
+    againIn: Number.isFinite(soonest) ? soonest : Math.min(...all.map(({ againIn }) => againIn)),
+  }
+}
+
+function whyUnread(key: string, error: unknown): Why {
+  const words = isDrainableError(error) ? error.message : String(error)
+  return {
+    code: 'unreadable',
+    ref: { pool: '*', member: '*', balancer: key },
+    text: `${key} can't be read: ${words}; what it holds is unknown`,
+  }
+}
+
+/** The policy of a ticket as a caller would write it. */
+function plainPolicy(data: PolicyData): NonNullable<StepStart['policy']> {
+  const { timeout, settle, escalateAfter, seal, ...rest } = data
+  return {
+    ...rest,
+    timeout: timeout === null ? Infinity : `${timeout}ms`,
+    settle: `${settle}ms`,
+    ...(escalateAfter === null ? {} : { escalateAfter: `${escalateAfter}ms` }),
+    ...(seal === null ? {} : { seal }),
+  }
+}

@@ -1,0 +1,71 @@
+import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { printable } from '../../provider/quote.js'
+import type { DrainReport, MemberReport, Why } from '../../provider/report.js'
+import type { DrainEvent } from '../events.js'
+
+/** What one balancer says, as it reads behind a combined provider: with the key of that balancer. */
+
+export function tagRef(ref: MemberRef, key: string): MemberRef {
+  return { ...ref, balancer: key }
+}
+
+/** A ref as its own balancer knows it. */
+export function bareRef({ pool, member }: MemberRef): MemberRef {
+  return { pool, member }
+}
+
+export function tagReading(reading: Reading, key: string): Reading {
+  return { ...reading, ref: tagRef(reading.ref, key) }
+}
+
+export function tagSnapshot({ readings, pools }: Snapshot, key: string): Snapshot {
+  return {
+    readings: readings.map((reading) => tagReading(reading, key)),
+    pools: pools.map((pool) => ({ ...pool, balancer: key })),
+  }
+}
+
+/** The same error, with the balancer in front of its words. */
+export function tagError(error: DrainableError, key: string): DrainableError {
+  const { code, message, retryable, ref, provider, report } = error
+  return new DrainableError(code, `${printable(key)}: ${message}`, {
+    cause: error,
+    retryable,
+    ...(ref === undefined ? {} : { ref: tagRef(ref, key) }),
+    ...(provider === undefined ? {} : { provider }),
+    ...(report === undefined ? {} : { report: tagReport(report, key) }),
+  })
+}
+
+export function tagWhy(why: Why, key: string): Why {
+  return { ...why, ref: tagRef(why.ref, key), text: `${printable(key)}: ${why.text}` }
+}
+
+export function tagMember(member: MemberReport, key: string): MemberReport {
+  const { lastReading, error } = member
+  return {
+    ...member,
+    ref: tagRef(member.ref, key),
+    why: member.why.map((why) => tagWhy(why, key)),
+    ...(lastReading === undefined ? {} : { lastReading: tagReading(lastReading, key) }),
+    ...(error === undefined ? {} : { error: tagError(error, key) }),
+  }
+}
+
+export function tagReport(report: DrainReport, key: string): DrainReport {
+  const { error } = report
+  return {
+    ...report,
+    members: report.members.map((member) => tagMember(member, key)),
+    ...(error === undefined ? {} : { error: tagError(error, key) }),
+  }
+}
+
+export function tagEvent(event: DrainEvent, key: string): DrainEvent {
+  if (event.type === 'end') return { ...event, report: tagReport(event.report, key) }
+  const tagged = { ...event, ref: tagRef(event.ref, key) }
+  if (tagged.type === 'load') return { ...tagged, why: tagged.why.map((why) => tagWhy(why, key)) }
+  if (tagged.type === 'fault') return { ...tagged, error: tagError(tagged.error, key) }
+  return tagged
+}

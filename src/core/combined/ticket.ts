@@ -1,0 +1,156 @@
+import type { DrainableProvider } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { dropTicket, saveTicket } from '../tickets/saved.js'
+import { parseStored, type TicketStore } from '../tickets/store.js'
+import { parseTicket, type Ticket } from '../tickets/ticket.js'
+import type { Target } from '../verbs/target.js'
+import type { Parts } from './parts.js'
+import { bareRef, tagRef } from './tag.js'
+
+/** The part of a ticket that is one balancer's, as a ticket of that balancer alone. */
+export function sliceTicket(ticket: Ticket, key: string, provider: DrainableProvider): Ticket {
+  const { name, instance } = provider
+  return {
+    ...ticket,
+    instance,
+    parts: [{ balancer: null, name, instance }],
+    members: ticket.members
+      .filter(({ ref }) => ref.balancer === key)
+      .map((member) => ({ ...member, ref: bareRef(member.ref) })),
+  }
+}
+
+/** What each balancer's own ticket says, as one; those that were not read yet have a target in their place. */
+export function joinTickets(
+  head: Partial<Ticket>,
+  tickets: ReadonlyMap<string, Ticket>,
+  waiting: ReadonlyMap<string, Target>,
+  { all }: Parts,
+): Ticket {
+  const [first, ...more] = tickets.values()
+  if (first === undefined) throw new DrainableError('TICKET_INVALID', 'a ticket of no balancer')
+  // The newest: time that one of them has not seen pass counts for none.
+  const saved = more.reduce((a, { saved: b }) => (b.wall > a.wall ? b : a), first.saved)
+  const keys = [...all.keys()].filter((key) => tickets.has(key) || waiting.has(key))
+  return {
+    ...first,
+    ...head,
+    saved,
+    parts: keys.map((key) => {
+      const { name = '', instance = '' } = all.get(key) ?? {}
+      const target = tickets.has(key) ? undefined : waiting.get(key)
+      return { balancer: key, name, instance, ...(target === undefined ? {} : { target }) }
+    }),
+    members: keys.flatMap((key) =>
+      (tickets.get(key)?.members ?? []).map((member) => ({
+        ...member,
+        ref: tagRef(member.ref, key),
+      })),
+    ),
+  }
+}
+
+/** What {@link SharedTicket} is made of. */
+export interface SharedTicketOptions {
+  readonly id: string
+  readonly instance: string
+  readonly parts: Parts
+  /** Of those it is about: what each was pointed at. */
+  readonly targets: ReadonlyMap<string, Target>
+  readonly store: TicketStore | undefined
+  readonly onTicket: ((t: Ticket) => Promise<void> | void) | undefined
+}
+
+/**
+ * One ticket of a drain over several balancers. Each part writes its own to a store of its own, which
+ * keeps them here and writes the whole to the caller's.
+ */
+export class SharedTicket {
+  readonly #options: SharedTicketOptions
+  readonly #known = new Map<string, Ticket>()
+  readonly #waiting: Map<string, Target>
+  readonly #dropped = new Set<string>()
+  #writing: Promise<void> = Promise.resolve()
+  #next: Promise<void> | undefined
+
+  constructor(options: SharedTicketOptions) {
+    this.#options = options
+    this.#waiting = new Map(options.targets)
+  }
+
+  get kept(): boolean {
+    const { store, onTicket } = this.#options
+    return store !== undefined || onTicket !== undefined
+  }
+
+  /** What a part knows before anything is changed. */
+  seed(key: string, ticket: Ticket): void {
+    this.#known.set(key, ticket)
+    this.#waiting.delete(key)
+  }
+
+  /** A part has nothing to do. */
+  without(key: string): void {
+    this.#waiting.delete(key)
+  }
+
+  /** Where one part keeps its ticket. */
+  storeFor(key: string, provider: DrainableProvider): TicketStore {
+    return {
+      get: async (id) => {
+        const known = this.#known.get(key)
+        if (known !== undefined) return known
+        return this.#stored(id, key, provider)
+      },
+      set: async (_, ticket) => {
+        this.#known.set(key, ticket as Ticket)
+        this.#waiting.delete(key)
+        this.#dropped.delete(key)
+        await this.#write()
+      },
+      delete: async () => {
+        this.#dropped.add(key)
+        if (
+          [...this.#known.keys()].every((each) => this.#dropped.has(each)) &&
+          this.#waiting.size === 0
+        )
+          await this.#drop()
+        else await this.#write()
+      },
+      keys: () => [this.#options.id],
+    }
+  }
+
+  /** The ticket as of now. */
+  join(tickets: ReadonlyMap<string, Ticket> = this.#known): Ticket {
+    const { id, instance, parts } = this.#options
+    return joinTickets({ id, instance }, tickets, this.#waiting, parts)
+  }
+
+  /** An earlier ticket of the same id: what it still owes is taken over, part by part. */
+  async #stored(id: string, key: string, provider: DrainableProvider): Promise<unknown> {
+    const kept = await this.#options.store?.get(id)
+    if (kept === undefined || kept === null) return undefined
+    return sliceTicket(parseTicket(parseStored(kept), `ticket '${id}'`), key, provider)
+  }
+
+  /** One writing at a time; whoever asks while one is under way is served by the next. */
+  #write(): Promise<void> {
+    this.#next ??= (async () => {
+      await this.#writing.catch(() => undefined)
+      this.#writing = this.#next ?? Promise.resolve()
+      this.#next = undefined
+      const { store, onTicket } = this.#options
+      const ticket = this.join()
+      if (store !== undefined) await saveTicket(store, ticket)
+      await onTicket?.(ticket)
+    })()
+    return this.#next
+  }
+
+  async #drop(): Promise<void> {
+    await this.#writing.catch(() => undefined)
+    const { store, id } = this.#options
+    if (store !== undefined) await dropTicket(store, id)
+  }
+}

@@ -1,0 +1,73 @@
+/** A run among others that end together. */
+export interface Companion {
+  /** Whether all its members have an outcome, or it is over for itself. */
+  readonly hasEnded: () => boolean
+  /** Whether an idle of it was lost since it said that it has ended. */
+  readonly hasLost: () => boolean
+  /** All have ended: it closes its ticket, and says {@link Company.closed} then. */
+  readonly close: () => void
+  /** Every outcome stands. */
+  readonly settle: () => void
+  /** One was lost meanwhile: it goes on looking. */
+  readonly again: () => void
+}
+
+/**
+ * Runs on several balancers that end together: idle on one is an outcome only while all others have
+ * theirs too. One that was idle first goes on looking, and can lose it.
+ */
+export class Company {
+  readonly #open = new Set<Companion>()
+  /** Those that were told to close, and those of them that have. */
+  #closing: ReadonlySet<Companion> = new Set()
+  readonly #closed = new Set<Companion>()
+  /** Runs that are still to come. */
+  #awaited: number
+
+  constructor(size: number) {
+    this.#awaited = size
+  }
+
+  join(run: Companion): void {
+    this.#open.add(run)
+    this.#awaited -= 1
+  }
+
+  /** It ended for itself: refused, aborted, undone. The others don't wait for it. */
+  leave(run: Companion): void {
+    this.#open.delete(run)
+    this.#agree()
+    this.check()
+  }
+
+  /** Something changed in one of them. */
+  check(): void {
+    if (this.#awaited > 0 || this.#closing.size > 0 || this.#open.size === 0) return
+    const runs = [...this.#open]
+    if (!runs.every((run) => run.hasEnded())) return
+    this.#closing = new Set(runs)
+    for (const run of runs) run.close()
+  }
+
+  /** The ticket of one is written. */
+  closed(run: Companion): void {
+    this.#closed.add(run)
+    this.#agree()
+  }
+
+  #agree(): void {
+    const runs = [...this.#closing].filter((run) => this.#open.has(run))
+    if (this.#closing.size === 0 || !runs.every((run) => this.#closed.has(run))) return
+    this.#closing = new Set()
+    this.#closed.clear()
+    const lost = runs.some((run) => run.hasLost())
+    for (const run of runs) {
+      if (lost) run.again()
+      else {
+        this.#open.delete(run)
+        run.settle()
+      }
+    }
+    if (lost) this.check()
+  }
+}

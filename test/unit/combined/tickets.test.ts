@@ -1,0 +1,235 @@
+import { describe, expect, test } from 'vitest'
+import {
+  combineProviders,
+  drain,
+  findOrphans,
+  isDrainableError,
+  restore,
+  resumeDrain,
+  startDrain,
+  stepDrain,
+  type DrainStep,
+  type Ticket,
+} from 'drainable'
+import { fakeProvider, type FakeClock } from 'drainable/testing'
+import { thrown } from '../core/set-up.js'
+import { a1, b1, bare, jsonStore, setUp } from './set-up.js'
+
+const both = [a1, b1]
+
+/** What another process would have: another object for the same balancers. */
+function ticketOf(store: ReturnType<typeof jsonStore>, id: string): Ticket {
+  return JSON.parse(store.map.get(id)!) as Ticket
+}
+
+async function steps(
+  clock: FakeClock,
+  from: () => Promise<DrainStep>,
+  again: (ticket: Ticket) => Promise<DrainStep>,
+): Promise<DrainStep> {
+  let step = await clock.runUntil(from())
+  for (let i = 0; i < 200 && step.outcome === undefined; i += 1) {
+    await clock.advance(step.againIn)
+    step = await clock.runUntil(again(JSON.parse(JSON.stringify(step.ticket)) as Ticket))
+  }
+  return step
+}
+
+describe('the ticket of a drain over two balancers', () => {
+  test('knows all members before the first change, and each balancer', async () => {
+    const { clock, a, b, all } = setUp()
+    const seen: [Ticket, string[]][] = []
+    const onTicket = (ticket: Ticket): void =>
+      void seen.push([ticket, [a, b].map((lb) => lb.state(bare))])
+    await clock.runUntil(drain(all, both, { clock, onTicket }))
+    const [first, states] = seen[0]!
+    expect(states).toEqual(['ready', 'ready'])
+    expect(first.members.map(({ ref }) => ref)).toEqual(both)
+    expect(first.parts.map(({ balancer, instance }) => [balancer, instance])).toEqual([
+      ['a', 'a'],
+      ['b', 'b'],
+    ])
+  })
+
+  test('is one in the store, and gone once both are opened', async () => {
+    const { clock, all } = setUp()
+    const tickets = jsonStore()
+    const run = startDrain(all, both, { clock, tickets, id: 'job' })
+    await clock.runUntil(run.done)
+    expect([...tickets.map.keys()]).toEqual(['job'])
+    await clock.runUntil(run.restore())
+    expect([...tickets.map.keys()]).toEqual([])
+  })
+
+  test('resumes on both in another process', async () => {
+    const { clock, a, b, all } = setUp()
+    const tickets = jsonStore()
+    const end = b.occupy(bare)
+    const first = startDrain(all, both, { clock, tickets, id: 'job', timeout: '5m' })
+    await clock.advance(5_000)
+    await clock.runUntil(first.release())
+    const other = combineProviders({ a, b })
+    const resumed = resumeDrain(other, ticketOf(tickets, 'job'), { clock, tickets })
+    await clock.advance(5_000)
+    expect(resumed.report().members.map(({ phase }) => phase)).toEqual(['idle', 'draining'])
+    end()
+    expect((await clock.runUntil(resumed.done)).outcome).toBe('idle')
+    await clock.runUntil(resumed.restore())
+    expect([a.state(bare), b.state(bare)]).toEqual(['ready', 'ready'])
+    expect(tickets.map.size).toBe(0)
+  })
+
+  test('does not forget a balancer that was never read', async () => {
+    const { clock, a, b, all } = setUp({ onUnreachable: 'wait' })
+    const tickets = jsonStore()
+    b.disconnect()
+    const first = startDrain(all, both, { clock, tickets, id: 'job', timeout: '5m', seal: false })
+    await clock.advance(5_000)
+    await clock.runUntil(first.release())
+    const ticket = ticketOf(tickets, 'job')
+    expect(ticket.parts[1]).toMatchObject({ balancer: 'b', target: [bare] })
+    b.connect()
+    b.occupy(bare)
+    const resumed = resumeDrain(combineProviders({ a, b }), ticket, { clock, tickets })
+    const report = await clock.runUntil(resumed.done)
+    expect(report.members.map(({ ref, outcome }) => [ref.balancer, outcome])).toEqual([
+      ['a', 'idle'],
+      ['b', 'timeout'],
+    ])
+    expect(ticketOf(tickets, 'job').members).toHaveLength(2)
+  })
+
+  test('is undone from another process, and kept where one can not be reached', async () => {
+    const { clock, a, b, all } = setUp()
+    const tickets = jsonStore()
+    await clock.runUntil(drain(all, both, { clock, tickets, id: 'job' }))
+    b.disconnect()
+    const other = combineProviders({ a, b })
+    const report = await clock.runUntil(
+      restore(other, ticketOf(tickets, 'job'), { clock, tickets }),
+    )
+    expect(report.members.map(({ outcome }) => outcome)).toEqual(['restored', 'unreachable'])
+    b.connect()
+    const left = ticketOf(tickets, 'job')
+    const again = await clock.runUntil(restore(other, left, { clock, tickets }))
+    expect(again.outcome).toBe('restored')
+    expect([a.state(bare), b.state(bare)]).toEqual(['ready', 'ready'])
+    expect(tickets.map.size).toBe(0)
+  })
+
+  test('belongs to these balancers only, whatever else is combined with them', async () => {
+    const { clock, a, b, all } = setUp()
+    const tickets = jsonStore()
+    await clock.runUntil(drain(all, both, { clock, tickets, id: 'job' }))
+    const ticket = ticketOf(tickets, 'job')
+    const c = fakeProvider({ pools: { web: ['web1'] }, clock, instance: 'c' })
+    const report = await clock.runUntil(restore(combineProviders({ c, b, a }), ticket, { clock }))
+    expect(report.outcome).toBe('restored')
+    for (const wrong of [a, combineProviders({ a, b: c }), combineProviders({ a })]) {
+      const error = await thrown(restore(wrong, ticket, { clock }))
+      expect(isDrainableError(error, 'TICKET_INVALID')).toBe(true)
+    }
+    const ofA = startDrain(a, bare, { clock })
+    await clock.runUntil(ofA.done)
+    const plain = await ofA.ticket
+    expect(isDrainableError(await thrown(restore(all, plain, { clock })), 'TICKET_INVALID')).toBe(
+      true,
+    )
+    await ofA.release()
+  })
+
+  test('a second drain of that id takes over what the first one owes', async () => {
+    const { clock, a, b, all } = setUp()
+    const tickets = jsonStore()
+    await clock.runUntil(drain(all, both, { clock, tickets, id: 'job' }))
+    const again = startDrain(combineProviders({ a, b }), both, { clock, tickets, id: 'job' })
+    await clock.runUntil(again.done)
+    await clock.runUntil(again.restore())
+    expect([a.state(bare), b.state(bare)]).toEqual(['ready', 'ready'])
+    await clock.runUntil(drain(all, both, { clock, tickets, id: 'job' }))
+    const error = await thrown(clock.runUntil(drain(all, a1, { clock, tickets, id: 'job' })))
+    expect(isDrainableError(error, 'TICKET_INVALID') && error.message).toContain('b:web/web1')
+  })
+
+  test('that is left is found with what each balancer holds', async () => {
+    const { clock, b, all } = setUp()
+    const tickets = jsonStore()
+    await clock.runUntil(drain(all, both, { clock, tickets, id: 'job' }))
+    const ticket = ticketOf(tickets, 'job')
+    await tickets.set('job', { ...ticket, owner: { ...ticket.owner, host: 'elsewhere' } })
+    b.setBehind(bare, 'ready')
+    const [orphan] = await clock.runUntil(findOrphans(tickets, all, { clock }))
+    expect(orphan!.members.map(({ ref, own, owes }) => [ref.balancer, own, owes])).toEqual([
+      ['a', 'maint', true],
+      ['b', 'ready', false],
+    ])
+  })
+
+  test('a store that fails keeps both untouched', async () => {
+    const { clock, a, b, all } = setUp()
+    const tickets = { ...jsonStore(), set: () => Promise.reject(new Error('disk full')) }
+    const run = startDrain(all, both, { clock, tickets, timeout: '10s' })
+    const report = await clock.runUntil(run.done)
+    expect(['idle', 'terminated', 'proceeded', 'removed']).not.toContain(report.outcome)
+    expect([a.state(bare), b.state(bare)]).toEqual(['ready', 'ready'])
+  })
+})
+
+describe('steps over two balancers', () => {
+  test('end as idle when both are', async () => {
+    const { clock, a, b, all } = setUp()
+    const end = b.occupy(bare)
+    const policy = { timeout: '5m' } as const
+    let step = await clock.runUntil(stepDrain(all, { target: both, policy }, { clock }))
+    for (let i = 0; i < 40; i += 1) {
+      await clock.advance(Math.min(step.againIn, 500))
+      step = await clock.runUntil(stepDrain(all, step.ticket, { clock }))
+    }
+    expect(step.outcome).toBeUndefined()
+    expect(step.phase).toBe('draining')
+    expect(step.why.some(({ ref, code }) => ref.balancer === 'b' && code === 'in-flight')).toBe(
+      true,
+    )
+    end()
+    const last = await steps(
+      clock,
+      () => stepDrain(all, step.ticket, { clock }),
+      (ticket) => stepDrain(all, ticket, { clock }),
+    )
+    expect(last.outcome).toBe('idle')
+    expect(last.ticket.members.map(({ ref }) => ref)).toEqual(both)
+    expect([a.state(bare), b.state(bare)]).toEqual(['maint', 'maint'])
+  })
+
+  test('go on where one balancer can not be read, and end with both', async () => {
+    const { clock, a, b, all } = setUp({ onUnreachable: 'wait' })
+    b.disconnect()
+    const policy = { timeout: '10m', seal: false } as const
+    let step = await clock.runUntil(stepDrain(all, { target: both, policy }, { clock }))
+    for (let i = 0; i < 20; i += 1) {
+      await clock.advance(Math.min(step.againIn, 500))
+      step = await clock.runUntil(stepDrain(all, step.ticket, { clock }))
+    }
+    expect(a.state(bare)).toBe('drain')
+    expect(step.outcome).toBeUndefined()
+    expect(step.why[0]).toMatchObject({ code: 'unreadable' })
+    b.connect()
+    const last = await steps(
+      clock,
+      () => stepDrain(all, step.ticket, { clock }),
+      (ticket) => stepDrain(all, ticket, { clock }),
+    )
+    expect(last.outcome).toBe('idle')
+    expect(b.state(bare)).toBe('drain')
+    expect(last.ticket.members).toHaveLength(2)
+  })
+
+  test('one that refuses at first changes nothing', async () => {
+    const { clock, a, b, all } = setUp()
+    b.setBehind({ pool: 'web', member: 'web2' }, 'maint')
+    b.setBehind({ pool: 'web', member: 'web3' }, 'maint')
+    const error = await thrown(clock.runUntil(stepDrain(all, { target: both }, { clock })))
+    expect(isDrainableError(error, 'POOL_AT_MINIMUM')).toBe(true)
+    expect([a.state(bare), b.state(bare)]).toEqual(['ready', 'ready'])
+  })
+})
