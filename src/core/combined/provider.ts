@@ -59,7 +59,13 @@ const optionsSchema = z.strictObject({
  * @throws `INVALID_OPTIONS` where two parts are one balancer (same `name` and `instance`), a part is a combined one, or a key can't be used
  * @example
  * ```ts
- * const all = combineProviders({ edgeA: haproxyRuntime({ socket: '/run/a.sock' }), bigip: f5Bigip(options) })
+ * import { combineProviders, drain } from 'drainable'
+ * import { haproxyRuntime } from 'drainable/haproxy-runtime'
+ *
+ * await using all = combineProviders({
+ *   edgeA: haproxyRuntime({ socket: '/run/haproxy/a.sock' }),
+ *   edgeB: haproxyRuntime({ socket: '/run/haproxy/b.sock' }),
+ * })
  * const report = await drain(all, { address: '10.1.2.3' }, { timeout: '10m' })
  * for (const { ref, outcome } of report.members) console.log(ref.balancer, ref.pool, outcome)
  * ```
