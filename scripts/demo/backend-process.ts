@@ -5,7 +5,6 @@
  */
 import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
-import { setTimeout as pause } from 'node:timers/promises'
 
 /** What a backend says of itself. */
 export interface Count {
@@ -19,23 +18,13 @@ const [, , name = 'web', port = '0'] = process.argv
 let active = 0
 let total = 0
 let lastEndedAt = Date.now()
-let streaming = true
 
 const server = createServer((request, response) => {
   begin()
   response.on('close', end)
   response.setHeader('x-backend', `${name}/${process.pid}`)
   const url = new URL(request.url ?? '/', 'http://localhost')
-  if (url.pathname === '/stream') void stream()
-  else setTimeout(() => response.end('done'), Number(url.searchParams.get('ms') ?? 2))
-
-  async function stream(): Promise<void> {
-    while (streaming && !response.destroyed) {
-      response.write('more ')
-      await pause(50)
-    }
-    response.end('done')
-  }
+  setTimeout(() => response.end('done'), Number(url.searchParams.get('ms') ?? 2))
 })
 server.keepAliveTimeout = 60_000
 server.on('upgrade', (_request, socket: Socket) => {
@@ -50,7 +39,6 @@ server.listen(Number(port), '127.0.0.1', () => process.send?.('listening'))
 
 process.on('message', (message) => {
   if (message === 'count') process.send?.({ active, total, lastEndedAt } satisfies Count)
-  if (message === 'end-streams') streaming = false
 })
 process.on('disconnect', () => process.exit())
 

@@ -34,10 +34,6 @@ export class Backend implements AsyncDisposable {
     return (await answer)[0] as Count
   }
 
-  endStreams(): void {
-    this.#child?.send('end-streams')
-  }
-
   /** Asks for its count and kills it on the spot: no goodbye to anybody. */
   async end(): Promise<Count> {
     const child = this.#child

@@ -143,6 +143,7 @@ defaults
   timeout queue 30s
   timeout client 60s
   timeout server 60s
+  timeout http-keep-alive 1s
   timeout tunnel 60s
 frontend web_in
   bind 127.0.0.1:${port}

@@ -37,11 +37,6 @@ export class Clients {
     return this.#book(this.#get(`/slow?ms=${ms}`, { cookie: `SRV=${server}` }), 'slow', server)
   }
 
-  /** An answer that goes on until the server ends it. */
-  stream(server: string): Promise<void> {
-    return this.#book(this.#get('/stream', { cookie: `SRV=${server}` }), 'stream', server)
-  }
-
   /** An upgraded connection that talks to one server for a while. */
   upgraded(server: string, ms: number): Promise<void> {
     return this.#book(this.#talk(server, ms), 'upgraded', server)

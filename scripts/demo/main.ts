@@ -22,6 +22,8 @@ const NAMES = ['web1', 'web2', 'web3'] as const
 /** Slow requests of each drained server: more than it takes at once, so that some are queued. */
 const SLOW = 8
 const AT_LEAST = 2_000
+/** Longer than one drain takes, in milliseconds. */
+const OUTLASTS = 6_000
 
 /** How one drain went. */
 interface Turn {
@@ -112,8 +114,9 @@ async function takeOut(
   const work = [clients.upgraded(name, 2_200)]
   for (let i = 0; i < SLOW; i++) work.push(clients.slow(name, 900 + 60 * i))
   clients.visit(name)
-  // A stream on another server keeps the old process alive for longer than this drain.
-  if (reload) work.push(clients.stream(reload.holder.name))
+  // A connection to another server keeps the old process alive for longer than this drain. It is upgraded: one that
+  // could bring another request would be waited for, because through the old process it could come to this server.
+  if (reload) work.push(clients.upgraded(reload.holder.name, OUTLASTS))
   const load = await untilBusy(lb, name)
   screen.say(
     `${name}: drain begins with ${load.active} in flight (one upgraded) and ${load.queued} queued`,
@@ -140,7 +143,6 @@ async function takeOut(
     `${name}: idle ${waited} ms after its last response, killed with ${count.active} in hand, replaced`,
   )
   await reloaded
-  reload?.holder.endStreams()
   await ready(lb, ref, { waitHealthy: '15s' })
   screen.say(`${name}: healthy, and serving again`)
   await Promise.all(work)
