@@ -103,8 +103,7 @@ export class Readings {
     const note = `a process of before a reload, which takes no more changes; ${left} ${left === 1 ? 'connection is' : 'connections are'} left in it that could bring another request, and end by timeout http-keep-alive, or all by hard-stop-after`
     // Its clients are given up, not what they have at work.
     if (this.#isOpenAnyhow(process, now)) return { ...base, note }
-    const held = member.own === 'drain' || member.own === 'maint'
-    return { ...base, note, inForce: held, admin: member.own }
+    return { ...base, note, admin: member.own }
   }
 
   /** Whether an old process does not stand in the way although clients can come through it. */
