@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 /** Tests import the package by its public names; the names resolve to the sources by the paths of tsconfig.json. */
@@ -43,6 +44,8 @@ export default defineConfig({
   resolve: { alias },
   test: {
     pool: 'forks',
+    // On two cores the default is one worker, and most tests wait more than they work.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     ...counted,
     projects: [
       project('unit', 60_000, 0),
