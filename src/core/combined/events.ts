@@ -17,12 +17,15 @@ export function withPartEvents<P extends DrainableProvider>(
   { all }: Parts,
 ): P & ProviderEvents {
   const listeners = listenersOf(provider)
+  let listening = false
   const forwards = [...all].map(([key, part]) => ({
     part,
-    hear: (event: DrainEvent): void => listeners.emit(tagEvent(event, key)),
+    hear: (event: DrainEvent): void => {
+      listeners.emit(tagEvent(event, key))
+      follow() // one that listened for one event only is gone now
+    },
   }))
-  let listening = false
-  const follow = (): void => {
+  function follow(): void {
     if (listening === !listeners.isEmpty) return
     listening = !listening
     for (const { part, hear } of forwards) {
