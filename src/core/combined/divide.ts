@@ -1,9 +1,10 @@
 import type { Clock } from '../../provider/clock.js'
 import type { DrainableProvider, MemberRef, Snapshot } from '../../provider/contract.js'
-import { DrainableError } from '../../provider/error.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
-import { quote } from '../../provider/quote.js'
-import { toDrainableError } from '../../provider/thrown.js'
+import { printable, quote } from '../../provider/quote.js'
+import type { Why } from '../../provider/report.js'
+import { toDrainableError, wordsOf } from '../../provider/thrown.js'
 import { readingsOf } from '../runner/look/readings.js'
 import { schedulerOf } from '../runner/look/scheduler.js'
 import type { Target } from '../verbs/target.js'
@@ -51,8 +52,30 @@ export async function divide(
   return new Map([[theOnly(hits, `pool ${quote(pool)}`, parts, subject), bare]])
 }
 
+/** Whether a balancer that has nothing of its target is left out: only an address stands for what may be there. */
+export function isLeftOut(
+  target: Target | undefined,
+  { onMissing }: Parts,
+  error: unknown,
+): boolean {
+  const byAddress = target !== undefined && !Array.isArray(target) && 'address' in target
+  return byAddress && onMissing === 'skip' && isDrainableError(error, 'NOT_FOUND')
+}
+
+/** Why a balancer whose members are not known yet is not idle. */
+export function whyUnread(key: string, target: Target | undefined, error: unknown): Why {
+  const first = Array.isArray(target) ? (target as readonly MemberRef[])[0] : target
+  const { pool = '*', member = '*' } = (first ?? {}) as Partial<MemberRef>
+  return {
+    code: 'unreadable',
+    ref: { pool, member, balancer: key },
+    text: `${quote(key)} can't be read: ${printable(wordsOf(error))}; what it holds is unknown`,
+    hint: "it is waited for until the deadline; onUnreachable: 'fail' refuses at once",
+  }
+}
+
 /**
- * Whether a target can be divided without a look.
+ * Checks the balancers that a target names, which needs no look.
  *
  * @throws `INVALID_OPTIONS` for a balancer there is none of
  */

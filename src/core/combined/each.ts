@@ -3,7 +3,7 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import { isDrainableError } from '../../provider/error.js'
 import { CALL_LIMIT } from '../runner/look/call.js'
 import type { Target } from '../verbs/target.js'
-import { divide } from './divide.js'
+import { divide, isLeftOut } from './divide.js'
 import type { Parts } from './parts.js'
 import { tagError } from './tag.js'
 
@@ -27,8 +27,6 @@ export async function onEach<T>(
   call: (part: DrainableProvider, target: Target, key: string) => Promise<T>,
 ): Promise<readonly (readonly [string, T])[]> {
   const divided = await divide(target, parts, subject, { clock, signal, limit: CALL_LIMIT })
-  const byAddress = !Array.isArray(target) && 'address' in target && target.balancer === undefined
-  const maySkip = byAddress && parts.onMissing === 'skip'
   const hits: (readonly [string, T])[] = []
   const failures: { readonly error: unknown; readonly skipped: boolean }[] = []
   await Promise.all(
@@ -39,7 +37,7 @@ export async function onEach<T>(
         hits.push([key, await call(part, own, key)])
       } catch (error) {
         const tagged = isDrainableError(error) ? tagError(error, key) : error
-        failures.push({ error: tagged, skipped: maySkip && isDrainableError(error, 'NOT_FOUND') })
+        failures.push({ error: tagged, skipped: isLeftOut(own, parts, error) })
       }
     }),
   )

@@ -1,5 +1,5 @@
 import { wallOf, type Clock } from '../../provider/clock.js'
-import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
+import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import type { DrainReport, Why } from '../../provider/report.js'
 import { isUnreachable, toDrainableError } from '../../provider/thrown.js'
@@ -12,7 +12,7 @@ import type { Run } from '../runner/run.js'
 import type { PartHooks, Prepared, RunContext, RunSpec } from '../runner/run-spec.js'
 import type { Ticket } from '../tickets/ticket.js'
 import type { Target } from '../verbs/target.js'
-import type { Divided } from './divide.js'
+import { isLeftOut, whyUnread, type Divided } from './divide.js'
 import { Muster } from './muster.js'
 import type { Parts } from './parts.js'
 import { tagError, tagEvent, tagReport, tagWhy } from './tag.js'
@@ -70,13 +70,18 @@ export class CombinedRun implements HandleBody {
 
   why(): readonly Why[] {
     const said = [...this.#runs].flatMap(([key, run]) => run.why().map((why) => tagWhy(why, key)))
-    const late = [...(this.#muster?.late ?? [])].map(([key, error]) => this.#whyLate(key, error))
+    const late = [...(this.#muster?.late ?? [])].map(([key, error]) =>
+      whyUnread(key, this.#divided.get(key), error),
+    )
     return [...late, ...said]
   }
 
   async ticket(): Promise<Ticket> {
     await this.#begun
-    const prepared = [...this.#runs].filter(([key]) => this.#muster?.late.has(key) !== true)
+    const { late, skipped } = this.#muster ?? {}
+    const prepared = [...this.#runs].filter(
+      ([key]) => late?.has(key) !== true && skipped?.has(key) !== true,
+    )
     await Promise.race([this.done, Promise.all(prepared.map(([, run]) => run.prepared))])
     const tickets = prepared.map(([key, run]) => [key, run.ticketNow()] as const)
     return this.#spec.join(new Map(tickets))
@@ -192,7 +197,7 @@ export class CombinedRun implements HandleBody {
     } catch (thrown) {
       context.signal.throwIfAborted()
       const error = toDrainableError(thrown, provider.name, subject)
-      if (this.#maySkip(key, error)) {
+      if (isLeftOut(this.#divided.get(key), parts, error)) {
         muster?.skip(key, error)
         this.#spec.without(key)
       } else if (isUnreachable(error) && error.retryable && parts.onUnreachable === 'wait')
@@ -206,14 +211,6 @@ export class CombinedRun implements HandleBody {
     // The others took their time: what was seen then is too old to be changed by.
     const { policy, states, keeper } = prepared
     return { policy, states, keeper }
-  }
-
-  /** Whether a balancer that has nothing of what is looked for is left out. */
-  #maySkip(key: string, error: DrainableError): boolean {
-    const target = this.#divided.get(key)
-    const byAddress = target !== undefined && !Array.isArray(target) && 'address' in target
-    const one = this.#divided.size === 1
-    return byAddress && !one && error.code === 'NOT_FOUND' && this.#spec.parts.onMissing === 'skip'
   }
 
   /** One has refused: none begins. */
@@ -266,18 +263,6 @@ export class CombinedRun implements HandleBody {
       return report === undefined ? [] : [tagReport(report, key)]
     })
     return { ...joinReports(reports), elapsed }
-  }
-
-  #whyLate(key: string, error: DrainableError): Why {
-    const target = this.#divided.get(key)
-    const first = Array.isArray(target) ? (target as readonly MemberRef[])[0] : target
-    const { pool = '*', member = '*' } = (first ?? {}) as Partial<MemberRef>
-    return {
-      code: 'unreadable',
-      ref: { pool, member, balancer: key },
-      text: `${key} can't be read: ${error.message}; what it holds is unknown`,
-      hint: "it is waited for until the deadline; onUnreachable: 'fail' refuses at once",
-    }
   }
 }
 

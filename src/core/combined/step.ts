@@ -10,7 +10,7 @@ import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import type { Call } from '../verbs/call.js'
 import { leastAdvanced, type DrainStep, type StepStart } from '../verbs/step-types.js'
 import type { Target } from '../verbs/target.js'
-import { divide } from './divide.js'
+import { divide, isLeftOut, whyUnread } from './divide.js'
 import type { Parts } from './parts.js'
 import { tagError, tagEvent, tagWhy } from './tag.js'
 import { joinTickets, sliceTicket } from './ticket.js'
@@ -36,13 +36,10 @@ export async function beginCombined(
   const { clock = systemClock, signal = new AbortController().signal } = call
   const found = { clock, signal, limit: CALL_LIMIT }
   const divided = await divide(target, parts, 'stepDrain()', found)
-  const byAddress = !Array.isArray(target) && 'address' in target && divided.size > 1
   const begun = await onParts(divided, parts, call, (part, own, hear) =>
     step(part, { target: own, ...(policy === undefined ? {} : { policy }) }, hear),
   )
-  const missing = begun.failed.filter(
-    ({ error }) => byAddress && parts.onMissing === 'skip' && isDrainableError(error, 'NOT_FOUND'),
-  )
+  const missing = begun.failed.filter(({ key, error }) => isLeftOut(divided.get(key), parts, error))
   const unread = begun.failed.filter(
     ({ error }) => parts.onUnreachable === 'wait' && isUnreachable(error),
   )
@@ -54,9 +51,14 @@ export async function beginCombined(
   if (first === undefined) throw begun.failed[0]?.error
   const waiting = new Map(unread.map(({ key, target: own }) => [key, own]))
   const { id } = first.ticket
-  return joinSteps({ id, instance: provider.instance }, begun.done, new Map(), waiting, parts, [
-    ...unread.map(({ key, error }) => whyUnread(key, error)),
-  ])
+  return joinSteps(
+    { id, instance: provider.instance },
+    begun.done,
+    new Map(),
+    waiting,
+    parts,
+    unread.map(({ key, error }) => whyUnread(key, divided.get(key), error)),
+  )
 }
 
 /** One more step. What one balancer could not do stays as it is in the ticket; the others go on. */
@@ -89,9 +91,8 @@ export async function stepCombined(
     )
   }
   const stepped = await onParts(froms, parts, call, step)
-  const missing = stepped.failed.filter(
-    ({ key, error }) =>
-      waiting.has(key) && parts.onMissing === 'skip' && isDrainableError(error, 'NOT_FOUND'),
+  const missing = stepped.failed.filter(({ key, error }) =>
+    isLeftOut(waiting.get(key), parts, error),
   )
   const unread = stepped.failed.filter((failure) => !missing.includes(failure))
   const bad = unread.find(({ error }) => !isUnreachable(error))
@@ -100,9 +101,14 @@ export async function stepCombined(
   for (const { key } of missing) waiting.delete(key)
   const { id, startedAt, deadline, policy } = ticket
   const head = { id, instance: provider.instance, startedAt, deadline, policy }
-  return joinSteps(head, stepped.done, slices, waiting, parts, [
-    ...unread.map(({ key, error }) => whyUnread(key, error)),
-  ])
+  return joinSteps(
+    head,
+    stepped.done,
+    slices,
+    waiting,
+    parts,
+    unread.map(({ key, error }) => whyUnread(key, waiting.get(key), error)),
+  )
 }
 
 /** What each part brought, or failed with. All have ended, whatever one of them did. */
@@ -164,15 +170,6 @@ function joinSteps(
       ...[...steps].flatMap(([key, { why }]) => why.map((each) => tagWhy(each, key))),
     ],
     againIn: Number.isFinite(soonest) ? soonest : Math.min(...all.map(({ againIn }) => againIn)),
-  }
-}
-
-function whyUnread(key: string, error: unknown): Why {
-  const words = isDrainableError(error) ? error.message : String(error)
-  return {
-    code: 'unreadable',
-    ref: { pool: '*', member: '*', balancer: key },
-    text: `${key} can't be read: ${words}; what it holds is unknown`,
   }
 }
 

@@ -6,6 +6,7 @@ import {
   isDrainableError,
   restore,
   resumeDrain,
+  select,
   startDrain,
   stepDrain,
   type DrainStep,
@@ -49,6 +50,16 @@ describe('the ticket of a drain over two balancers', () => {
       ['a', 'a'],
       ['b', 'b'],
     ])
+  })
+
+  test('names no balancer that an address hits nothing of', async () => {
+    const { clock, a, all } = setUp({}, { a: { pools: { web: ['web1', 'web2', 'web3', 'web4'] } } })
+    const web4 = { pool: 'web', member: 'web4' }
+    const [reading] = await clock.runUntil(select(a, web4, { clock }))
+    const { address } = reading as { address: string }
+    await using run = startDrain(all, { address }, { clock })
+    await clock.runUntil(run.done)
+    expect((await run.ticket).parts.map(({ balancer }) => balancer)).toEqual(['a'])
   })
 
   test('is one in the store, and gone once both are opened', async () => {
@@ -222,6 +233,17 @@ describe('steps over two balancers', () => {
     expect(last.outcome).toBe('idle')
     expect(b.state(bare)).toBe('drain')
     expect(last.ticket.members).toHaveLength(2)
+  })
+
+  test('a member that is named and not there is no balancer to be left out', async () => {
+    const { clock, b, all } = setUp({ onUnreachable: 'wait', onMissing: 'skip' })
+    b.disconnect()
+    const nobody = { ...b1, member: 'nobody' }
+    const policy = { timeout: '10m' } as const
+    const step = await clock.runUntil(stepDrain(all, { target: [a1, nobody], policy }, { clock }))
+    b.connect()
+    const error = await thrown(clock.runUntil(stepDrain(all, step.ticket, { clock })))
+    expect(isDrainableError(error, 'NOT_FOUND') && error.message).toMatch(/^b: /)
   })
 
   test('one that refuses at first changes nothing', async () => {
