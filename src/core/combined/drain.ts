@@ -26,7 +26,7 @@ export function drainCombined(
   emit: (event: DrainEvent) => void,
 ): CombinedRun {
   checkKeys(target, parts, subject)
-  const { clock, data } = policy
+  const { clock, data, tickets: store, onTicket } = policy
   const id = policy.id ?? randomUUID()
   const startedAt = clock.now()
   const limit = Math.min(CALL_LIMIT, data.timeout ?? CALL_LIMIT)
@@ -43,7 +43,7 @@ export function drainCombined(
     divide: async (signal) => {
       const divided = await divide(target, parts, subject, { clock, signal, limit })
       await checkEarlier(policy, divided, provider)
-      shared = sharedTicket(provider, parts, policy, id, divided)
+      shared = new SharedTicket({ id, provider, parts, waiting: divided, store, onTicket })
       return divided
     },
     open: (key, part, of, hooks) => {
@@ -68,7 +68,7 @@ export function resumeCombined(
   subject: string,
   emit: (event: DrainEvent) => void,
 ): CombinedRun {
-  const { clock } = policy
+  const { clock, tickets: store, onTicket } = policy
   const { id } = ticket
   const targets = new Map(
     ticket.parts.flatMap(({ balancer, target }): [string, Target][] =>
@@ -82,7 +82,7 @@ export function resumeCombined(
       balancer === null || target === undefined ? [] : [balancer],
     ),
   )
-  const shared = sharedTicket(provider, parts, policy, id, targets)
+  const shared = new SharedTicket({ id, provider, parts, waiting: targets, store, onTicket })
   for (const [key, part] of parts.all)
     if (targets.has(key) && !unread.has(key)) shared.seed(key, sliceTicket(ticket, key, part))
   const deadline = deadlineOf(ticket, policy)
@@ -117,16 +117,6 @@ function refsOf(ticket: Ticket, key: string): Target {
   return ticket.members.flatMap(({ ref }) =>
     ref.balancer === key ? [{ pool: ref.pool, member: ref.member }] : [],
   )
-}
-
-function sharedTicket(
-  { instance }: DrainableProvider,
-  parts: Parts,
-  { tickets: store, onTicket }: ResolvedPolicy,
-  id: string,
-  targets: ReadonlyMap<string, Target>,
-): SharedTicket {
-  return new SharedTicket({ id, instance, parts, targets, store, onTicket })
 }
 
 /** The policy of one part: its ticket goes into the one of all. */

@@ -1,5 +1,6 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
+import type { TicketTargets } from '../tickets/keeper.js'
 import { dropTicket, saveTicket } from '../tickets/saved.js'
 import { parseStored, type TicketStore } from '../tickets/store.js'
 import { parseTicket, type Ticket } from '../tickets/ticket.js'
@@ -51,14 +52,13 @@ export function joinTickets(
 }
 
 /** What {@link SharedTicket} is made of. */
-export interface SharedTicketOptions {
+export interface SharedTicketOptions extends TicketTargets {
   readonly id: string
-  readonly instance: string
+  /** The combined provider. */
+  readonly provider: DrainableProvider
   readonly parts: Parts
-  /** Of those it is about: what each was pointed at. */
-  readonly targets: ReadonlyMap<string, Target>
-  readonly store: TicketStore | undefined
-  readonly onTicket: ((t: Ticket) => Promise<void> | void) | undefined
+  /** What each balancer was pointed at that was not read yet. */
+  readonly waiting: ReadonlyMap<string, Target>
 }
 
 /**
@@ -75,7 +75,7 @@ export class SharedTicket {
 
   constructor(options: SharedTicketOptions) {
     this.#options = options
-    this.#waiting = new Map(options.targets)
+    this.#waiting = new Map(options.waiting)
   }
 
   get kept(): boolean {
@@ -123,8 +123,8 @@ export class SharedTicket {
 
   /** The ticket as of now. */
   join(tickets: ReadonlyMap<string, Ticket> = this.#known): Ticket {
-    const { id, instance, parts } = this.#options
-    return joinTickets({ id, instance }, tickets, this.#waiting, parts)
+    const { id, provider, parts } = this.#options
+    return joinTickets({ id, instance: provider.instance }, tickets, this.#waiting, parts)
   }
 
   /** An earlier ticket of the same id: what it still owes is taken over, part by part. */

@@ -24,8 +24,8 @@ import { parseTarget, type ResolvedTarget, type Target } from './target.js'
 export function startDrain(p: DrainableProvider, target: Target, policy: Policy = {}): Drain {
   const subject = 'startDrain()'
   const provider = checkProvider(p, subject)
-  parseTarget(target, subject) // first of all, as in drain()
-  return openAny(provider, target, parsePolicy(policy, subject), subject).handle
+  const parsed = parseTarget(target, subject)
+  return openAny(provider, target, parsed, parsePolicy(policy, subject), subject).handle
 }
 
 /** A drain under way. */
@@ -50,12 +50,12 @@ export function openDrain(
 function openAny(
   provider: DrainableProvider,
   target: Target,
+  parsed: ResolvedTarget,
   resolved: ResolvedPolicy,
   subject: string,
 ): Opened<Run | CombinedRun> {
   const parts = partsOf(provider)
-  if (parts === undefined)
-    return openDrain(provider, parseTarget(target, subject), resolved, subject)
+  if (parts === undefined) return openDrain(provider, parsed, resolved, subject)
   const hub = new EventHub(resolved.onEvent)
   const hear = (event: DrainEvent): void => hub.emit(event)
   const run = drainCombined(provider, parts, target, resolved, subject, hear)
@@ -109,7 +109,7 @@ export async function drain<T>(
 ): Promise<T | DrainReport> {
   const subject = 'drain()'
   const provider = checkProvider(p, subject)
-  parseTarget(target, subject)
+  const parsed = parseTarget(target, subject)
   const resolved = parsePolicy(policy, subject)
   if (action !== undefined && typeof action !== 'function') {
     throw new DrainableError(
@@ -117,7 +117,7 @@ export async function drain<T>(
       `${subject}: action: expected a function, found ${describe(action)}; leave it out to wait for the report alone`,
     )
   }
-  const { handle, run } = openAny(provider, target, resolved, subject)
+  const { handle, run } = openAny(provider, target, parsed, resolved, subject)
   try {
     const report = await handle.done
     if (report.outcome === 'aborted' && resolved.signal?.aborted === true)

@@ -86,20 +86,13 @@ async function restoreCombined(
 ): Promise<DrainReport> {
   const { clock, signal, onEvent, tickets: store, onTicket } = resolved
   const startedAt = clock.now()
-  const { instance } = provider
-  const shared = new SharedTicket({
-    id: ticket.id,
-    instance,
-    parts,
-    targets: new Map(),
-    store,
-    onTicket,
-  })
+  const { id } = ticket
+  const shared = new SharedTicket({ id, provider, parts, waiting: new Map(), store, onTicket })
   const own = [...parts.all].filter(([key]) =>
     ticket.members.some(({ ref }) => ref.balancer === key),
   )
   for (const [key, part] of own) shared.seed(key, sliceTicket(ticket, key, part))
-  if (own.length === 0 && store !== undefined) await dropTicket(store, ticket.id)
+  if (own.length === 0 && store !== undefined) await dropTicket(store, id)
   const reports = await Promise.all(
     own.map(async ([key, part]) => {
       const report = await restore(part, sliceTicket(ticket, key, part), {
