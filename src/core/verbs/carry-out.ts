@@ -64,7 +64,8 @@ export interface CarryOutReport {
  * plans again: what is under way is found held and not planned twice, and of a drain and a `ready` of
  * one member the later wins.
  *
- * @throws `INVALID_OPTIONS` before anything is changed; what the first look failed with; `signal.reason` on abort
+ * @throws `INVALID_OPTIONS` before anything is changed; what the first look failed with, where behind a combined
+ * provider only the steps of that balancer fail; `signal.reason` on abort
  *
  * @example
  * ```ts
@@ -122,7 +123,7 @@ async function carryCombined(
       { ref: wrong.change.ref },
     )
   }
-  const { onEvent } = o
+  const { onEvent, signal } = o
   const carried = new Map<PlannedChange, CarriedOut>()
   await Promise.all(
     [...all].map(async ([key, part]) => {
@@ -139,7 +140,7 @@ async function carryCombined(
           ...o,
           ...(onEvent === undefined ? {} : { onEvent: (event) => onEvent(tagEvent(event, key)) }),
         },
-      )
+      ).catch((thrown: unknown) => allFailed(bare, toDrainableError(thrown, part.name, SUBJECT)))
       for (const [n, { error, report: drained, ...rest }] of report.steps.entries()) {
         const step = own[n]
         if (step === undefined) continue
@@ -152,7 +153,15 @@ async function carryCombined(
       }
     }),
   )
+  signal?.throwIfAborted()
   return { steps: steps.flatMap((step) => carried.get(step) ?? []) }
+}
+
+/** A balancer that can't be looked at fails its own steps: those of the others go on, and are waited for. */
+function allFailed(steps: readonly PlannedChange[], error: DrainableError): CarryOutReport {
+  return {
+    steps: steps.map(({ change, reason }) => ({ change, reason, outcome: 'failed', error })),
+  }
 }
 
 /** What every step of one call shares. */

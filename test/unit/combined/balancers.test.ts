@@ -216,6 +216,37 @@ describe('the other verbs over two balancers', () => {
     expect(isDrainableError(error, 'INVALID_OPTIONS') && error.message).toContain("'a', 'b'")
   })
 
+  test('a plan goes on where one of them can not be looked at', async () => {
+    const { clock, a, b, all } = setUp()
+    b.failNext('throw', { verb: 'observe', times: 1_000 })
+    const hold = { kind: 'hold', to: 'drain' } as const
+    const steps = both.map((ref) => ({ change: { ...hold, ref }, reason: 'test' }))
+    const { steps: done } = await clock.runUntil(carryOut(all, { steps }, { clock, seal: false }))
+    expect(done).toMatchObject([
+      { outcome: 'done', change: { ref: a1 }, report: { outcome: 'idle' } },
+      { outcome: 'failed', change: { ref: b1 }, error: { code: 'CONNECTION_LOST' } },
+    ])
+    expect(done[1]?.error?.message).toMatch(/^b: /)
+    expect(a.state(bare)).toBe('drain')
+  })
+
+  test('an aborted plan waits for each of them, then rejects with the reason', async () => {
+    const { clock, a, b, all } = setUp()
+    b.failNext('throw', { verb: 'observe', times: 1_000 })
+    a.occupy(bare)
+    const stop = new AbortController()
+    const hold = { kind: 'hold', to: 'drain' } as const
+    const steps = both.map((ref) => ({ change: { ...hold, ref }, reason: 'test' }))
+    const policy = { clock, signal: stop.signal, onAbort: 'restore' } as const
+    const carried = thrown(carryOut(all, { steps }, policy))
+    await clock.advance(1_000)
+    expect(a.state(bare)).toBe('drain')
+    const reason = new Error('enough')
+    stop.abort(reason)
+    expect(await clock.runUntil(carried)).toBe(reason)
+    expect(a.state(bare)).toBe('ready')
+  })
+
   test('closing it closes both', async () => {
     const { a, b, all } = setUp()
     await all.close()
