@@ -16,6 +16,8 @@ const DRAIN = 0x18
 export interface Session {
   /** Cuts it; ends it for its client too. */
   readonly cut: () => void
+  /** Its connection was upgraded: it brings no other request. */
+  readonly tunnel?: boolean
 }
 
 /** A request that waits for a place. */

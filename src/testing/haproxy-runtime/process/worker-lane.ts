@@ -48,6 +48,7 @@ class ServerPlace implements Place, Session {
   readonly name: string
   readonly host: string
   readonly port: number
+  tunnel = false
   readonly #worker: Worker
   readonly #backend: Backend
   readonly #server: Server
@@ -112,6 +113,7 @@ class ServerPlace implements Place, Session {
   }
 
   answered(status: number): void {
+    this.tunnel = status === 101
     const kind = Math.floor(status / 100) - 1
     const { hrsp } = this.#server.counters
     if (kind === 0 || kind === 1 || kind === 2 || kind === 3 || kind === 4) hrsp[kind]++

@@ -39,16 +39,15 @@ export function showSessAll(worker: Worker): string {
     for (const server of backend.servers) {
       for (const session of server.sessions) {
         const id = worker.sessionId(session)
+        const stage = session.tunnel
+          ? 'status=101 req.st=MSG_TUNNEL rsp.st=MSG_TUNNEL'
+          : 'status=-1 req.st=MSG_DONE rsp.st=MSG_RPBEFORE'
         texts.push(
           `${id}: [01/Jan/2026:00:00:00.000000] id=1 proto=tcpv4 source=127.0.0.1:1`,
           `  frontend=${name} (id=2 mode=${mode}), listener=? (id=1) addr=127.0.0.1:1`,
           `  backend=${backend.name} (id=3 mode=${mode}) addr=127.0.0.1:1`,
           `  server=${server.name} (id=1) addr=127.0.0.1:1`,
-          ...(isTcp
-            ? []
-            : [
-                `  txn=${id} flags=0x3060 meth=1 status=-1 req.st=MSG_DONE rsp.st=MSG_RPBEFORE req.f=0x4c rsp.f=0x00`,
-              ]),
+          ...(isTcp ? [] : [`  txn=${id} flags=0x3060 meth=1 ${stage} req.f=0x4c rsp.f=0x00`]),
           `  scf=${id} flags=0x00000482 ioto=1m state=EST endp=CONN,${id},0x10404001 sub=0`,
           `      co0=${id} ctrl=tcpv4 xprt=RAW mux=${mux} data=STRM target=LISTENER:0x7f0000000001`,
           `  scb=${id} flags=0x00001411 ioto=1m state=EST endp=CONN,${id},0x50400001 sub=1`,

@@ -157,6 +157,7 @@ describe('HTTP through the fake', () => {
     expect((await once(client, 'data'))[0]).toBe('ping')
     await say(at.fake, 'set server web/web1 state drain')
     expect((await stat(at.fake, 'web1'))['scur']).toBe('1')
+    expect(await say(at.fake, 'show sess all')).toContain('req.st=MSG_TUNNEL rsp.st=MSG_TUNNEL')
     client.destroy()
     await until(at.fake, 'web1', { scur: '0' })
   })
