@@ -59,6 +59,11 @@ export type {
   PhaseEvent,
   TerminatedEvent,
 } from './core/events.js'
+export type { Lease, LeaseAnswer, LeaseGrant } from './core/lease/lease.js'
+export { natsLease } from './core/lease/nats-lease.js'
+export type { NatsEntryLike, NatsKvLike } from './core/lease/nats-lease.js'
+export { redisLease } from './core/lease/redis-lease.js'
+export type { RedisLike } from './core/lease/redis-lease.js'
 export type { DesiredMember, HeldBack, Plan, PlannedChange } from './core/desired.js'
 export { carryOut } from './core/verbs/carry-out.js'
 export type { CarriedOut, CarryOutOptions, CarryOutReport } from './core/verbs/carry-out.js'

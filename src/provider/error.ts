@@ -15,6 +15,7 @@ import type { DrainReport } from './report.js'
  * | `NOT_FOUND`, `REJECTED` | the balancer said no | no |
  * | `CONFLICT` | the balancer said: not now, or not any more | yes |
  * | `DRAIN_TIMEOUT`, `DRAIN_OVERRULED`, `POOL_AT_MINIMUM`, `MEMBER_GONE`, `IDLE_LOST` | the drain itself | no |
+ * | `NOT_LEADER` | nobody: the lease is somebody else's, or could not be renewed in time | yes |
  * | `HEALTH_TIMEOUT`, `ACTION_FAILED`, `ROLL_STOPPED`, `TICKET_INVALID` | what comes around a drain | no |
  */
 export type ErrorCode =
@@ -39,6 +40,7 @@ export type ErrorCode =
   | 'ACTION_FAILED'
   | 'ROLL_STOPPED'
   | 'TICKET_INVALID'
+  | 'NOT_LEADER'
 
 /** The codes whose error always carries the report of the drain it ended. */
 export type DrainCode =
@@ -63,6 +65,7 @@ const RETRYABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'CALL_TIMEOUT',
   'CONNECTION_LOST',
   'CONFLICT',
+  'NOT_LEADER',
 ])
 
 /** ESM and CJS copies of this class can meet in one process; the brand tells them all. */

@@ -22,6 +22,8 @@ export { providerContract } from './contract/index.js'
 export type { ContractCase, ContractHarness } from './contract/index.js'
 export { fakeClock } from './fake-clock.js'
 export type { FakeClock } from './fake-clock.js'
+export { fakeLease } from './fake-lease.js'
+export type { FakeLease, FakeLeaseFailure, FakeLeaseOptions } from './fake-lease.js'
 export { fakeProvider } from './fake-provider.js'
 export type {
   FakeCall,

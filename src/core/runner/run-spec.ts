@@ -1,6 +1,7 @@
 import type { Change, DrainableProvider, MemberRef } from '../../provider/contract.js'
 import type { Clock } from '../../provider/clock.js'
 import type { DrainEvent } from '../events.js'
+import type { Permit } from '../lease/permit.js'
 import type { MachinePolicy } from '../machine/policy.js'
 import type { DrainState } from '../machine/state.js'
 import type { TicketKeeper } from '../tickets/keeper.js'
@@ -29,6 +30,8 @@ export interface RunSpec {
   readonly timeout: number | null
   /** The ticket it goes on from: a preparation that fails is tried again until the deadline, and there may be something to undo at once. */
   readonly resumed?: Ticket
+  /** Asked before each of its changes leaves; none is sent that it says no to. */
+  readonly permit?: Permit
   /** Where its events go; they go to the provider as well. */
   readonly emit: (event: DrainEvent) => void
   /** The ticket of a run that could not begin. */

@@ -259,6 +259,7 @@ export class Run implements HandleBody {
       keeper,
       signal: () => this.#run.stop.signal,
       calling: (ref, done) => this.#contest.membership.calling(ref, done),
+      permit: this.#run.spec.permit,
       changed: () => this.#changed(),
       fault: (error) => this.#run.fault(error),
       broken: (thrown) => this.#broken(thrown),

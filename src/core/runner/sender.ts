@@ -1,6 +1,7 @@
 import type { Change, ChangeResult, MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
+import type { Permit } from '../lease/permit.js'
 import type { DrainState } from '../machine/state.js'
 import type { TicketKeeper } from '../tickets/keeper.js'
 import type { MemberChange, Members } from './members.js'
@@ -16,6 +17,8 @@ export interface SenderOptions {
   readonly signal: () => AbortSignal
   /** Told of each call that changes a member. */
   readonly calling: (ref: MemberRef, done: Promise<void>) => void
+  /** See `RunSpec`. */
+  readonly permit?: Permit | undefined
   /** Called whenever something has changed. */
   readonly changed: () => void
   readonly fault: (error: DrainableError) => void
@@ -75,7 +78,7 @@ export class Sender {
   }
 
   async #send(wished: readonly MemberChange[]): Promise<void> {
-    const { members, scheduler, keeper, signal, changed } = this.#options
+    const { members, scheduler, keeper, signal, permit, changed } = this.#options
     try {
       await keeper?.save(() => members.all)
     } catch (cause) {
@@ -99,6 +102,7 @@ export class Sender {
       changes.map(({ change }) => change),
       { leave: signal(), giveUp: giveUp.signal },
       (i, result) => next.push(...this.#take(changes[i], result)),
+      permit,
     )
     for (const { change } of changes) this.#options.calling(change.ref, call)
     await call

@@ -15,7 +15,7 @@ export interface TicketTargets {
 /** What a ticket says of the drain as a whole. */
 export type TicketHead = Pick<
   Ticket,
-  'id' | 'instance' | 'parts' | 'startedAt' | 'deadline' | 'policy' | 'owner'
+  'id' | 'instance' | 'parts' | 'startedAt' | 'deadline' | 'policy' | 'owner' | 'lease'
 >
 
 /** Writes the ticket of one run to everybody who keeps it; writings go out one after another, in order. */

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { DrainableError } from '../../provider/error.js'
+import { quote } from '../../provider/quote.js'
 import type { Ticket } from './ticket.js'
 import { listing, readTicket, shows, ticketAt } from './listing.js'
 import { isTicketId, parseStored, type TicketStore } from './store.js'
@@ -40,6 +41,7 @@ export async function saveTicket(store: TicketStore, ticket: Ticket): Promise<vo
   const { index, shown } = writerOf(store)
   const known = shown.has(id) || index.has(id)
   if (!known) await refuseOther(store, id)
+  if (ticket.lease !== undefined) await refuseOutdated(store, id, ticket.lease)
   const plain: unknown = JSON.parse(JSON.stringify(ticket))
   await store.set(id, plain)
   if (!isDeepStrictEqual(parseStored(await store.get(id)), plain)) {
@@ -77,6 +79,24 @@ export async function dropTicket(store: TicketStore, id: string): Promise<void> 
   shown.delete(id)
   // an id without a ticket is not listed, so it may stay in the index
   await index.remove(id).catch(() => undefined)
+}
+
+/**
+ * Writes over no ticket of a later holder of the same lease: whoever was frozen beyond his own must not take
+ * back what the next one has written.
+ */
+async function refuseOutdated(
+  store: TicketStore,
+  id: string,
+  { name, fence }: NonNullable<Ticket['lease']>,
+): Promise<void> {
+  const stored = parseStored(await store.get(id)) as Partial<Ticket> | null | undefined
+  const other = stored?.lease
+  if (other?.name !== name || !(other.fence > fence)) return
+  throw new DrainableError(
+    'NOT_LEADER',
+    `ticket '${id}' was written by a later holder of the lease ${quote(name)} (${other.fence}, we are ${fence}): it goes on with the drain`,
+  )
 }
 
 /** How many tickets are asked for at once. */

@@ -112,6 +112,7 @@ const CODES = [
   'ACTION_FAILED',
   'ROLL_STOPPED',
   'TICKET_INVALID',
+  'NOT_LEADER',
 ] as const satisfies readonly ErrorCode[]
 
 /** An error without its causes, which may be anything. */
@@ -281,5 +282,7 @@ export const ticketSchema = z.strictObject({
   saved: z.strictObject({ wall: z.number(), boot: text, uptime: z.number().min(0) }),
   /** Who goes on with the drain. */
   owner: ownerSchema,
+  /** The lease under which it was written, with the fencing number of its holder: a lower one never writes over a higher. */
+  lease: z.strictObject({ name: text, fence: z.int().min(1) }).exactOptional(),
   members: z.array(memberSchema),
 })

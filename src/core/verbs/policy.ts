@@ -5,6 +5,7 @@ import { formatDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
 import type { DrainEvent } from '../events.js'
+import type { LeaseTerm } from '../lease/permit.js'
 import type { MachinePolicy } from '../machine/policy.js'
 import type { TicketStore } from '../tickets/store.js'
 import type { PolicyData, Ticket } from '../tickets/ticket.js'
@@ -135,6 +136,8 @@ export interface ResolvedPolicy {
   readonly onTicket: ((t: Ticket) => Promise<void> | void) | undefined
   readonly id: string | undefined
   readonly owner?: string | undefined
+  /** Where changes are made under a lease. */
+  readonly term?: LeaseTerm | undefined
 }
 
 /**

@@ -32,10 +32,16 @@ export function newKeeper(
       deadline: data.timeout === null ? null : iso(startedAt + data.timeout),
       policy: data,
       owner: ownerHere(owner ?? null, heldBy),
+      ...markOf(resolved),
     },
     { store: tickets, onTicket },
     clock,
   )
+}
+
+/** The lease of a ticket: of whoever writes it, not of who began it. */
+function markOf({ term }: ResolvedPolicy): Pick<Ticket, 'lease'> {
+  return term === undefined ? {} : { lease: term.mark }
 }
 
 /** The keeper of a ticket that another run began: it is this process's from now on. */
@@ -48,7 +54,7 @@ export function sameKeeper(
   const { tickets, onTicket, clock } = resolved
   const owner = ownerHere(resolved.owner ?? ticket.owner.name, heldBy)
   return new TicketKeeper(
-    { id, instance, parts, startedAt, deadline, policy, owner },
+    { id, instance, parts, startedAt, deadline, policy, owner, ...markOf(resolved) },
     { store: tickets, onTicket },
     clock,
   )
@@ -62,9 +68,18 @@ export function baseSpec(
   emit: (event: DrainEvent) => void,
 ): Pick<
   RunSpec,
-  'provider' | 'subject' | 'clock' | 'signal' | 'onAbort' | 'keepReady' | 'timeout' | 'emit'
+  | 'provider'
+  | 'subject'
+  | 'clock'
+  | 'signal'
+  | 'onAbort'
+  | 'keepReady'
+  | 'timeout'
+  | 'emit'
+  | 'permit'
 > {
-  const { data, clock, signal } = resolved
+  const { data, clock, signal, term } = resolved
   const { onAbort, keepReady, timeout }: PolicyData = data
-  return { provider, subject, clock, signal, onAbort, keepReady, timeout, emit }
+  const base = { provider, subject, clock, signal, onAbort, keepReady, timeout, emit }
+  return term === undefined ? base : { ...base, permit: term.permit }
 }

@@ -1,6 +1,7 @@
 import type { Change, ChangeResult, DrainableProvider } from '../../../provider/contract.js'
 import type { Clock } from '../../../provider/clock.js'
 import type { DrainableError } from '../../../provider/error.js'
+import type { Permit } from '../../lease/permit.js'
 import { bounded, CALL_LIMIT } from './call.js'
 import { toDrainableError } from '../../../provider/thrown.js'
 import { checkResult } from './gate.js'
@@ -24,6 +25,7 @@ interface Part {
   readonly from: number
   readonly count: number
   readonly onResult: OnResult
+  readonly permit: Permit | undefined
 }
 
 /** Changes of everybody who asked in one turn: one call. */
@@ -48,8 +50,13 @@ export class Batch {
   }
 
   /** Adds changes; each result is told once, as soon as it is known. */
-  add(changes: readonly Change[], signals: SendSignals, onResult: OnResult): Promise<void> {
-    this.#parts.push({ from: this.changes.length, count: changes.length, onResult })
+  add(
+    changes: readonly Change[],
+    signals: SendSignals,
+    onResult: OnResult,
+    permit?: Permit,
+  ): Promise<void> {
+    this.#parts.push({ from: this.changes.length, count: changes.length, onResult, permit })
     this.changes.push(...changes)
     this.#waiting += 1
     let waits = true
@@ -86,7 +93,15 @@ export class Batch {
   }
 
   async #call(provider: DrainableProvider): Promise<void> {
-    const { changes } = this
+    // In the last moment: a lease may have run out while the call waited for its turn.
+    for (const part of this.#parts) this.#refuse(part, part.permit?.(), provider.name)
+    const sent = [...this.changes.keys()].filter((index) => !this.#handed.has(index))
+    if (sent.length === 0 && this.changes.length > 0) return
+    const changes = sent.flatMap((index) => this.changes[index] ?? [])
+    const hand = (at: number, result: ChangeResult | undefined): void => {
+      const index = sent[at]
+      if (index !== undefined) this.#hand(index, result, provider.name)
+    }
     try {
       const results = await bounded(
         {
@@ -95,18 +110,24 @@ export class Batch {
           clock: this.#clock,
           signals: [this.#stop.signal],
           limit: CALL_LIMIT,
-          result: (index, result) => this.#hand(index, result, provider.name),
+          result: hand,
         },
         (context) => provider.apply(changes, context),
       )
       const list: readonly unknown[] = Array.isArray(results) ? results : []
-      changes.forEach((_, i) => this.#hand(i, list[i] as ChangeResult | undefined, provider.name))
+      changes.forEach((_, i) => hand(i, list[i] as ChangeResult | undefined))
     } catch (thrown) {
       const error: DrainableError = toDrainableError(thrown, provider.name, 'apply')
       // What was handed up is known; the rest may have been carried out, or may still be.
-      changes.forEach(({ ref }, i) =>
-        this.#hand(i, { ref, status: 'unknown', error }, provider.name),
-      )
+      changes.forEach(({ ref }, i) => hand(i, { ref, status: 'unknown', error }))
+    }
+  }
+
+  #refuse({ from, count }: Part, error: DrainableError | undefined, provider: string): void {
+    if (error === undefined) return
+    for (let index = from; index < from + count; index += 1) {
+      const ref = this.changes[index]?.ref
+      if (ref !== undefined) this.#hand(index, { ref, status: 'rejected', error }, provider)
     }
   }
 

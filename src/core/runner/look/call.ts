@@ -13,6 +13,8 @@ export const QUIET_LIMIT = 5_000
 /** What a bounded call needs to know. */
 export interface CallOptions {
   readonly provider: string
+  /** Who is called, for messages. Default: the balancer. */
+  readonly peer?: string
   readonly what: string
   readonly clock: Clock
   /** Whoever may give the call up. Listeners are taken away again: these may live for days. */
@@ -32,13 +34,13 @@ export async function bounded<T>(
   options: CallOptions,
   call: (context: CallContext) => Promise<T>,
 ): Promise<T> {
-  const { provider, what, clock, signals, limit, result } = options
+  const { provider, peer = 'the balancer', what, clock, signals, limit, result } = options
   for (const signal of signals) signal.throwIfAborted()
   const own = new AbortController()
   const undo: (() => void)[] = []
   const giveUp = new Promise<never>((_, reject) => {
     const late = (): void => {
-      const words = `${what}: no answer from the balancer within ${Math.round(limit)} ms`
+      const words = `${what}: no answer from ${peer} within ${Math.round(limit)} ms`
       const error = new DrainableError('CALL_TIMEOUT', words, { provider })
       reject(error)
       own.abort(error)

@@ -11,6 +11,7 @@ import { abortable } from '../../../provider/abort.js'
 import type { Clock } from '../../../provider/clock.js'
 import { type DrainableError, isDrainableError } from '../../../provider/error.js'
 import { refKey } from '../../../provider/member-ref.js'
+import type { Permit } from '../../lease/permit.js'
 import { Batch, type OnResult, type SendSignals } from './batch.js'
 import { bounded, CALL_LIMIT } from './call.js'
 import { toDrainableError } from '../../../provider/thrown.js'
@@ -141,10 +142,17 @@ export class Scheduler {
   /**
    * Sends changes, together with those of everybody else who asks in the same turn; each result is
    * told as soon as it is known. After a signal the answer still comes, or the call is given up.
+   *
+   * @param permit - asked when the call goes out: where it says no, these changes are `rejected`
    */
-  send(changes: readonly Change[], signals: SendSignals, onResult: OnResult): Promise<void> {
+  send(
+    changes: readonly Change[],
+    signals: SendSignals,
+    onResult: OnResult,
+    permit?: Permit,
+  ): Promise<void> {
     const batch = (this.#batch ??= this.#openBatch())
-    return batch.add(changes, signals, onResult)
+    return batch.add(changes, signals, onResult, permit)
   }
 
   #openBatch(): Batch {

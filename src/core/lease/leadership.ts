@@ -1,0 +1,232 @@
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { wallOf, type Clock } from '../../provider/clock.js'
+import type { CallContext } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { quote } from '../../provider/quote.js'
+import { wordsOf } from '../../provider/thrown.js'
+import { bounded } from '../runner/look/call.js'
+import type { Lease, LeaseAnswer, LeaseGrant } from './lease.js'
+import type { LeaseTerm } from './permit.js'
+
+/** How long a lease is taken for, in milliseconds: the figures of Kubernetes' leader election are 15, 10 and 2 s. */
+export const LEASE_TTL = 15_000
+/** After that part of it without an answer to a renewal nothing is changed any more. */
+const RENEW_DEADLINE = 2 / 3
+/** A renewal, or another try to get it, each time that part of it has passed. */
+const RETRY = 2 / 15
+/** One renewal may take that part of it: another try is left where it hangs. */
+const RENEW_LIMIT = 1 / 4
+/** How long giving it up may take, in milliseconds: it ends by itself. */
+const RELEASE_LIMIT = 2_000
+
+/** How a lease is contended for. */
+export interface LeadershipOptions {
+  readonly lease: Lease
+  /** Milliseconds. */
+  readonly ttl: number
+  readonly clock: Clock
+  /** Who asks, in the caller's own words. */
+  readonly owner?: string | undefined
+  /** The verb, for messages. */
+  readonly subject: string
+}
+
+/** A contender for one lease. */
+export class Leadership {
+  readonly #options: LeadershipOptions
+  /** One contender in the world, and readable: who sees it as the holder knows where to look. */
+  readonly holder: string
+
+  constructor(options: LeadershipOptions) {
+    this.#options = options
+    const named = options.owner === undefined ? '' : `${options.owner} on `
+    this.holder = `${named}${hostname()} pid ${process.pid} ${randomUUID().slice(0, 8)}`
+  }
+
+  /** How long to wait before the next try, in milliseconds. */
+  get retry(): number {
+    return this.#options.ttl * RETRY
+  }
+
+  /**
+   * Asks once.
+   *
+   * @returns the term, or who has it
+   * @throws what the engine failed with; `signal.reason`
+   */
+  async acquire(signal: AbortSignal): Promise<Term | { readonly holder: string | null }> {
+    const { lease, ttl, clock } = this.#options
+    const limit = ttl * RENEW_DEADLINE
+    const sent = momentOf(clock)
+    const answer = await this.#ask('acquire', limit, [signal], (context) =>
+      lease.acquire(this.holder, ttl, context),
+    )
+    const granted = checkAnswer(answer, lease.name)
+    if (!granted.granted) return { holder: granted.holder }
+    const grant = { holder: this.holder, fence: granted.fence }
+    return new Term(grant, sent, this.#options, (what, most, signals, call) =>
+      this.#ask(what, most, signals, call),
+    )
+  }
+
+  /** What is thrown where somebody else has it. */
+  refusal(holder: string | null): DrainableError {
+    const { lease, subject } = this.#options
+    const by = holder === null ? 'somebody else' : `'${quote(holder)}'`
+    return new DrainableError(
+      'NOT_LEADER',
+      `${subject}: the lease ${quote(lease.name)} is held by ${by}: nothing was changed`,
+    )
+  }
+
+  #ask: Ask = (what, limit, signals, call) => {
+    const { lease, clock } = this.#options
+    const peer = `the lease ${quote(lease.name)}`
+    return bounded({ provider: lease.name, peer, what, clock, signals, limit }, call)
+  }
+}
+
+type Ask = <T>(
+  what: string,
+  limit: number,
+  signals: readonly AbortSignal[],
+  call: (context: CallContext) => Promise<T>,
+) => Promise<T>
+
+/** A moment by both clocks: a machine that slept has a monotonic clock that slept too. */
+interface Moment {
+  readonly now: number
+  readonly wall: number
+}
+
+function momentOf(clock: Clock): Moment {
+  return { now: clock.now(), wall: wallOf(clock) }
+}
+
+/**
+ * The time in which a lease is ours: from the call that got it until it is given up, refused, or until the
+ * renew deadline has passed since the last renewal that was answered *was sent*. That is judged in the
+ * moment in which a change would leave, not by a timer: a process that was frozen wakes with its timers late.
+ */
+export class Term implements LeaseTerm {
+  readonly grant: LeaseGrant
+  readonly #options: LeadershipOptions
+  readonly #ask: Ask
+  readonly #lost = new AbortController()
+  /** When the last renewal was sent that was answered. */
+  #renewed: Moment
+  #failure: unknown
+  #cancel: (() => void) | undefined
+  #over = false
+
+  constructor(grant: LeaseGrant, sent: Moment, options: LeadershipOptions, ask: Ask) {
+    this.grant = grant
+    this.#renewed = sent
+    this.#options = options
+    this.#ask = ask
+    this.#schedule()
+  }
+
+  /** Fires when the term is over, with `NOT_LEADER`. */
+  get signal(): AbortSignal {
+    return this.#lost.signal
+  }
+
+  get mark(): LeaseTerm['mark'] {
+    return { name: this.#options.lease.name, fence: this.grant.fence }
+  }
+
+  readonly permit = (): DrainableError | undefined => {
+    if (this.#lost.signal.aborted) return this.#lost.signal.reason as DrainableError
+    if (!this.#over && !this.#isLate()) return undefined
+    const error = this.#over ? this.#error('was given up') : this.#lateError()
+    // Whoever asks is in the middle of something: what follows from it comes after that.
+    queueMicrotask(() => this.#lose(error))
+    return error
+  }
+
+  /** Gives it up; what was begun under it must have ended. */
+  async release(): Promise<void> {
+    if (this.#over) return
+    this.#over = true
+    this.#cancel?.()
+    const { lease } = this.#options
+    const grant = this.grant
+    try {
+      await this.#ask('release', RELEASE_LIMIT, [], (context) => lease.release(grant, context))
+    } catch {
+      // it ends by itself
+    }
+    this.#lose(this.#error('was given up'))
+  }
+
+  #isLate(): boolean {
+    const { clock, ttl } = this.#options
+    const { now, wall } = momentOf(clock)
+    const passed = Math.max(now - this.#renewed.now, wall - this.#renewed.wall)
+    return !(passed < ttl * RENEW_DEADLINE) // a clock that tells no number is late
+  }
+
+  #schedule(): void {
+    if (this.#over) return
+    const { clock, ttl } = this.#options
+    const left = ttl * RENEW_DEADLINE - (clock.now() - this.#renewed.now)
+    const wait = Math.max(0, Math.min(ttl * RETRY, left))
+    this.#cancel = clock.setTimeout(() => void this.#renew(), wait)
+  }
+
+  async #renew(): Promise<void> {
+    if (this.permit() !== undefined) return
+    const { clock, lease, ttl } = this.#options
+    const sent = momentOf(clock)
+    const left = ttl * RENEW_DEADLINE - (sent.now - this.#renewed.now)
+    const limit = Math.min(left, ttl * RENEW_LIMIT)
+    try {
+      const kept = await this.#ask('renew', limit, [this.#lost.signal], (context) =>
+        lease.renew(this.grant, ttl, context),
+      )
+      if (!kept) {
+        if (!this.#over) this.#lose(this.#error('went to somebody else'))
+        return
+      }
+      // Sent, not answered: that is when the engine began to count at the earliest.
+      this.#renewed = sent
+      this.#failure = undefined
+    } catch (thrown) {
+      this.#failure = thrown
+    }
+    this.#schedule()
+  }
+
+  #lose(error: DrainableError): void {
+    this.#over = true
+    this.#cancel?.()
+    if (!this.#lost.signal.aborted) this.#lost.abort(error)
+  }
+
+  #lateError(): DrainableError {
+    const why = this.#failure === undefined ? '' : `: ${wordsOf(this.#failure)}`
+    return this.#error(`could not be renewed in time${why}`)
+  }
+
+  #error(what: string): DrainableError {
+    const { lease, subject } = this.#options
+    return new DrainableError(
+      'NOT_LEADER',
+      `${subject}: the lease ${quote(lease.name)} ${what}: nothing is changed any more`,
+      this.#failure === undefined ? {} : { cause: this.#failure },
+    )
+  }
+}
+
+function checkAnswer(answer: LeaseAnswer, name: string): LeaseAnswer {
+  const { granted, fence, holder } = answer as Partial<Record<string, unknown>>
+  if (granted === false) return { granted, holder: typeof holder === 'string' ? holder : null }
+  if (granted === true && Number.isSafeInteger(fence) && Number(fence) >= 1)
+    return { granted, fence: Number(fence) }
+  throw new DrainableError(
+    'MALFORMED_REPLY',
+    `lease ${quote(name)}: acquire: expected granted true with a fence from 1, or granted false with a holder`,
+  )
+}

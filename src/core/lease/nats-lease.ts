@@ -1,0 +1,167 @@
+import type { CallContext } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { checkKey } from './redis-lease.js'
+import type { Lease, LeaseGrant } from './lease.js'
+
+/** One entry of a bucket, as `@nats-io/kv` gives it. */
+export interface NatsEntryLike {
+  /** `PUT`, `DEL` or `PURGE`. */
+  readonly operation: string
+  readonly revision: number
+  string(): string
+}
+
+/** As much of a bucket of `@nats-io/kv` 3 as a lease uses. */
+export interface NatsKvLike {
+  get(key: string): Promise<NatsEntryLike | null>
+  create(key: string, data: string): Promise<number>
+  update(key: string, data: string, revision: number): Promise<number>
+}
+
+/** What the entry says. The holder is null once it was given up. */
+interface Held {
+  readonly holder: string | null
+  readonly ttl: number
+  /** Not there in the entry that was written to get it: its own revision is the number then. */
+  readonly fence?: number
+}
+
+interface Seen extends Held {
+  readonly revision: number
+  readonly fence: number
+}
+
+/**
+ * A lease in a key of a NATS key-value bucket, over your own bucket. Every change goes by compare and set on the
+ * entry's revision; the fencing number is the revision by which the lease was got, and rises as long as the
+ * bucket lives.
+ *
+ * The server expires nothing (`nats-server` before 2.11 can't, for one key): a contender takes the lease over
+ * once it has seen one revision unchanged for its whole time, by its own monotonic clock, as Kubernetes' leader
+ * election does. So use one lease object for all tries, and a bucket without a `ttl` of its own, or with a much
+ * longer one.
+ *
+ * @param bucket - of `new Kvm(connection).create('leases')`
+ * @throws `INVALID_OPTIONS`
+ *
+ * @example
+ * ```ts
+ * import { natsLease, type Lease, type NatsKvLike } from 'drainable'
+ *
+ * // const bucket = await new Kvm(await connect({ servers: '127.0.0.1:4222' })).create('leases')
+ * export function leaseOf(bucket: NatsKvLike): Lease {
+ *   return natsLease(bucket, { key: 'edge' })
+ * }
+ * ```
+ */
+export function natsLease(bucket: NatsKvLike, { key }: { readonly key: string }): Lease {
+  const given = Object(bucket) as Partial<Record<string, unknown>>
+  const missing = ['get', 'create', 'update'].filter((name) => typeof given[name] !== 'function')
+  if (missing.length > 0) {
+    const words = `natsLease(): bucket: expected a bucket of @nats-io/kv, with ${missing.join(', ')}`
+    throw new DrainableError('INVALID_OPTIONS', words)
+  }
+  checkKey(key, 'natsLease()')
+  return new NatsLease(bucket, key)
+}
+
+class NatsLease implements Lease {
+  readonly name: string
+  readonly #bucket: NatsKvLike
+  readonly #key: string
+  /** The revision seen last, and since when it is the same. */
+  #seen: { readonly revision: number; readonly since: number } | undefined
+
+  constructor(bucket: NatsKvLike, key: string) {
+    this.name = `nats '${key}'`
+    this.#bucket = bucket
+    this.#key = key
+  }
+
+  async acquire(holder: string, ttl: number, ctx: CallContext): ReturnType<Lease['acquire']> {
+    const found = await this.#read()
+    if (found?.holder === holder) {
+      const fence = found.fence
+      const renewed = await this.renew({ holder, fence }, ttl, ctx)
+      return renewed ? { granted: true, fence } : this.#heldBy()
+    }
+    if (found !== undefined && found.holder !== null && !this.#isOver(found, ctx)) {
+      return { granted: false, holder: found.holder }
+    }
+    // A call that was given up must not get it for somebody who does not know.
+    ctx.signal.throwIfAborted()
+    const data = JSON.stringify({ holder, ttl } satisfies Held)
+    const revision = await this.#set(data, found?.revision)
+    if (revision !== undefined) return { granted: true, fence: revision }
+    return this.#heldBy()
+  }
+
+  async renew(
+    { holder, fence }: LeaseGrant,
+    ttl: number,
+    ctx: Pick<CallContext, 'signal'>,
+  ): Promise<boolean> {
+    const found = await this.#read()
+    if (found?.holder !== holder || found.fence !== fence) return false
+    ctx.signal.throwIfAborted()
+    const data = JSON.stringify({ holder, ttl, fence } satisfies Held)
+    if ((await this.#set(data, found.revision)) !== undefined) return true
+    const now = await this.#read()
+    return now?.holder === holder && now.fence === fence
+  }
+
+  async release({ holder, fence }: LeaseGrant): Promise<void> {
+    const found = await this.#read()
+    if (found?.holder !== holder || found.fence !== fence) return
+    await this.#set(JSON.stringify({ holder: null, ttl: 0, fence } satisfies Held), found.revision)
+  }
+
+  /** Somebody else was faster, or an answer of ours was lost: the entry says which. */
+  async #heldBy(): ReturnType<Lease['acquire']> {
+    return { granted: false, holder: (await this.#read())?.holder ?? null }
+  }
+
+  #isOver({ revision, ttl }: Seen, { clock }: CallContext): boolean {
+    const now = clock.now()
+    if (this.#seen?.revision !== revision) this.#seen = { revision, since: now }
+    return now - this.#seen.since >= ttl
+  }
+
+  /** Undefined where there is no entry. */
+  async #read(): Promise<Seen | undefined> {
+    const entry = await this.#bucket.get(this.#key)
+    if (entry === null || entry.operation !== 'PUT') return undefined
+    const { holder, ttl, fence = entry.revision } = parseHeld(entry.string(), this.name)
+    return { holder, ttl, fence, revision: entry.revision }
+  }
+
+  /** By compare and set; undefined where the entry is another one by now. */
+  async #set(data: string, revision: number | undefined): Promise<number | undefined> {
+    try {
+      return revision === undefined
+        ? await this.#bucket.create(this.#key, data)
+        : await this.#bucket.update(this.#key, data, revision)
+    } catch (error) {
+      const now = await this.#read()
+      if (now?.revision === revision) throw error // nobody was faster: it failed
+      return undefined
+    }
+  }
+}
+
+function parseHeld(text: string, name: string): Held {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    value = undefined
+  }
+  const { holder, ttl, fence } = (value ?? {}) as Partial<Record<string, unknown>>
+  const isHolder = holder === null || typeof holder === 'string'
+  if (isHolder && typeof ttl === 'number' && (fence === undefined || Number.isSafeInteger(fence)))
+    return { holder, ttl, ...(fence === undefined ? {} : { fence: Number(fence) }) }
+  throw new DrainableError(
+    'MALFORMED_REPLY',
+    `${name}: the entry is none of a lease, use a key that nothing else is written to`,
+  )
+}

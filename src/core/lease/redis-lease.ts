@@ -1,0 +1,105 @@
+import { DrainableError } from '../../provider/error.js'
+import { quote } from '../../provider/quote.js'
+import type { Lease } from './lease.js'
+
+/** As much of a client of `redis` (4 and newer) as a lease uses. */
+export interface RedisLike {
+  eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
+}
+
+/*
+ * One key holds the holder and expires by itself; a second one keeps the fencing number and never does. The
+ * server's time is the least that the number can be: a server that lost its data goes on above what it gave
+ * before. Redis runs a script as a whole.
+ */
+const ACQUIRE = `
+local holder = redis.call('GET', KEYS[1])
+if holder == ARGV[1] then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return {1, redis.call('GET', KEYS[2])}
+end
+if holder then return {0, holder} end
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local last = tonumber(redis.call('GET', KEYS[2]) or '0')
+local fence = string.format('%.0f', math.max(now, last + 1))
+redis.call('SET', KEYS[2], fence)
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return {1, fence}`
+
+const RENEW = `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] or redis.call('GET', KEYS[2]) ~= ARGV[3] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
+
+const RELEASE = `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])`
+
+/**
+ * A lease in Redis or Valkey, over your own client. Two keys are used, in one slot of a cluster: `{<key>}` with
+ * the holder, and `{<key>}:fence` with the fencing number. A `key` with braces of its own is used as it is.
+ *
+ * Redis replicates after it has answered: a failover in the same moment can give the lease to a second
+ * holder while the first one believes in it until its renew deadline. Two controllers that agree on what they
+ * want can't hurt each other; the fencing number in the tickets is the later one's.
+ *
+ * @param client - connected; a client that queues commands while it reconnects is fine
+ * @throws `INVALID_OPTIONS`
+ *
+ * @example
+ * ```ts
+ * import { redisLease, type Lease, type RedisLike } from 'drainable'
+ *
+ * // const client = await createClient({ url: 'redis://127.0.0.1:6379' }).connect()
+ * export function leaseOf(client: RedisLike): Lease {
+ *   return redisLease(client, { key: 'drainable/edge' })
+ * }
+ * ```
+ */
+export function redisLease(client: RedisLike, { key }: { readonly key: string }): Lease {
+  const given: unknown = client
+  if (typeof (given as Partial<RedisLike> | null | undefined)?.eval !== 'function') {
+    const words = 'redisLease(): client: expected a client of redis 4 or newer, with eval()'
+    throw new DrainableError('INVALID_OPTIONS', words)
+  }
+  checkKey(key, 'redisLease()')
+  const tag = /\{[^}]+\}/.test(key) ? key : `{${key}}`
+  const run = (script: string, ...args: readonly (string | number)[]): Promise<unknown> =>
+    client.eval(script, { keys: [tag, `${tag}:fence`], arguments: args.map(String) })
+  return {
+    name: `redis '${key}'`,
+    acquire: async (holder, ttl) => {
+      const [granted, told] = pairOf(await run(ACQUIRE, holder, Math.ceil(ttl)), key)
+      if (Number(granted) === 1) return { granted: true, fence: Number(told) }
+      return { granted: false, holder: textOf(told) }
+    },
+    renew: async ({ holder, fence }, ttl) =>
+      Number(await run(RENEW, holder, Math.ceil(ttl), fence)) === 1,
+    release: async ({ holder }) => {
+      await run(RELEASE, holder)
+    },
+  }
+}
+
+/** A client may be told to give buffers. */
+function textOf(value: unknown): string | null {
+  if (typeof value === 'string') return value
+  return value instanceof Uint8Array ? Buffer.from(value).toString('utf8') : null
+}
+
+function pairOf(reply: unknown, key: string): readonly unknown[] {
+  if (Array.isArray(reply) && reply.length === 2) return reply as readonly unknown[]
+  throw new DrainableError(
+    'MALFORMED_REPLY',
+    `redis '${quote(key)}': acquire: expected a list of two`,
+  )
+}
+
+/** Checks the name of a lease. */
+export function checkKey(key: unknown, subject: string): void {
+  if (typeof key === 'string' && /^[\w./:={}-]{1,200}$/.test(key)) return
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: key: expected 1 to 200 letters, digits or _ . / : = { } -`,
+  )
+}

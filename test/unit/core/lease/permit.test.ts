@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest'
+import { DrainableError, type TicketStore } from 'drainable'
+import { fakeClock, fakeProvider } from 'drainable/testing'
+import { openDrain } from '../../../../src/core/verbs/drain.js'
+import { parsePolicy } from '../../../../src/core/verbs/policy.js'
+import { saveTicket } from '../../../../src/core/tickets/saved.js'
+
+const web1 = { pool: 'web', member: 'web1' }
+const refused = new DrainableError('NOT_LEADER', 'the lease is over')
+
+function memoryStore(): TicketStore & { readonly kept: Map<string, unknown> } {
+  const kept = new Map<string, unknown>()
+  return {
+    kept,
+    get: async (k) => kept.get(k),
+    set: async (k, v) => kept.set(k, v),
+    delete: async (k) => kept.delete(k),
+    keys: () => kept.keys(),
+  }
+}
+
+function setUp(allowed: () => boolean) {
+  const clock = fakeClock()
+  const lb = fakeProvider({ pools: { web: ['web1', 'web2', 'web3'] }, clock })
+  const tickets = memoryStore()
+  const policy = parsePolicy({ clock, tickets, id: 'one', timeout: '5s' }, 'test()')
+  const term = { permit: () => (allowed() ? undefined : refused), mark: { name: 'l', fence: 7 } }
+  const start = () =>
+    openDrain(lb, { kind: 'members', refs: [web1] }, { ...policy, term }, 'test()').handle
+  const applied = () =>
+    lb.requests.flatMap((one) => (one.verb === 'apply' ? (one.changes ?? []) : []))
+  return { clock, lb, tickets, start, applied }
+}
+
+describe('a drain under a lease', () => {
+  it('sends nothing where the lease is over as it begins', async () => {
+    const { clock, start, applied, lb } = setUp(() => false)
+    const handle = start()
+    const report = await clock.runUntil(handle.done)
+    expect(report.outcome).toBe('refused')
+    expect(report.members[0]?.error?.code).toBe('NOT_LEADER')
+    expect(applied()).toEqual([])
+    expect(lb.state(web1)).toBe('ready')
+    await handle.release()
+  })
+
+  it('sends no seal and no put-back once the lease is over', async () => {
+    let allowed = true
+    const { clock, start, applied, lb } = setUp(() => allowed)
+    const end = lb.occupy(web1)
+    const handle = start()
+    await clock.runUntil(handle.inForce)
+    expect(applied()).toHaveLength(1)
+    allowed = false
+    lb.reload()
+    end()
+    await clock.runUntil(handle.done)
+    expect(applied()).toHaveLength(1)
+    await handle.release()
+  })
+
+  it('asks in the moment of sending, not when the change was decided', async () => {
+    let allowed = true
+    const { clock, start, applied, tickets } = setUp(() => allowed)
+    const set = tickets.set.bind(tickets)
+    tickets.set = async (k, v) => {
+      allowed = false // frozen while the store writes
+      return set(k, v)
+    }
+    const handle = start()
+    await clock.runUntil(handle.done)
+    expect(applied()).toEqual([])
+    await handle.release()
+  })
+
+  it('has its number in the ticket, and no earlier one writes over it', async () => {
+    const { clock, start, tickets, lb } = setUp(() => true)
+    lb.occupy(web1)
+    const handle = start()
+    await clock.runUntil(handle.inForce)
+    const ticket = await handle.ticket
+    expect(ticket.lease).toEqual({ name: 'l', fence: 7 })
+    await handle.release()
+    await saveTicket(tickets, { ...ticket, lease: { name: 'l', fence: 9 } })
+    await expect(saveTicket(tickets, ticket)).rejects.toMatchObject({ code: 'NOT_LEADER' })
+    expect(tickets.kept.get('one')).toMatchObject({ lease: { fence: 9 } })
+    await saveTicket(tickets, { ...ticket, lease: { name: 'another', fence: 1 } })
+  })
+})
