@@ -30,7 +30,7 @@ import type { Settings } from './options.js'
 import { isName } from './codec/paths.js'
 import { ProcessMemory, type Process } from './read/processes.js'
 import { readProcesses, readRound, type Found, type Round } from './read/read.js'
-import { taken } from './read/state.js'
+import { held, taken } from './read/state.js'
 
 /** Up to so many backends the configuration of each is asked for what maint does there. */
 const ASK_CONFIGURATION = 16
@@ -79,7 +79,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
         freshness: 0,
         blind: 1_100,
         lateBound: 30_000,
-        survivesReload: false,
+        survivesReload: this.#settings.durable,
         countsAfterRemove: false,
         minInterval: 250,
       },
@@ -143,21 +143,21 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
           active: row.scur,
           queued: row.qcur,
           arrivals: row.arrivals,
-          admin: taken(verdict),
+          admin: held({ ...verdict, own: taken(verdict) }, [row]),
           ...(verdict.doubt === undefined ? {} : { note: verdict.doubt }),
         },
       ]
     })
-    const held = verdict.own !== 'ready'
-    const scopes = this.#memory.scopes(ref, processes, read, held, ctx.clock.now())
+    const own = held(verdict, found.rows)
+    const scopes = this.#memory.scopes(ref, processes, read, own !== 'ready', ctx.clock.now())
     const unverified = this.#memory.unverified(processes)
-    const hints = hintsOf(verdict.doubt, config, this.#settings)
+    const hints = hintsOf(found, config, this.#settings)
     return {
       ref,
       present: true,
       ...identify(found),
       weight: weightOf(found),
-      own: verdict.own,
+      own,
       ...(verdict.inherited === undefined ? {} : { inherited: verdict.inherited }),
       serves: serves(found, round.pools.get(ref.pool)),
       health: healthOfAll(found),

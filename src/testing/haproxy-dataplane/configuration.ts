@@ -65,8 +65,11 @@ export async function replace(api: Api, call: Call): Promise<Answer> {
   if ('transaction' in under) return ok(body, 202)
   const keys = [...new Set([...Object.keys(before), ...Object.keys(body)])]
   const changed = keys.filter((key) => before[key] !== body[key])
+  // seen with 2.9 to 3.2: a line without its weight is not applied at run time, whatever else it says
   const live =
-    changed.every((key) => AT_RUNTIME.has(key)) && (await applyNow(api, name, body, changed))
+    body['weight'] !== undefined &&
+    changed.every((key) => AT_RUNTIME.has(key)) &&
+    (await applyNow(api, name, body, changed))
   if (live) return ok(body)
   if (forced(call)) return reloaded(api, ok(body))
   return pending(api, body)

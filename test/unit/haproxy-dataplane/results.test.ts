@@ -51,7 +51,11 @@ test('what needs no second look is handed up before it', async () => {
     ctx,
   )
   await expect(call).rejects.toBe('enough')
-  expect(handed).toMatchObject([{ status: 'rejected', error: { code: 'NOT_FOUND' } }])
+  expect(handed).toMatchObject([
+    { status: 'rejected', error: { code: 'NOT_FOUND' } },
+    { status: 'rejected', error: { code: 'CALL_TIMEOUT' } },
+  ])
+  expect(r.fake.requests.filter(({ method }) => method === 'PUT')).toEqual([])
 })
 
 test('a batch whose second look fails has handed up that nobody knows', async () => {

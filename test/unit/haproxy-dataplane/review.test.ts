@@ -126,21 +126,21 @@ test('a weight that was set aside comes back where the answer to the opening was
 describe.concurrent(
   'a durable mark whose write was lost, on a server in the wished state already',
   () => {
-    test.each([
-      ['drain', { kind: 'hold', ref: WEB1, to: 'drain' }],
-      ['ready', { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' }],
-    ] as const)('%s is not called applied', async (state, one) => {
-      await using r = await rig({}, { durable: true })
-      if (state === 'ready') await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
-      await r.fake.setBehind(WEB1, state)
-      const config = r.fake.config
-      const recovers = r.fake.fail({ match: /^PUT .*configuration/, how: 'status', status: 504 })
-      expect((await change(r.lb, one)).status).toBe('unknown')
-      expect(r.fake.config).toBe(config)
-      await recovers()
-      expect((await change(r.lb, one)).status).toBe('applied')
-      expect(r.fake.config).not.toBe(config)
-    })
+    test.each([['ready', { kind: 'restore', ref: WEB1, expect: 'drain', to: 'ready' }]] as const)(
+      '%s is not called applied',
+      async (state, one) => {
+        await using r = await rig({}, { durable: true })
+        await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
+        await r.fake.setBehind(WEB1, state)
+        const config = r.fake.config
+        const recovers = r.fake.fail({ match: /^PUT .*configuration/, how: 'status', status: 504 })
+        expect((await change(r.lb, one)).status).toBe('unknown')
+        expect(r.fake.config).toBe(config)
+        await recovers()
+        expect((await change(r.lb, one)).status).toBe('applied')
+        expect(r.fake.config).not.toBe(config)
+      },
+    )
   },
 )
 

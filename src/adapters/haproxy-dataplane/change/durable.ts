@@ -87,11 +87,16 @@ export class DurableMarks {
   async clear(
     ref: MemberRef,
     native: Json | undefined,
+    found: Found,
     siblings: readonly Found[],
     ctx: CallContext,
   ): Promise<Marks | undefined> {
     const before = readNative(native) ?? this.#before.get(refKey(ref))
-    const line = await this.#configuration.edit(ref, (old) => undo(ref, old, before, siblings), ctx)
+    const line = await this.#configuration.edit(
+      ref,
+      (old) => undo(ref, old, before, found, siblings),
+      ctx,
+    )
     return line && marksOf(line)
   }
 
@@ -139,6 +144,7 @@ function undo(
   ref: MemberRef,
   line: ConfigServer,
   before: Native | undefined,
+  found: Found,
   siblings: readonly Found[],
 ): Record<string, unknown> | undefined {
   const was = before?.configured
@@ -150,7 +156,10 @@ function undo(
     next['maintenance'] = 'disabled'
   }
   const same = next['weight'] === line['weight'] && next['maintenance'] === line['maintenance']
-  return same ? undefined : next
+  if (same) return undefined
+  // without the key the API reloads
+  next['weight'] ??= weightOf(found)
+  return next
 }
 
 /** The weight it had; without a record of that, the one that all others of its backend have. */

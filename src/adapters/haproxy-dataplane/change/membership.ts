@@ -107,15 +107,9 @@ export class Membership {
   }
 
   /** Adds, and opens. New servers start in maint. */
-  async add(
-    change: Add,
-    found: Found | undefined,
-    round: Round,
-    ctx: CallContext,
-  ): Promise<ChangeResult> {
+  async add(change: Add, round: Round, ctx: CallContext): Promise<ChangeResult> {
     const { ref } = change
-    if (found !== undefined && isWanted(change, found)) return { ref, status: 'unchanged' }
-    const problem = checkAdd(change, found, round, this.#tools.settings.membership)
+    const problem = checkAdd(change, round, this.#tools.settings.membership)
     if (problem !== undefined) return { ref, status: 'rejected', error: problem }
     const more = isObject(change.native) ? change.native['server'] : undefined
     const line = {
@@ -211,13 +205,11 @@ export class Membership {
 
 function checkAdd(
   change: Add,
-  found: Found | undefined,
   round: Round,
   membership: 'runtime' | 'configuration',
 ): DrainableError | undefined {
   const { ref, address, port, weight } = change
   const data = { provider: PROVIDER, ref, retryable: false }
-  if (found !== undefined) return isThere(ref, found)
   if (!round.pools.has(ref.pool) && round.served.tree === 'v3') {
     return new DrainableError('NOT_FOUND', `there is no backend ${ref.pool}`, data)
   }

@@ -1,4 +1,10 @@
-import type { CallContext, Change, Json, MemberRef } from '../../../provider/contract.js'
+import type {
+  CallContext,
+  Change,
+  ChangeResult,
+  Json,
+  MemberRef,
+} from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { PROVIDER } from '../session/session.js'
@@ -6,7 +12,8 @@ import type { DurableMarks, Marks } from './durable.js'
 import { configStamp, readNative, weightOf } from '../read/reading.js'
 import { askServer, putServer } from './put-server.js'
 import type { Found, Round } from '../read/read.js'
-import { rejected, type Step } from './step.js'
+import { isWeightless } from '../read/state.js'
+import type { Step } from './step.js'
 import type { Tools } from './tools.js'
 import { Undo } from './undo.js'
 
@@ -32,38 +39,36 @@ export class Restorer {
     undo: Undo,
     ctx: CallContext,
   ): Promise<Step> {
-    const { ref, expect, to } = change
-    const { own, doubt } = found.verdict
+    const { ref, to } = change
+    const native = readNative(change.native)
+    const { own } = found.verdict
     const { durable } = this.#tools.settings
-    if (own === to && own !== expect) {
-      if (to !== 'ready') return { ref, status: 'unchanged' }
-      const cleared = durable && (await this.#clear(change, round, undo, ctx))
-      this.#noteWeight(ref, change.native)
-      const weighed = await this.weightBack(ref, ctx)
-      this.#marks.forget(ref)
-      return { ref, status: cleared || weighed ? 'applied' : 'unchanged' }
-    }
-    if (own !== expect) {
-      const what = own === 'unknown' ? (doubt ?? 'a state that is not known') : `'${own}'`
-      return rejected(
-        ref,
-        'CONFLICT',
-        `${formatRef(ref)}: expected '${expect}', found ${what}; nothing was touched`,
-        own === 'unknown',
-      )
-    }
+    const closed = isWeightless(found.rows) && !this.#weights.has(refKey(ref))
+    if (to === 'ready' && closed && !durable) return weightless(ref)
     const kept = await this.#keepBackupSessions(ref, change.native, found, round, undo, ctx)
     if (kept !== undefined) return { ref, status: 'rejected', error: kept }
     // to ready too: weight and maintenance in one write could open it with its weight, and cut backups
-    const marked = found.rows.every((row) => row.weight === 0)
+    const marked = isWeightless(found.rows)
     if (durable && own === 'maint' && (to === 'drain' || marked)) {
       const marks = await this.#marks.leaveMaintenance(ref, change.native, ctx)
       if (marks !== undefined) undo.first(() => this.#remark(ref, marks, round, ctx))
     }
-    if (durable && to === 'ready') await this.#clear(change, round, undo, ctx)
+    if (durable && to === 'ready') {
+      const cleared = await this.#clear(change, found, round, undo, ctx)
+      if (closed && (cleared?.weight !== 0 || native?.configured?.weight === 0)) {
+        if (undo.isEmpty) return weightless(ref)
+        throw noWeight(ref)
+      }
+    }
     this.#noteWeight(ref, change.native)
-    const answer = await askServer(this.#tools.api, ref, to, ctx)
-    return { ref, wished: to, exactly: true, before: found, undo, ...answer }
+    // one that its weight alone held goes back to that
+    const wished = to === 'drain' && closed ? (native?.runs ?? to) : to
+    const answer = await askServer(this.#tools.api, ref, wished, ctx)
+    const sent = { ref, wished, exactly: true, before: found, round, undo, ...answer }
+    if (!durable || to === 'ready' || native?.own !== to) return { later: sent }
+    // found so: the marks that came with a raise go with it
+    const after = (): Promise<unknown> => this.#clear(change, found, round, new Undo(), ctx)
+    return { later: { ...sent, after } }
   }
 
   /** Puts a member back into the state it was found in, where that cuts nothing. */
@@ -84,11 +89,17 @@ export class Restorer {
     if (to === 'ready') await this.weightBack(ref, ctx)
   }
 
-  async #clear(change: Restore, round: Round, undo: Undo, ctx: CallContext): Promise<boolean> {
+  async #clear(
+    change: Restore,
+    found: Found,
+    round: Round,
+    undo: Undo,
+    ctx: CallContext,
+  ): Promise<Marks | undefined> {
     const { ref, native } = change
-    const marks = await this.#marks.clear(ref, native, siblingsOf(ref, round), ctx)
+    const marks = await this.#marks.clear(ref, native, found, siblingsOf(ref, round), ctx)
     if (marks !== undefined) undo.first(() => this.#remark(ref, marks, round, ctx))
-    return marks !== undefined
+    return marks
   }
 
   /** Marks again; the API applies `maintenance` at once. */
@@ -111,8 +122,7 @@ export class Restorer {
     undo: Undo,
     ctx: CallContext,
   ): Promise<DrainableError | undefined> {
-    if (found.verdict.own !== 'maint' || found.rows.every((row) => row.weight === 0))
-      return undefined
+    if (found.verdict.own !== 'maint' || isWeightless(found.rows)) return undefined
     const backups = [...(round.pools.get(ref.pool)?.values() ?? [])].flatMap(({ rows }) => rows)
     const sessions = backups.reduce((sum, row) => sum + (row.backup ? row.scur : 0), 0)
     if (sessions === 0) return undefined
@@ -170,6 +180,20 @@ export class Restorer {
       { provider: PROVIDER, ref },
     )
   }
+}
+
+/** Weight 0 keeps it out, and what would take that back is not ours to change here. */
+function weightless(ref: MemberRef): ChangeResult {
+  return { ref, status: 'rejected', error: noWeight(ref) }
+}
+
+function noWeight(ref: MemberRef): DrainableError {
+  const words =
+    'would get nothing when it is ready: its weight is 0; give it a weight, or where a durable drain has left that behind use a provider with durable: true'
+  return new DrainableError('UNSUPPORTED', `${formatRef(ref)} ${words}`, {
+    provider: PROVIDER,
+    ref,
+  })
 }
 
 function siblingsOf(ref: MemberRef, round: Round): readonly Found[] {

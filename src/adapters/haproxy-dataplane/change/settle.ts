@@ -1,18 +1,15 @@
 import { atLeast } from '../../../provider/admin-state.js'
-import type { AdminState, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
+import type { ChangeOf } from '../../../kit/change.js'
+import type { AdminState, ChangeResult, MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { PROVIDER } from '../session/session.js'
 import type { Round } from '../read/read.js'
 import type { Sent } from './step.js'
 
-/** The state that a change asks for, of those that a look can show. */
-export function wishOf(
-  change: Change,
-): { readonly wished: AdminState; readonly exactly: boolean } | undefined {
-  if (change.kind === 'hold') return { wished: change.to, exactly: false }
-  if (change.kind === 'restore') return { wished: change.to, exactly: true }
-  return undefined
+/** The state that a change asks for. */
+export function wishOf(change: ChangeOf<'hold' | 'restore'>): Pick<Sent, 'wished' | 'exactly'> {
+  return { wished: change.to, exactly: change.kind === 'restore' }
 }
 
 /** Whether a state is the wished one. */

@@ -1,7 +1,9 @@
+import type { Later } from '../../../kit/change.js'
+import { refusal } from '../../../kit/errors.js'
 import type { AdminState, ChangeResult, MemberRef } from '../../../provider/contract.js'
-import { DrainableError, type ErrorCode } from '../../../provider/error.js'
+import type { DrainableError, ErrorCode } from '../../../provider/error.js'
 import { PROVIDER } from '../session/session.js'
-import type { Found } from '../read/read.js'
+import type { Found, Round } from '../read/read.js'
 import type { Undo } from './undo.js'
 
 /** A change that was sent: what the next look at the server must show. */
@@ -14,16 +16,19 @@ export interface Sent {
   readonly lost?: DrainableError
   /** The answer was a refusal that may be none: see `askServer`. */
   readonly refused?: DrainableError
-  /** The member before it. */
+  /** The member before it, and the look that showed it so. */
   readonly before: Found
+  readonly round: Round
   /** What takes back the writes that came with it. */
   readonly undo: Undo
+  /** What is left to be done once it is seen to be carried out. */
+  readonly after?: () => Promise<unknown>
   /** How many it has cut by now. */
   readonly terminated?: number
 }
 
 /** What became of one change so far. */
-export type Step = ChangeResult | Sent
+export type Step = ChangeResult | Later<Sent>
 
 /** A refusal. */
 export function rejected(
@@ -32,6 +37,6 @@ export function rejected(
   message: string,
   retryable?: boolean,
 ): ChangeResult {
-  const data = { provider: PROVIDER, ref, ...(retryable === undefined ? {} : { retryable }) }
-  return { ref, status: 'rejected', error: new DrainableError(code, message, data) }
+  const subject = { provider: PROVIDER, ref }
+  return { ref, status: 'rejected', error: refusal(code, message, subject, retryable) }
 }

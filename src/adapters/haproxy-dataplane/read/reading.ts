@@ -1,10 +1,16 @@
 import { isObject } from '../../../kit/json.js'
 import { formatSocket } from '../../../provider/address.js'
-import type { Health, Json, MemberRef, PoolReading } from '../../../provider/contract.js'
+import type {
+  AdminState,
+  Health,
+  Json,
+  MemberRef,
+  PoolReading,
+} from '../../../provider/contract.js'
 import type { Configured } from '../session/config.js'
 import type { Settings } from '../options.js'
 import type { Found, Round } from './read.js'
-import { healthOf, serving, splitAddress } from './state.js'
+import { healthOf, held, isWeightless, serving, splitAddress } from './state.js'
 
 /** Who a member is: address and port. HAProxy's own id is left out, because ids move with a reload. */
 export interface Identified {
@@ -60,24 +66,38 @@ export function everyMember(round: Round): MemberRef[] {
 /** What restoring will need: the weight, and the configured line's marks where durable drains change them. */
 export interface Native {
   readonly weight: number
+  /** The state it was held in. @default ready */
+  readonly own?: AdminState
+  /** Its state at run time, where it was held by its weight alone. */
+  readonly runs?: 'ready'
   readonly configured?: { readonly weight: number | null; readonly maintenance: string | null }
 }
 
 /** The native part of a reading. */
 export function toNative(found: Found, config: Configured | undefined, durable: boolean): Json {
-  const weight = weightOf(found)
-  if (!durable || config?.known !== true) return { weight }
-  return { weight, configured: { weight: config.weight, maintenance: config.maintenance } }
+  const own = held(found.verdict, found.rows)
+  const native = {
+    weight: weightOf(found),
+    ...(own === 'ready' || own === 'unknown' ? {} : { own }),
+    ...(own === found.verdict.own ? {} : { runs: 'ready' }),
+  }
+  if (!durable || config?.known !== true) return native
+  return { ...native, configured: { weight: config.weight, maintenance: config.maintenance } }
 }
 
 /** The native part as it comes back in a restore, from us or out of a ticket. */
 export function readNative(native: Json | undefined): Native | undefined {
   if (!isObject(native) || typeof native['weight'] !== 'number') return undefined
-  const { configured } = native
-  if (!isObject(configured)) return { weight: native['weight'] }
+  const { configured, own } = native
+  const read: Native = {
+    weight: native['weight'],
+    ...(own === 'drain' || own === 'maint' ? { own } : {}),
+    ...(native['runs'] === 'ready' ? { runs: 'ready' } : {}),
+  }
+  if (!isObject(configured)) return read
   const { weight, maintenance } = configured
   return {
-    weight: native['weight'],
+    ...read,
     configured: {
       weight: typeof weight === 'number' ? weight : null,
       maintenance: typeof maintenance === 'string' ? maintenance : null,
@@ -87,16 +107,36 @@ export function readNative(native: Json | undefined): Native | undefined {
 
 /** What a person who asks why it is not idle should know. */
 export function hintsOf(
-  doubt: string | undefined,
+  found: Found,
   config: Configured | undefined,
   settings: Settings,
 ): readonly string[] {
+  const { own, doubt } = found.verdict
   const hints: string[] = []
   if (doubt !== undefined) hints.push(doubt)
+  const weightless = isWeightless(found.rows)
+  const marks = marksOf(config)
+  if (weightless) {
+    const where = config?.weight === 0 ? ' in the configuration' : ''
+    hints.push(`weight 0${where} keeps it out of balancing`)
+  } else if (own === 'ready' && marks !== '') {
+    hints.push(`the configuration has ${marks} for it: the next reload takes it out`)
+  } else if (settings.durable && config?.known === true && own !== 'ready' && marks === '') {
+    hints.push('the configuration says nothing of this drain: a reload forgets it')
+  }
   if (settings.durable && config?.known === false) {
     hints.push('not in the configuration: a reload removes it, so there is nothing to make durable')
   }
   return hints
+}
+
+/** What keeps a server out of balancing after a reload. */
+function marksOf(config: Configured | undefined): string {
+  const marks = [
+    ...(config?.weight === 0 ? ['weight 0'] : []),
+    ...(config?.maintenance === 'enabled' ? ['disabled'] : []),
+  ]
+  return marks.join(' and ')
 }
 
 /** Changes when the configuration may have: any write through the API, or a reload of a hand-edited file. */

@@ -1,0 +1,138 @@
+import type { CallContext, ChangeResult } from '../../../provider/contract.js'
+import { isDrainableError } from '../../../provider/error.js'
+import { readRound, type Round } from '../read/read.js'
+import type { DurableMarks } from './durable.js'
+import type { PutBack } from './put-back.js'
+import { putServer } from './put-server.js'
+import type { Restorer } from './restore.js'
+import { about, isFinal, settle } from './settle.js'
+import type { Sent } from './step.js'
+import type { Tools } from './tools.js'
+
+/** One change that was sent, and what became of it. */
+export type Settled = readonly [sent: Sent, result: ChangeResult]
+
+/**
+ * The second look: both witnesses must show what was asked for, in the process that was asked. An answer
+ * of 200 proves nothing here: the API sends a command only where the state it read differs from the one
+ * asked for, and it misreads some.
+ */
+export class Verifier {
+  readonly #tools: Tools
+  readonly #marks: DurableMarks
+  readonly #restorer: Restorer
+  readonly #putBack: PutBack
+
+  constructor(tools: Tools, marks: DurableMarks, restorer: Restorer, putBack: PutBack) {
+    this.#tools = tools
+    this.#marks = marks
+    this.#restorer = restorer
+    this.#putBack = putBack
+  }
+
+  /** One look for all of them; each result as soon as it is known. */
+  async *settled(sent: readonly Sent[], ctx: CallContext): AsyncGenerator<Settled> {
+    if (sent.length === 0) return
+    let round: Round
+    try {
+      round = await this.#look(sent, ctx)
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      if (!isDrainableError(error)) throw error
+      for (const step of sent) {
+        const { ref, lost, refused, undo } = step
+        const status = isFinal(refused) && undo.isEmpty ? 'rejected' : 'unknown'
+        yield [step, { ref, status, error: lost ?? about(ref, refused ?? error) }]
+      }
+      return
+    }
+    const stuck: Settled[] = []
+    for (const step of sent) {
+      const result = this.#settle(step, step.round, round, ctx)
+      const undone = step.wished === 'ready' && step.refused === undefined
+      if (undone && result.status === 'rejected') stuck.push([step, result])
+      else yield [step, await this.#finish(step, result, !step.undo.isEmpty, ctx)]
+    }
+    yield* this.#again(stuck, round, ctx)
+  }
+
+  /** What became of one change. */
+  async one(sent: Sent, ctx: CallContext): Promise<ChangeResult> {
+    for await (const [, result] of this.settled([sent], ctx)) return result
+    throw new TypeError('a change without a result')
+  }
+
+  #look(sent: readonly Sent[], ctx: CallContext): Promise<Round> {
+    const pools = new Set(sent.map(({ ref }) => ref.pool))
+    return this.#tools.gate.run(ctx, true, () => readRound(this.#tools.api, pools, ctx))
+  }
+
+  #settle(sent: Sent, before: Round, after: Round, ctx: CallContext): ChangeResult {
+    const result = settle(sent, after, processesOf(before) !== processesOf(after))
+    if (result.status === 'applied' && sent.wished === 'ready') {
+      this.#tools.memory.released(sent.ref, ctx.clock.now())
+    }
+    return result
+  }
+
+  /**
+   * What goes with a change: nothing left of one that was refused, no weight kept from a server that
+   * is open.
+   *
+   * @param moved - whether something of it may be left
+   */
+  async #finish(
+    sent: Sent,
+    result: ChangeResult,
+    moved: boolean,
+    ctx: CallContext,
+  ): Promise<ChangeResult> {
+    const { ref, wished, before, undo, after } = sent
+    if (result.status === 'rejected' && moved) {
+      return this.#putBack.refuse(ref, before, undo, result.error, ctx)
+    }
+    if (result.status !== 'applied') return result
+    try {
+      await after?.()
+      if (wished !== 'ready') return result
+      await this.#restorer.weightBack(ref, ctx)
+      this.#marks.forget(ref)
+      return result
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      if (!isDrainableError(error)) throw error
+      return { ref, status: 'unknown', error: about(ref, error) }
+    }
+  }
+
+  /** An undo that did not show goes by way of maint, once, where that cuts nothing. */
+  async *#again(
+    stuck: readonly Settled[],
+    round: Round,
+    ctx: CallContext,
+  ): AsyncGenerator<Settled> {
+    const tried: Sent[] = []
+    for (const [step, result] of stuck) {
+      try {
+        await this.#restorer.byWayOfMaint(step.ref, round, ctx)
+        await putServer(this.#tools.api, step.ref, { admin_state: 'ready' }, ctx)
+        tried.push(step)
+      } catch (error) {
+        ctx.signal.throwIfAborted()
+        if (!isDrainableError(error)) throw error
+        yield [step, await this.#finish(step, result, true, ctx)]
+      }
+    }
+    if (tried.length === 0) return
+    const after = await this.#look(tried, ctx)
+    for (const step of tried) {
+      const again = this.#settle(step, round, after, ctx)
+      yield [step, await this.#finish(step, again, true, ctx)]
+    }
+  }
+}
+
+/** Which processes answered. */
+function processesOf(round: Round): string {
+  return round.infos.map((info) => `${info.node}/${info.pid}`).join()
+}

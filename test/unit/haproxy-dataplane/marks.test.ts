@@ -1,0 +1,172 @@
+import { ready, restore, startDrain, type Ticket } from 'drainable'
+import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
+import { describe, expect, test } from 'vitest'
+import { change, connect, present } from '../../support/dataplane.js'
+
+const WEB1 = { pool: 'web', member: 'web1' }
+const DURABLE = { durable: true, maintCuts: false } as const
+const POOLS = {
+  web: [
+    { name: 'web1', weight: 7 },
+    { name: 'web2', weight: 9 },
+  ],
+}
+
+/** The words of web1 in the configuration file. */
+const lineOf = ({ config }: DataplaneFake): string => /server web1 .*/.exec(config)?.[0] ?? ''
+
+/** A drain by a process that then dies. */
+async function diesDraining(fake: DataplaneFake, options = {}): Promise<Ticket> {
+  await using lb = connect(fake, { ...DURABLE, ...options })
+  let ticket: Ticket | undefined
+  const run = startDrain(lb, WEB1, {
+    timeout: '10s',
+    onTicket: (next) => {
+      ticket = next
+    },
+  })
+  expect((await run.done).outcome).toBe('idle')
+  await run.release()
+  return ticket!
+}
+
+/** Whether it serves, now and after a reload by anybody. */
+async function expectOpen(fake: DataplaneFake, weight: number): Promise<void> {
+  await using eyes = connect(fake)
+  expect(await present(eyes, WEB1)).toMatchObject({ own: 'ready', serves: true, weight })
+  expect(lineOf(fake)).toContain(`weight ${weight}`)
+  await fake.reload()
+  expect(await present(eyes, WEB1)).toMatchObject({ own: 'ready', serves: true, weight })
+}
+
+describe.concurrent('what a durable drain left behind', () => {
+  const REMAINS: readonly [string, (fake: DataplaneFake) => Promise<unknown>][] = [
+    ['as it was', () => Promise.resolve()],
+    ['after a reload by anybody', (fake) => fake.reload()],
+    ['after ready by hand', (fake) => fake.run('set server web/web1 state ready')],
+    [
+      'after ready by hand and a reload',
+      async (fake) => {
+        await fake.run('set server web/web1 state ready')
+        await fake.reload()
+      },
+    ],
+  ]
+
+  test.each(REMAINS)('%s is opened by ready()', async (_what, meddle) => {
+    const pools = { web: ['web1', 'web2'].map((name) => ({ name, weight: 7 })) }
+    await using fake = await startFake({ pools })
+    await diesDraining(fake)
+    await meddle(fake)
+    await using lb = connect(fake, DURABLE)
+    await ready(lb, WEB1, { timeout: '10s' })
+    await expectOpen(fake, 7)
+  })
+
+  test.each(REMAINS.slice(0, 2))('%s is taken back by its ticket', async (_what, meddle) => {
+    await using fake = await startFake({ pools: POOLS })
+    const ticket = await diesDraining(fake)
+    await meddle(fake)
+    await using lb = connect(fake, DURABLE)
+    expect((await restore(lb, ticket)).outcome).toBe('restored')
+    await expectOpen(fake, 7)
+  })
+
+  test('after ready by hand is left to its owner by the ticket, aloud', async () => {
+    await using fake = await startFake({ pools: POOLS })
+    const ticket = await diesDraining(fake)
+    await fake.run('set server web/web1 state ready')
+    await using lb = connect(fake, DURABLE)
+    expect((await restore(lb, ticket)).outcome).toBe('overruled')
+  })
+
+  test.each(REMAINS)('%s is not called ready without durable', async (_what, meddle) => {
+    await using fake = await startFake({ pools: POOLS })
+    await diesDraining(fake)
+    await meddle(fake)
+    await using lb = connect(fake)
+    await expect(ready(lb, WEB1, { timeout: '10s' })).rejects.toThrow('durable: true')
+    expect((await present(lb, WEB1)).serves).toBe(false)
+  })
+
+  test.each(REMAINS.slice(0, 2))(
+    '%s is not called restored without durable',
+    async (_w, meddle) => {
+      await using fake = await startFake({ pools: POOLS })
+      const ticket = await diesDraining(fake)
+      await meddle(fake)
+      await using lb = connect(fake)
+      const report = await restore(lb, ticket)
+      expect(report.outcome).toBe('refused')
+      expect(report.members[0]!.error!.message).toContain('durable: true')
+    },
+  )
+
+  test('of unlike weights is opened only with its ticket', async () => {
+    await using fake = await startFake({
+      pools: { web: [...POOLS.web, { name: 'web3', weight: 5 }] },
+    })
+    await diesDraining(fake)
+    await fake.reload()
+    await using lb = connect(fake, DURABLE)
+    await expect(ready(lb, WEB1, { timeout: '10s' })).rejects.toThrow("the drain's ticket")
+  })
+})
+
+describe.concurrent('a server of weight 0', () => {
+  const pools = { web: [{ name: 'web1', weight: 0 }, 'web2'] }
+
+  test.each([
+    ['at run time', {}],
+    ['durably', DURABLE],
+  ])('that is drained %s and restored is as it was', async (_how, options) => {
+    await using fake = await startFake({ pools })
+    await using lb = connect(fake, { maintCuts: false, ...options })
+    const states = async () => {
+      const [, , row = ''] = (await fake.run('show servers state web')).split('\n')
+      return row.split(' ').slice(5, 8) // operational state, admin mask, weight
+    }
+    const before = await states()
+    const run = startDrain(lb, WEB1, { timeout: '10s' })
+    expect((await run.done).outcome).toBe('idle')
+    expect((await present(lb, WEB1)).own).toBe('maint')
+    expect((await run.restore()).outcome).toBe('restored')
+    expect(await states()).toEqual(before)
+    expect(lineOf(fake)).not.toContain(' disabled')
+  })
+
+  test('that was set at run time is not called ready', async () => {
+    await using fake = await startFake()
+    await fake.run('set server web/web1 weight 0')
+    await using lb = connect(fake, DURABLE)
+    await expect(ready(lb, WEB1, { timeout: '10s' })).rejects.toThrow('weight')
+    expect((await present(lb, WEB1)).own).toBe('drain')
+  })
+})
+
+test.each(['drain', 'maint'] as const)(
+  'a durable drain of what is in %s leaves no mark',
+  async (found) => {
+    await using fake = await startFake({ pools: POOLS })
+    await fake.setBehind(WEB1, found)
+    const config = fake.config
+    await using lb = connect(fake, DURABLE)
+    const run = startDrain(lb, WEB1, { timeout: '10s' })
+    expect((await run.done).outcome).toBe('idle')
+    expect((await run.restore()).outcome).toBe('restored')
+    expect((await present(lb, WEB1)).own).toBe(found)
+    const marks = / weight 0| disabled/
+    expect(lineOf(fake)).not.toMatch(marks)
+    expect(config).not.toMatch(marks)
+  },
+)
+
+test('no write of a line is without its weight', async () => {
+  await using fake = await startFake()
+  await using lb = connect(fake, DURABLE)
+  await change(lb, { kind: 'hold', ref: WEB1, to: 'maint' })
+  await change(lb, { kind: 'restore', ref: WEB1, expect: 'maint', to: 'ready' })
+  const written = fake.requests.filter(({ line }) => /^PUT .*configuration/.test(line))
+  expect(written.length).toBeGreaterThan(1)
+  for (const { body } of written) expect(body).toHaveProperty('weight')
+})
