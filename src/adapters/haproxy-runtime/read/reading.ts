@@ -51,27 +51,21 @@ export class Readings {
       const member = there.members.get(key)
       scopes.push(old ? this.#old(other, member, there, now) : coming(other, member, there))
     }
-    const unread = (scope: string, incarnation: string, note: string): void => {
-      scopes.push({
-        scope,
-        incarnation,
-        state: 'unread',
-        sampledAt: sight.sampledAt,
-        active: 0,
-        queued: 0,
-        inForce: false,
-        old: true,
-        note,
-      })
+    const unread = (scope: string, note: string, { incarnation = '', old = true } = {}): void => {
+      const base = { scope, incarnation, sampledAt: sight.sampledAt, active: 0, queued: 0 }
+      scopes.push({ ...base, state: 'unread', inForce: false, old, note })
     }
     for (const { process: other, note, listed } of others.unread) {
       if (!listed && this.#point.unseen.isGivenUp(other, now)) continue
-      if (listed || other.view.hasRead(ref)) unread(other.scope, other.incarnation ?? '', note)
+      if (!listed && !other.view.hasRead(ref)) continue
+      // One that has never served the socket: see `coming()`.
+      const old = this.#point.others.isOld(other.scope)
+      unread(other.scope, note, { old, ...(old && { incarnation: other.incarnation ?? '' }) })
     }
     if (others.blind !== undefined && this.#settings.oldWorkers !== 'accept')
-      unread(UNLISTED, '', others.blind)
+      unread(UNLISTED, others.blind)
     const blindness = this.#point.unseen.blindness(now)
-    if (blindness?.refuses === true) unread(BEFORE, '', blindness.why)
+    if (blindness?.refuses === true) unread(BEFORE, blindness.why)
     return scopes
   }
 

@@ -163,7 +163,10 @@ export class OtherProcesses {
       }
       this.#others.set(process.scope, { process, old })
       if (old) process.replacedAt ??= ctx.clock.now()
-      if (process.kept?.state === 'open') return await this.#readOld(process, wanted, ctx)
+      if (process.kept?.state === 'open') {
+        const seen = await this.#readOld(process, wanted, ctx)
+        if (seen !== undefined) return seen
+      }
       const channel = toWorker(master, process)
       const sight = await look(process, channel, wanted, ctx)
       if (old) await checkDoor(process, sight, channel, ctx)
@@ -180,7 +183,9 @@ export class OtherProcesses {
   async #readKept(wanted: Wanted | 'all', ctx: CallContext): Promise<OtherSight> {
     this.#giveUp(ctx.clock.now())
     const looks = await Promise.all(
-      this.#alive().map((process) => this.#readOld(process, wanted, ctx)),
+      this.#alive().map(
+        async (process) => (await this.#readOld(process, wanted, ctx)) ?? this.#gone(process),
+      ),
     )
     return {
       read: looks.flatMap((look) => ('sight' in look ? [look] : [])),
@@ -190,17 +195,20 @@ export class OtherProcesses {
     }
   }
 
+  /**
+   * Over the connection that was kept to it.
+   *
+   * @returns undefined where that has ended, as it does with its process. A master knows better: what stands
+   * before the socket (TLS, a tunnel) may end a connection too
+   */
   async #readOld(
     process: Process,
     wanted: Wanted | 'all',
     ctx: CallContext,
-  ): Promise<ReadProcess | UnreadProcess | { readonly gone: true }> {
+  ): Promise<ReadProcess | UnreadProcess | { readonly gone: true } | undefined> {
     const { kept } = process
-    if (kept?.state !== 'open') {
-      return kept?.state === 'ended'
-        ? this.#gone(process)
-        : { process, listed: false, note: NO_WAY }
-    }
+    if (kept?.state !== 'open')
+      return kept?.state === 'ended' ? undefined : { process, listed: false, note: NO_WAY }
     try {
       const settled = isSettled(process, ctx.clock.now())
       const channel = keptChannel(kept)
@@ -215,7 +223,7 @@ export class OtherProcesses {
       await checkDoor(process, sight, channel, ctx)
       return { process, sight, old: this.isOld(process.scope) }
     } catch (error) {
-      if (error instanceof WorkerGone) return this.#gone(process)
+      if (error instanceof WorkerGone) return undefined
       return { process, listed: false, note: `not readable: ${words(error, ctx)}` }
     }
   }

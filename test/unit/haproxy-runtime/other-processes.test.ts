@@ -1,0 +1,85 @@
+import { once } from 'node:events'
+import { createConnection, createServer, type Socket } from 'node:net'
+import { haproxyRuntime } from 'drainable/haproxy-runtime'
+import { type HaproxyFake, startFake } from 'drainable/testing/haproxy-runtime'
+import { expect, test } from 'vitest'
+import { context, WEB1 } from './rig.js'
+
+/** Stands before a socket of the fake. */
+interface Front extends AsyncDisposable {
+  readonly address: { readonly host: string; readonly port: number }
+}
+
+/** @param answer - what it says itself to a line; nothing: the line goes on */
+async function before(to: unknown, answer: (line: string) => string | undefined): Promise<Front> {
+  const open = new Set<Socket>()
+  const server = createServer((client) => {
+    open.add(client)
+    client.on('close', () => open.delete(client))
+    client.on('error', () => undefined)
+    const behind = createConnection(typeof to === 'string' ? { path: to } : (to as never))
+    behind.on('error', () => undefined)
+    behind.pipe(client)
+    client.on('data', (chunk: Buffer) => {
+      const own = answer(chunk.toString().trim())
+      if (own === undefined) behind.write(chunk)
+      else client.end(own)
+    })
+    client.on('close', () => behind.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  return {
+    address: { host: '127.0.0.1', port },
+    async [Symbol.asyncDispose]() {
+      for (const socket of open) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+async function withMaster(): Promise<HaproxyFake> {
+  return startFake({ pools: { web: ['web1', 'web2'] }, master: true })
+}
+
+// It breaks off while it starts, and serves a moment later: it knows of no drain.
+test('a worker that could not be read before it served is no life of the drain', async () => {
+  await using fake = await withMaster()
+  const coming = fake.pid + 1
+  let asked = 0
+  await using master = await before(fake.master, (line) => {
+    if (line === 'show proc;quit')
+      return `#<PID> <type> <reloads> <uptime> <version>\n1 master 0 0d00h00m00s 3.2\n# workers\n${fake.pid} worker 0 0d00h00m00s 3.2\n${coming} worker 0 0d00h00m00s 3.2\n\n`
+    if (!line.startsWith(`@!${coming};`)) return undefined
+    asked += 1
+    const info = `Version: 3.2.26\nPid: ${coming}\nnode: n\nStart_time_sec: 1\nUptime_sec: 0.1\n\n`
+    return asked === 1 ? info : 'cut off'
+  })
+  await using lb = haproxyRuntime({ socket: fake.socket, master: master.address })
+  const { readings } = await lb.observe([WEB1], context())
+  expect(asked).toBeGreaterThan(1)
+  expect(readings[0]!.scopes[1]).toMatchObject({ state: 'unread', incarnation: '', old: false })
+})
+
+// What stands before a socket (TLS, a tunnel) may end a silent connection, which says nothing of the process.
+test('with a master the end of the kept connection is no end of its process', async () => {
+  await using fake = await withMaster()
+  let tired = false
+  // On a connection of its own a line has more than this.
+  const answer = (line: string): string | undefined =>
+    tired && line === 'show info float' ? '' : undefined
+  await using socket = await before(fake.socket, answer)
+  await using lb = haproxyRuntime({ socket: socket.address, master: fake.master })
+  const end = await fake.occupy(WEB1)
+  await lb.observe([WEB1], context())
+  await lb.apply([{ kind: 'hold', to: 'drain', ref: WEB1 }], context())
+  await fake.reload()
+  await lb.observe([WEB1], context()) // only says what a reload forgot
+  const busy = expect.objectContaining({ state: 'read', old: true, active: 1 }) as unknown
+  expect((await lb.observe([WEB1], context())).readings[0]!.scopes).toContainEqual(busy)
+  tired = true
+  expect((await lb.observe([WEB1], context())).readings[0]!.scopes).toContainEqual(busy)
+  await end()
+})
