@@ -25,6 +25,7 @@ export function pairs(
     '2.6': ['2.9'],
     '3.0': ['3.0'],
     '3.2': ['3.2', '3.4'],
+    '3.4': ['3.4'],
   }
   return engines('haproxy', ...series).flatMap((engine) => {
     const [first = '3.4', ...more] = apis[engine.series] ?? []
@@ -37,7 +38,7 @@ export const WEB = ['web1', 'web2', 'web3'] as const
 
 /** Three servers with cookies, so that a test can say which one it wants. */
 export const CONFIG: HaproxyOptions['config'] = (port) => `
-frontend web
+frontend f_web
   bind 127.0.0.1:${port('web')}
   default_backend web
 backend web

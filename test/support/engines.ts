@@ -9,9 +9,9 @@ export type { Engine }
 
 /**
  * Every installed version of an engine, oldest first, for `describe.each(engines('haproxy'))` at the head of a file; with
- * series only those: `engines('haproxy', '2.6', '3.2')`. The last series of HAProxy stands for all that are newer, too.
+ * series only one for each: `engines('haproxy', '2.6', '3.2')`; the last stands for what is newer where it is not there.
  *
- * What `npm run engines` would install and is missing is said on standard error. A test stands for each, so that a file
+ * What `npm run engines` installs everywhere and is missing is said on standard error. A test stands for each, so that a file
  * has one whatever is installed: it fails under `CI` and is skipped elsewhere.
  */
 export function engines(
@@ -26,11 +26,14 @@ export function engines(
   const installed = readEngines(kind)
   reportMissing(
     wanted
+      .filter((entry) => !entry.optional)
       .filter((entry) => !installed.some(({ version }) => entry.accepts(version)))
       .map((entry) => entry.name),
   )
   if (series.length === 0) return installed
-  return installed.filter(({ version }) => wanted.some((entry) => entry.accepts(version)))
+  // The oldest that an entry accepts: `3.2` is 3.2, also where 3.4 is installed.
+  const chosen = wanted.map((entry) => installed.find(({ version }) => entry.accepts(version)))
+  return installed.filter((one) => chosen.includes(one))
 }
 
 function reportMissing(names: readonly string[]): void {

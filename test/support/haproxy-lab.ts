@@ -1,21 +1,31 @@
 /** One HAProxy with two servers behind it, and clients that hold on to their connections. */
 import { Agent } from 'node:http'
 import { connect, type ClientHttp2Session } from 'node:http2'
+import { type DrainReport, select } from 'drainable'
 import { haproxyRuntime, type HaproxyRuntimeOptions } from 'drainable/haproxy-runtime'
-import { Haproxy, type HaproxyOptions } from './haproxy.js'
+import type { PresentReading } from 'drainable/provider'
+import { freePort, Haproxy, type HaproxyOptions, until } from './haproxy.js'
 import { type Answer, Backend, request } from './haproxy-traffic.js'
 
 export type Config = HaproxyOptions['config']
 
 export const web1 = { pool: 'web', member: 's1' }
 
-/** A frontend and its backend, persistent by cookie unless told otherwise; `name` is of both. */
-export function site(
-  port: (name: string) => number,
-  name: string,
-  more: { readonly bind?: string; readonly persistence?: string; readonly server?: string } = {},
-): string {
-  const { bind = '', persistence = 'cookie SRV insert', server = '' } = more
+/** A frontend and its backend, persistent by cookie unless told otherwise. */
+export interface Site {
+  /** Options of its `bind` line. */
+  readonly bind?: string
+  /** @defaultValue `cookie SRV insert` */
+  readonly persistence?: string
+  /** More lines of the backend. */
+  readonly backend?: string
+  /** Options of server s1. */
+  readonly s1?: string
+}
+
+/** The lines of one; the backend has the name, the frontend `f_` before it. */
+export function site(port: (name: string) => number, name: string, more: Site = {}): string {
+  const { bind = '', persistence = 'cookie SRV insert', backend = '', s1 = '' } = more
   const cookie = (of: string): string => (persistence.startsWith('cookie') ? `cookie ${of}` : '')
   return `
 frontend f_${name}
@@ -23,8 +33,9 @@ frontend f_${name}
   default_backend ${name}
 backend ${name}
   ${persistence}
-  server s1 127.0.0.1:${port('s1')} ${cookie('s1')} ${server}
-  server s2 127.0.0.1:${port('s2')} ${cookie('s2')} ${server}
+${backend}
+  server s1 127.0.0.1:${port('s1')} ${cookie('s1')} ${s1}
+  server s2 127.0.0.1:${port('s2')} ${cookie('s2')}
 `
 }
 
@@ -59,6 +70,45 @@ export async function lab(
       await s2[Symbol.asyncDispose]()
     },
   }
+}
+
+/** Of a drain of one member. */
+export function member(report: DrainReport): DrainReport['members'][number] {
+  return report.members[0]!
+}
+
+/** A member that is there, as just read. */
+export async function look(
+  lb: ReturnType<typeof haproxyRuntime>,
+  pool: string,
+  name = 's1',
+): Promise<PresentReading> {
+  const [reading] = await select(lb, { pool, member: name })
+  if (reading?.present !== true) throw new Error(`${pool}/${name} is not there`)
+  return reading
+}
+
+/** Gives a server another port of this machine, at run time. */
+export async function moveServer(
+  haproxy: Haproxy,
+  pool: string,
+  port: number,
+  name = 's1',
+): Promise<void> {
+  await haproxy.cli(`set server ${pool}/${name} addr 127.0.0.1 port ${port}`)
+  // 3.x answers first and changes the address a moment later.
+  await until(
+    async () => (await haproxy.cli(`show servers state ${pool}`)).includes(` ${port} `),
+    'the address is changed',
+  )
+}
+
+/** Gives server s1 of a backend a process of its own behind it, so that it can be counted alone. */
+export async function ownBackend(haproxy: Haproxy, pool: string): Promise<Backend> {
+  const port = await freePort()
+  const backend = await Backend.start(port, pool)
+  await moveServer(haproxy, pool, port)
+  return backend
 }
 
 /** A client with one connection that it keeps. */

@@ -174,6 +174,12 @@ ${config((name) => this.port(name), this.dir)}
     return cells?.[columns.indexOf(column)] ?? ''
   }
 
+  /** A server's administrative mask, of `show servers state`. */
+  async mask(pool: string, member: string): Promise<number> {
+    const rows = (await this.cli(`show servers state ${pool}`)).split('\n')
+    return Number(rows.map((row) => row.split(' ')).find((cells) => cells[3] === member)?.[6])
+  }
+
   /** Replaces the process that serves, as an operator does, with another configuration if one is given. */
   async reload(config?: HaproxyOptions['config']): Promise<void> {
     if (config !== undefined) await this.#prepare(config)

@@ -7,21 +7,12 @@ import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { describe, expect, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { Haproxy, until } from '../../support/haproxy.js'
+import { site, web1, type Config } from '../../support/haproxy-lab.js'
 import { Backend, request } from '../../support/haproxy-traffic.js'
 
-const ref = { pool: 'web', member: 's1' }
 const root = new URL('../../../', import.meta.url).pathname
 
-function config(port: (name: string) => number): string {
-  return `
-frontend f_web
-  bind 127.0.0.1:${port('web')}
-  default_backend web
-backend web
-  cookie SRV insert
-  server s1 127.0.0.1:${port('s1')} cookie s1
-  server s2 127.0.0.1:${port('s2')} cookie s2`
-}
+const config: Config = (port) => site(port, 'web')
 
 describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
   it.concurrent.for(['write-1', 'write-2', 'draining', 'idle', 'held'])(
@@ -93,7 +84,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
         const stop = new AbortController()
         const pid = await haproxy.pid()
         if (frozen) process.kill(pid, 'SIGSTOP')
-        const drained = startDrain(lb, ref, { timeout: '20s', signal: stop.signal })
+        const drained = startDrain(lb, web1, { timeout: '20s', signal: stop.signal })
         if (after > 0) await new Promise((resolve) => setTimeout(resolve, after))
         stop.abort()
         const report = await drained.done

@@ -1,14 +1,18 @@
 /** Clients that come through an old worker, which takes no more changes, to a server that is drained. */
-import { startDrain, type DrainReport } from 'drainable'
+import { startDrain } from 'drainable'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { until } from '../../support/haproxy.js'
-import { Client, Http2Client, lab, site, web1, type Config } from '../../support/haproxy-lab.js'
+import {
+  Client,
+  Http2Client,
+  lab,
+  member,
+  site,
+  web1,
+  type Config,
+} from '../../support/haproxy-lab.js'
 import { Tunnel } from '../../support/haproxy-traffic.js'
-
-function member(report: DrainReport): DrainReport['members'][number] {
-  return report.members[0]!
-}
 
 const STICK: Config = (port) =>
   site(port, 'web', { persistence: 'stick-table type ip size 10\n  stick on src' })

@@ -1,15 +1,11 @@
 /** HAProxy without a master: nothing on its socket says that it replaced another process. */
-import { drain, type DrainReport } from 'drainable'
+import { drain } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { until } from '../../support/haproxy.js'
-import { lab, web1 } from '../../support/haproxy-lab.js'
+import { lab, member, web1 } from '../../support/haproxy-lab.js'
 import { request } from '../../support/haproxy-traffic.js'
-
-function member(report: DrainReport): DrainReport['members'][number] {
-  return report.members[0]!
-}
 
 describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
   it.concurrent('started alone: its arguments prove idle', async ({ expect }) => {

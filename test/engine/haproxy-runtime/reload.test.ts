@@ -1,50 +1,12 @@
 /** Reloads, before and during a drain, with and without a way to the old workers. */
 import { Agent } from 'node:http'
-import { drain, type DrainReport, isDrainableError, startDrain } from 'drainable'
+import { drain, isDrainableError, startDrain } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
-import { Haproxy, type HaproxyOptions, until } from '../../support/haproxy.js'
-import { Backend, request } from '../../support/haproxy-traffic.js'
-
-type Config = HaproxyOptions['config']
-
-const WEB: Config = (port) => `
-frontend f_web
-  bind 127.0.0.1:${port('web')}
-  default_backend web
-backend web
-  cookie SRV insert
-  server s1 127.0.0.1:${port('s1')} cookie s1
-  server s2 127.0.0.1:${port('s2')} cookie s2`
-
-const web1 = { pool: 'web', member: 's1' }
-
-interface Lab extends AsyncDisposable {
-  readonly haproxy: Haproxy
-  readonly s1: Backend
-  readonly s2: Backend
-}
-
-async function lab(options: Omit<HaproxyOptions, 'config'> & { config?: Config }): Promise<Lab> {
-  const haproxy = await Haproxy.start({ config: WEB, ...options })
-  const s1 = await Backend.start(haproxy.port('s1'), 's1')
-  const s2 = await Backend.start(haproxy.port('s2'), 's2')
-  return {
-    haproxy,
-    s1,
-    s2,
-    async [Symbol.asyncDispose]() {
-      await haproxy[Symbol.asyncDispose]()
-      await s1[Symbol.asyncDispose]()
-      await s2[Symbol.asyncDispose]()
-    },
-  }
-}
-
-function member(report: DrainReport): DrainReport['members'][number] {
-  return report.members[0]!
-}
+import { until } from '../../support/haproxy.js'
+import { lab, member, site, web1, type Config } from '../../support/haproxy-lab.js'
+import { request } from '../../support/haproxy-traffic.js'
 
 describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
   it.concurrent.for([
@@ -117,11 +79,10 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       s1.release()
       expect((await answer).cut).toBe(false)
       const report = await drained.done
-      expect(member(report), JSON.stringify(member(report))).toMatchObject({
-        outcome: 'idle',
-        sealed: true,
-        verifiedIdle: true,
-      })
+      const { outcome, sealed, verifiedIdle, why } = member(report)
+      expect({ outcome, sealed }, JSON.stringify(report)).toEqual({ outcome: 'idle', sealed: true })
+      // The old worker may end between two looks: never without a word.
+      if (!verifiedIdle) expect(why).not.toEqual([])
       // A put-back is entered in it once a reload; no process that has ended stays in it.
       const { members } = await drained.ticket
       expect(Object.keys(members[0]!.state.proof.scopes)).toHaveLength(1)
@@ -232,9 +193,9 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
   )
 
   it.concurrent('a state file brings the drain through the reload', async ({ expect }) => {
-    const config: Config = (port, dir) => `
+    const config: Config = (port) => `
   load-server-state-from-file global
-${WEB(port, dir)}`
+${site(port, 'web')}`
     await using it = await lab({ engine, config, global: '  server-state-file state' })
     const { haproxy } = it
     await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })

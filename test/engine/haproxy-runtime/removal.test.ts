@@ -1,6 +1,11 @@
 /** What a removal that HAProxy refuses leaves behind: nothing. */
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
-import type { Change, ChangeResult, DrainableProvider } from 'drainable/provider'
+import {
+  callContext,
+  type Change,
+  type ChangeResult,
+  type DrainableProvider,
+} from 'drainable/provider'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { Haproxy, until } from '../../support/haproxy.js'
@@ -51,14 +56,7 @@ backend backed
   })
 
   async function apply(change: Change): Promise<ChangeResult> {
-    const clock = {
-      now: () => performance.now(),
-      setTimeout: (fn: () => void, ms: number) => {
-        const timer = setTimeout(fn, ms)
-        return () => clearTimeout(timer)
-      },
-    }
-    const [result] = await lb.apply([change], { signal: new AbortController().signal, clock })
+    const [result] = await lb.apply([change], callContext())
     return result!
   }
 

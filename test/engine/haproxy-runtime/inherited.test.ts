@@ -1,0 +1,142 @@
+/** States that a server takes from elsewhere: one that it tracks, a name without an address, an agent. */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { drain, startDrain } from 'drainable'
+import { afterAll, beforeAll, describe, it } from 'vitest'
+import { engines } from '../../support/engines.js'
+import { type Haproxy, until } from '../../support/haproxy.js'
+import { lab, type Lab, look, member, site, type Site } from '../../support/haproxy-lab.js'
+
+describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
+  let all: Lab
+  let haproxy: Haproxy
+
+  beforeAll(async () => {
+    all = await lab({
+      engine,
+      global: '  stats timeout 30s',
+      config: (port) => {
+        const web = (name: string, more: Site = {}): string => site(port, name, more)
+        return `
+resolvers nowhere
+  nameserver one 127.0.0.1:${port('dns')}
+  hold valid 1s
+${web('parent', { s1: 'check inter 100' })}
+${web('lonely', { s1: 'check inter 100' })}
+backend lonelier
+  server c1 127.0.0.1:${port('s1')} track lonely/s1
+backend child
+  server c1 127.0.0.1:${port('s1')} track parent/s1
+  server c2 127.0.0.1:${port('s2')}
+backend resolved
+  server s1 nosuch.invalid:80 resolvers nowhere init-addr none
+  server s2 127.0.0.1:${port('s2')}
+backend unresolved
+  server s1 nosuch.invalid:80 check resolvers nowhere init-addr none
+  server s2 127.0.0.1:${port('s2')}
+${web('agent', { s1: `agent-check agent-port ${port('agentcheck')} agent-inter 200` })}`
+      },
+    })
+    haproxy = all.haproxy
+  })
+
+  afterAll(() => all[Symbol.asyncDispose]())
+
+  it.concurrent(
+    'tracking: followers are named; an own bit is set under an inherited drain',
+    async ({ expect }) => {
+      await using lb = all.provider()
+      await until(async () => (await look(lb, 'parent')).health === 'up', 'up')
+      expect((await look(lb, 'parent')).hints).toEqual([
+        'child/c1 tracks it and takes its state too',
+      ])
+      const parent = startDrain(
+        lb,
+        { pool: 'parent', member: 's1' },
+        { timeout: '10s', seal: false },
+      )
+      await parent.done
+      const child = await look(lb, 'child', 'c1')
+      expect(child).toMatchObject({ own: 'ready', inherited: 'drain', serves: false })
+      expect(child.hints?.join()).toContain('parent/s1')
+      const own = startDrain(lb, { pool: 'child', member: 'c1' }, { timeout: '10s', seal: false })
+      expect(member(await own.done)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+      expect(await haproxy.mask('child', 'c1')).toBe(24)
+      await parent.restore()
+      expect(await haproxy.mask('child', 'c1')).toBe(8)
+      await own.restore()
+      expect(await haproxy.mask('child', 'c1')).toBe(0)
+    },
+  )
+
+  it.concurrent(
+    'a follower that would leave its backend empty: refused, unless told',
+    async ({ expect }) => {
+      await using lb = all.provider()
+      await until(async () => (await look(lb, 'lonely')).health === 'up', 'up')
+      const ref = { pool: 'lonely', member: 's1' }
+      const error: unknown = await drain(lb, ref, { timeout: '10s' }).catch(
+        (cause: unknown) => cause,
+      )
+      expect(error).toMatchObject({ code: 'POOL_AT_MINIMUM' })
+      expect(String(error)).toContain('lonelier/c1')
+      expect(await haproxy.mask('lonely', 's1')).toBe(0)
+      await using told = all.provider({ keepFollowers: 0 })
+      expect(member(await drain(told, ref, { timeout: '10s' }))).toMatchObject({ outcome: 'idle' })
+    },
+  )
+
+  it.concurrent(
+    'a name that does not resolve: inherited maint, its own bit apart',
+    async ({ expect }) => {
+      await using lb = all.provider()
+      await until(async () => (await haproxy.mask('resolved', 's1')) === 32, 'not resolved')
+      expect(await look(lb, 'resolved')).toMatchObject({
+        own: 'ready',
+        inherited: 'maint',
+        serves: false,
+      })
+      const report = await drain(
+        lb,
+        { pool: 'resolved', member: 's1' },
+        { timeout: '10s', seal: false },
+      )
+      expect(member(report)).toMatchObject({ outcome: 'idle', wasAdmin: 'ready' })
+      expect(await haproxy.mask('resolved', 's1')).toBe(40)
+    },
+  )
+
+  it.concurrent('an undo waits for no check that can not come', async ({ expect }) => {
+    await using lb = all.provider()
+    const ref = { pool: 'unresolved', member: 's1' }
+    await until(async () => (await haproxy.mask(ref.pool, ref.member)) === 32, 'not resolved')
+    const drained = startDrain(lb, ref, { timeout: '10s', seal: false })
+    await drained.done
+    const from = performance.now()
+    const report = await drained.restore()
+    expect(report.members[0]).toMatchObject({ outcome: 'restored' })
+    expect(performance.now() - from).toBeLessThan(5_000)
+    expect(await haproxy.mask(ref.pool, ref.member)).toBe(32)
+  })
+
+  it.concurrent('an agent that opens the member again is named', async ({ expect }) => {
+    let asked = 0
+    const agent = createServer((socket) => {
+      asked += 1
+      socket.on('error', () => undefined).end('up ready\n')
+    })
+    agent.listen(haproxy.port('agentcheck'), '127.0.0.1')
+    await once(agent, 'listening')
+    // HAProxy spreads the first checks of all servers over the longest interval.
+    await until(() => asked > 0, 'the agent is asked')
+    await using lb = all.provider()
+    const error: unknown = await drain(
+      lb,
+      { pool: 'agent', member: 's1' },
+      { timeout: '20s' },
+    ).catch((cause: unknown) => cause)
+    agent.close()
+    expect(error).toMatchObject({ code: 'DRAIN_OVERRULED' })
+    expect(String(error)).toContain(`its agent at 127.0.0.1:${haproxy.port('agentcheck')}`)
+  })
+})
