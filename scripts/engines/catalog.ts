@@ -10,6 +10,8 @@ import { hasProgram, run } from './run.ts'
 export interface CatalogEntry {
   readonly name: string
   readonly kind: EngineKind
+  /** It is not always to be had: nothing fails without it. */
+  readonly optional?: true
   /** Whether a program that says this version is the engine that was asked for. */
   accepts(version: string): boolean
   /** Why it can't be installed here, with what to do by hand; `undefined` when it can. */
@@ -20,7 +22,7 @@ export interface CatalogEntry {
 
 /** Installed when nothing is named: all but the control plane, which takes minutes to build. */
 export const usualEngines: readonly string[] = [
-  ...['haproxy-2.6', 'haproxy-3.0', 'haproxy-3.2'],
+  ...['haproxy-2.6', 'haproxy-3.0', 'haproxy-3.2', 'haproxy-3.4'],
   ...['envoy-1.40', 'envoy-1.39'],
 ]
 
@@ -29,6 +31,11 @@ export const catalog: readonly CatalogEntry[] = [
   haproxy('haproxy-3.0', 'trixie', (version) => version.startsWith('3.0.')),
   // sid moves on: anything from 3.2 is welcome, and tests ask for the version that they find.
   haproxy('haproxy-3.2', 'sid', (version) => !isBelow(version, '3.2')),
+  // experimental has one only while it is ahead of sid; without it apt takes the one of sid, which is there already.
+  {
+    ...haproxy('haproxy-3.4', 'experimental', (version) => !isBelow(version, '3.4')),
+    optional: true,
+  },
   envoy('envoy-1.40', '1.40.*'),
   envoy('envoy-1.39', '1.39.*'),
   {

@@ -14,6 +14,8 @@ const debianSuites = new Set([
   ...['oldoldstable', 'oldstable', 'stable', 'testing', 'unstable'],
 ])
 
+const rolling = new Set(['sid', 'experimental'])
+
 interface Source {
   readonly uris: readonly string[]
   /** `-updates`, `-security` or nothing. */
@@ -95,9 +97,12 @@ function configure(suite: string, work: string): string[] {
   const lines = new Set<string>()
   for (const { uris, suffix, options } of machineSources()) {
     // sid has neither updates nor security suites: everything goes to sid itself.
-    if (suffix !== '' && suite === 'sid') continue
+    if (suffix !== '' && rolling.has(suite)) continue
     const bracket = options.length > 0 ? `[${options.join(' ')}] ` : ''
-    for (const uri of uris) lines.add(`deb ${bracket}${uri} ${suite}${suffix} main`)
+    for (const uri of uris) {
+      lines.add(`deb ${bracket}${uri} ${suite}${suffix} main`)
+      if (suite === 'experimental') lines.add(`deb ${bracket}${uri} sid main`)
+    }
   }
   writeFileSync(join(work, 'sources.list'), `${[...lines].join('\n')}\n`)
   const settings: Record<string, string> = {
@@ -110,6 +115,8 @@ function configure(suite: string, work: string): string[] {
     'Dir::Etc::sourceparts': join(work, 'empty'),
     'Dir::Etc::preferences': join(work, 'none'),
     'Dir::Etc::preferencesparts': join(work, 'empty'),
+    // Else apt takes nothing from experimental, which holds only what differs from sid.
+    ...(suite === 'experimental' && { 'APT::Default-Release': suite }),
     'Acquire::Languages': 'none',
     'Acquire::Retries': '3',
     'Acquire::IndexTargets::deb::DEP-11::DefaultEnabled': 'false',

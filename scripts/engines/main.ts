@@ -1,7 +1,7 @@
 /**
  * Installs the real load balancers that the engine tests and the demo run, into the git-ignored folder `.engines/`.
  *
- *     npm run engines                        # HAProxy 2.6, 3.0, 3.2 or later, Envoy 1.40 and 1.39
+ *     npm run engines                        # HAProxy 2.6, 3.0, 3.2 or later, 3.4 where it is to be had, Envoy 1.40 and 1.39
  *     npm run engines -- haproxy-3.0 kube    # only these
  *
  * A second run finds everything in place and only says the versions.
@@ -36,9 +36,11 @@ const wanted = catalog.filter((entry) => names.includes(entry.name))
 const results = await Promise.all(wanted.map((entry) => provide(entry)))
 writeManifest()
 const seconds = ((performance.now() - began) / 1000).toFixed(1)
-const failed = results.filter((ok) => !ok).length
-console.log(`engines: ${results.length - failed} of ${results.length} in place after ${seconds} s`)
-process.exitCode = failed === 0 ? 0 : 1
+const missing = wanted.filter((_, index) => results[index] === false)
+console.log(
+  `engines: ${wanted.length - missing.length} of ${wanted.length} in place after ${seconds} s`,
+)
+process.exitCode = missing.every(({ optional }) => optional) ? 0 : 1
 
 async function provide(entry: CatalogEntry): Promise<boolean> {
   const say = (text: string) => {
@@ -60,7 +62,7 @@ async function provide(entry: CatalogEntry): Promise<boolean> {
       }
       const reason = await entry.whyNot()
       if (reason !== undefined) {
-        say(`MISSING: ${reason}`)
+        say(`${absent(entry)}: ${reason}`)
         return false
       }
       rmSync(directory, { recursive: true, force: true })
@@ -79,9 +81,13 @@ async function provide(entry: CatalogEntry): Promise<boolean> {
       release()
     }
   } catch (error) {
-    say(`MISSING: ${error instanceof Error ? error.message : String(error)}`)
+    say(`${absent(entry)}: ${error instanceof Error ? error.message : String(error)}`)
     return false
   }
+}
+
+function absent({ optional }: CatalogEntry): string {
+  return optional ? 'not to be had' : 'MISSING'
 }
 
 function check(entry: CatalogEntry, path: string | undefined): Engine | undefined {
