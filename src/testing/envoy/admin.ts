@@ -1,11 +1,11 @@
 import type { Cluster, Host } from './cluster.js'
 import type { Settings } from './options.js'
+import type { Process } from './process.js'
 
 /** What the admin API answers from. */
 export interface AdminState {
   readonly settings: Settings
-  readonly clusters: ReadonlyMap<string, Cluster>
-  readonly bootAt: Date
+  readonly process: Process
 }
 
 export interface AdminReply {
@@ -34,7 +34,7 @@ export function answerAdmin(method: string, target: string, state: AdminState): 
       // Ignored before 1.38.3.
       const filters = version[1] > 38 || (version[1] === 38 && version[2] >= 3)
       const pattern = filters ? toPattern(query.get('filter')) : undefined
-      const clusters = [...state.clusters.values()].filter(
+      const clusters = [...state.process.clusters.values()].filter(
         ({ name }) => pattern?.test(name) ?? true,
       )
       return ok(
@@ -61,15 +61,20 @@ function ok(text: string): AdminReply {
   return { status: 200, text }
 }
 
-function serverInfo({ settings, bootAt }: AdminState): string {
-  const uptime = `${Math.floor((Date.now() - bootAt.getTime()) / 1_000)}s`
+function serverInfo({ settings, process }: AdminState): string {
+  const { current, all } = process.uptime
   return JSON.stringify(
     {
       version: `0000000000000000000000000000000000000000/${settings.version.join('.')}/Clean/RELEASE/fake`,
       state: 'LIVE',
-      uptime_current_epoch: uptime,
-      uptime_all_epochs: uptime,
-      hot_restart_version: 'disabled',
+      uptime_current_epoch: `${current}s`,
+      uptime_all_epochs: `${all}s`,
+      hot_restart_version: '11.104',
+      command_line_options: {
+        restart_epoch: process.epoch,
+        parent_shutdown_time: `${settings.parentShutdown / 1_000}s`,
+        skip_hot_restart_parent_stats: false,
+      },
       node: { id: settings.node, cluster: 'fake', user_agent_name: 'envoy' },
     },
     undefined,
@@ -77,30 +82,46 @@ function serverInfo({ settings, bootAt }: AdminState): string {
   )
 }
 
-function stats({ clusters }: AdminState, query: URLSearchParams): AdminReply {
+function stats({ process, settings }: AdminState, query: URLSearchParams): AdminReply {
   const pattern = toPattern(query.get('filter'))
-  const lines = [...clusters.values()].flatMap((cluster) => {
-    const hosts = [...cluster.hosts.values()]
-    const active = hosts.reduce((sum, host) => sum + host.active, cluster.orphans)
-    const pending = hosts.reduce((sum, host) => sum + host.pending, 0)
+  const isShown = (name: string): boolean =>
+    (pattern?.test(name) ?? true) && !settings.hiddenStats.some((hidden) => hidden.test(name))
+  const lines = [...serverStats(process), ...[...process.clusters.values()].flatMap(clusterStats)]
+  const found = lines.filter(([name]) => isShown(name))
+  return ok(found.map(([name, value]) => `${name}: ${value}\n`).join(''))
+
+  function clusterStats(cluster: Cluster): [string, number | string][] {
+    const pending = [...cluster.hosts.values()].reduce((sum, host) => sum + host.pending, 0)
+    const { total, healthy, degraded, excluded } = cluster.membership
     const values: Readonly<Record<string, number | string>> = {
       version_text: `"${cluster.version}"`,
       lb_healthy_panic: cluster.counters.panic,
-      membership_total: hosts.length,
-      membership_excluded: hosts.filter(({ endpoint }) => endpoint.status === 'DRAINING').length,
+      lb_subsets_active: settings.subsets.length === 0 ? 0 : cluster.hosts.size,
+      lb_subsets_fallback_panic: 0,
+      membership_total: total,
+      membership_healthy: healthy,
+      membership_degraded: degraded,
+      membership_excluded: excluded,
       update_attempt: cluster.counters.attempt,
       update_failure: cluster.counters.failure,
+      update_no_rebuild: cluster.counters.noRebuild,
       update_rejected: cluster.counters.rejected,
       update_success: cluster.counters.success,
-      upstream_rq_active: active,
+      upstream_rq_active: cluster.active + process.parents(cluster.name),
       upstream_rq_pending_active: pending,
     }
-    return Object.entries(values).map(
-      ([name, value]) => `cluster.${cluster.name}.${name}: ${value}`,
-    )
-  })
-  const found = lines.filter((line) => pattern?.test(line.slice(0, line.indexOf(':'))) ?? true)
-  return ok(found.map((line) => `${line}\n`).join(''))
+    return Object.entries(values).map(([name, value]) => [`cluster.${cluster.name}.${name}`, value])
+  }
+}
+
+function serverStats({ merged, added, clusters }: Process): [string, number][] {
+  return [
+    ['cluster_manager.cluster_added', added],
+    ['cluster_manager.cluster_modified', 0],
+    ['cluster_manager.cluster_removed', added - clusters.size],
+    ['server.parent_connections', merged?.connections ?? 0],
+    ['server.uptime', merged?.at ?? 0],
+  ]
 }
 
 function clustersJson(clusters: readonly Cluster[], { settings }: AdminState): string {
@@ -195,8 +216,8 @@ function clusterText(cluster: Cluster, settings: Settings): string {
 
 function configDump(state: AdminState, query: URLSearchParams): string {
   const resource = query.get('resource')
-  const clusters = [...state.clusters.values()]
-  const updated = state.bootAt.toISOString()
+  const clusters = [...state.process.clusters.values()]
+  const updated = state.process.bootAt.toISOString()
   if (resource === 'static_clusters') {
     if (query.get('mask') === 'last_updated') return configs([{ last_updated: updated }])
     return configs(
@@ -217,7 +238,8 @@ function configs(list: readonly unknown[]): string {
 }
 
 function clusterConfig({ name, service }: Cluster, settings: Settings): unknown {
-  const { panicThreshold } = settings
+  const { panicThreshold, subsets, overrideHost } = settings
+  const roundRobin = policyOf('round_robin.v3.RoundRobin', {})
   return {
     name,
     type: 'EDS',
@@ -225,12 +247,36 @@ function clusterConfig({ name, service }: Cluster, settings: Settings): unknown 
     connect_timeout: `${settings.connectTimeout / 1_000}s`,
     ...(settings.activeChecks ? { health_checks: [{ timeout: '1s', interval: '1s' }] } : {}),
     ...(settings.ignoreHealthOnRemoval ? { ignore_health_on_host_removal: true } : {}),
+    ...(subsets.length === 0
+      ? {}
+      : {
+          lb_subset_config: {
+            fallback_policy: 'ANY_ENDPOINT',
+            subset_selectors: subsets.map((keys) => ({ keys })),
+          },
+        }),
+    ...(overrideHost
+      ? {
+          load_balancing_policy: policyOf('override_host.v3.OverrideHost', {
+            override_host_sources: [{ header: 'x-pick' }],
+            fallback_policy: roundRobin,
+          }),
+        }
+      : {}),
     common_lb_config: {
       update_merge_window: `${settings.mergeWindow / 1_000}s`,
       healthy_panic_threshold: panicThreshold === 0 ? {} : { value: panicThreshold },
       ...(settings.closeOnSetChange ? { close_connections_on_host_set_change: true } : {}),
     },
   }
+}
+
+function policyOf(type: string, config: Readonly<Record<string, unknown>>): unknown {
+  const typed = {
+    '@type': `type.googleapis.com/envoy.extensions.load_balancing_policies.${type}`,
+    ...config,
+  }
+  return { policies: [{ typed_extension_config: { name: 'policy', typed_config: typed } }] }
 }
 
 /** The set as the dump shows it: health as computed, removed hosts still in it, a weight of 0 where there is none. */
@@ -255,6 +301,9 @@ function dumped(cluster: Cluster): unknown {
           ...(host.endpoint.hostname === '' ? {} : { hostname: host.endpoint.hostname }),
         },
         health_status: shown(host) === 'HEALTHY' && !host.failedCheck ? 'HEALTHY' : 'UNHEALTHY',
+        ...(Object.keys(host.endpoint.labels).length === 0
+          ? {}
+          : { metadata: { filter_metadata: { 'envoy.lb': host.endpoint.labels } } }),
         load_balancing_weight: host.endpoint.weight ?? 1,
       })),
       load_balancing_weight: 0,

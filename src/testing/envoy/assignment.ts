@@ -11,6 +11,8 @@ export interface ReceivedEndpoint {
   readonly status: Status
   readonly weight: number | undefined
   readonly priority: number
+  /** Its `envoy.lb` metadata. */
+  readonly labels: Readonly<Record<string, unknown>>
   readonly locality: { readonly region: string; readonly zone: string; readonly subZone: string }
 }
 
@@ -46,6 +48,7 @@ export function readJsonSet(value: unknown): ReceivedSet {
           status: status(get(lb, 'health_status')),
           weight: weight === undefined || weight === null ? undefined : number(weight),
           priority: number(get(group, 'priority')),
+          labels: object(object(get(object(get(lb, 'metadata')), 'filter_metadata'))['envoy.lb']),
           locality: {
             region: text(get(locality, 'region')),
             zone: text(get(locality, 'zone')),

@@ -6,6 +6,8 @@ export interface Host {
   readonly name: string
   endpoint: ReceivedEndpoint
   effective: Status
+  /** Whether the panic sum leaves it out: as of the last rebuild. */
+  excluded: boolean
   failedCheck: boolean
   pendingRemoval: boolean
   active: number
@@ -25,7 +27,7 @@ export class Cluster {
   readonly service: string
   readonly hosts = new Map<string, Host>()
   version = ''
-  readonly counters = { attempt: 0, success: 0, rejected: 0, failure: 0, panic: 0 }
+  readonly counters = { attempt: 0, success: 0, rejected: 0, failure: 0, panic: 0, noRebuild: 0 }
   /** Requests whose host was removed under them. */
   orphans = 0
   readonly #settings: Settings
@@ -57,10 +59,13 @@ export class Cluster {
       if (!wanted.has(name)) wanted.set(name, endpoint) // the first of two wins
     }
     const moved = this.#remove(wanted) || [...wanted.keys()].some((name) => !this.hosts.has(name))
-    for (const [name, endpoint] of wanted) this.#put(name, endpoint)
+    let changed = moved
+    for (const [name, endpoint] of wanted) changed = this.#put(name, endpoint) || changed
     this.version = version
     this.counters.success++
-    this.#spread(moved)
+    // Between two ways of not being healthy nothing is rebuilt: the sums stay as they were.
+    if (changed) this.#spread(moved)
+    else this.counters.noRebuild++
     return { ok: true }
   }
 
@@ -74,15 +79,47 @@ export class Cluster {
   }
 
   /** The host that a new request goes to, as the workers see things now; undefined: 503. */
-  pick(): Host | undefined {
-    const hosts = [...this.hosts.values()]
-    const counted = hosts.filter((host) => host.effective !== 'DRAINING')
-    const healthy = counted.filter(isHealthy)
+  pick(labels: Readonly<Record<string, string>> = {}): Host | undefined {
+    const hosts = this.#subset(labels)
+    const counted = hosts.filter(({ excluded }) => !excluded)
+    const healthy = hosts.filter(isHealthy)
     const share = counted.length === 0 ? 0 : (100 * healthy.length) / counted.length
     const panics = this.#settings.panicThreshold > 0 && share < this.#settings.panicThreshold
     if (panics) this.counters.panic++
     const choice = panics ? hosts : healthy
     return choice[this.#turn++ % Math.max(1, choice.length)]
+  }
+
+  /** Requests in flight, those of removed hosts too. */
+  get active(): number {
+    return [...this.hosts.values()].reduce((sum, host) => sum + host.active, this.orphans)
+  }
+
+  /** `membership_*`: what the sums are made of. */
+  get membership(): Readonly<Record<'total' | 'healthy' | 'degraded' | 'excluded', number>> {
+    const hosts = [...this.hosts.values()]
+    const healthy = hosts.filter(isHealthy)
+    const degraded = healthy.filter(({ effective }) => effective === 'DEGRADED').length
+    return {
+      total: hosts.length,
+      healthy: healthy.length - degraded,
+      degraded,
+      excluded: hosts.filter(({ excluded }) => excluded).length,
+    }
+  }
+
+  /** The hosts of the subset that a route asks for; all of them where no selector has its keys. */
+  #subset(labels: Readonly<Record<string, string>>): Host[] {
+    const hosts = [...this.hosts.values()]
+    const keys = Object.keys(labels)
+    const selects = this.#settings.subsets.some(
+      (selector) => selector.length === keys.length && selector.every((key) => keys.includes(key)),
+    )
+    if (!selects) return hosts
+    const found = hosts.filter(({ endpoint }) =>
+      keys.every((key) => endpoint.labels[key] === labels[key]),
+    )
+    return found.length === 0 ? hosts : found
   }
 
   begin(host: Host): () => void {
@@ -129,17 +166,20 @@ export class Cluster {
     this.orphans += host.active
   }
 
-  #put(name: string, endpoint: ReceivedEndpoint): void {
+  /** Returns whether the health of the host is another one, as far as Envoy tells them apart. */
+  #put(name: string, endpoint: ReceivedEndpoint): boolean {
     const known = this.hosts.get(name)
     if (known !== undefined) {
+      const before = coarse(known.endpoint.status)
       known.endpoint = endpoint
       known.pendingRemoval = false
-      return
+      return coarse(endpoint.status) !== before
     }
     this.hosts.set(name, {
       name,
       endpoint,
       effective: endpoint.status,
+      excluded: endpoint.status === 'DRAINING',
       failedCheck: false,
       pendingRemoval: false,
       active: 0,
@@ -148,6 +188,7 @@ export class Cluster {
       connections: 0,
       idle: 0,
     })
+    return true
   }
 
   /** Hands the view to the workers: at once from 1.40 on and for a changed membership, else a merge window apart. */
@@ -172,6 +213,7 @@ export class Cluster {
   #apply(): void {
     for (const host of this.hosts.values()) {
       host.effective = host.endpoint.status
+      host.excluded = host.effective === 'DRAINING'
       if (this.#settings.closeOnSetChange && host.effective === 'DRAINING') host.idle = 0
     }
   }
@@ -179,4 +221,9 @@ export class Cluster {
 
 function isHealthy(host: Host): boolean {
   return ['HEALTHY', 'UNKNOWN', 'DEGRADED'].includes(host.effective) && !host.failedCheck
+}
+
+function coarse(status: Status): 'healthy' | 'degraded' | 'unhealthy' {
+  if (status === 'DEGRADED') return 'degraded'
+  return status === 'HEALTHY' || status === 'UNKNOWN' ? 'healthy' : 'unhealthy'
 }

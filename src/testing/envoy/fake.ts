@@ -1,14 +1,17 @@
 import type { AdminState as MemberState, MemberRef } from '../../provider/contract.js'
 import { HttpFront } from '../http/front.js'
-import type { HttpFake, HttpFakeFailure, HttpFakeRequest } from '../http/request.js'
+import type {
+  HttpFake,
+  HttpFakeFailure,
+  HttpFakeRequest,
+  IncomingRequest,
+} from '../http/request.js'
 import type { HttpAnswer, HttpServer } from '../http/server.js'
 import { answerAdmin } from './admin.js'
-import type { ReceivedEndpoint, Status } from './assignment.js'
-import { Cluster, type Host } from './cluster.js'
-import type { FakeEds, FakeEndpoint, Settings } from './options.js'
-import { follow, report, type Stop } from './sources.js'
-
-const NOWHERE = { region: '', zone: '', subZone: '' }
+import type { Status } from './assignment.js'
+import type { Host } from './cluster.js'
+import type { FakeEds, Settings } from './options.js'
+import { Process } from './process.js'
 
 const PLAIN = { 'content-type': 'text/plain' }
 const GARBAGE = { status: 200, headers: PLAIN, text: '{"cluster_statuses": [{"na' }
@@ -25,8 +28,21 @@ export interface SentRequest {
 export interface EnvoyFake extends HttpFake {
   /** Takes endpoint sets from there from now on. */
   follow(eds: FakeEds): Promise<void>
-  /** Sends a request as a client would: it goes where the workers send it; undefined is a 503. */
-  send(pool: string): SentRequest | undefined
+  /**
+   * Sends a request as a client would: it goes where the workers send it; undefined is a 503.
+   *
+   * @param labels - the subset that its route asks for
+   */
+  send(pool: string, labels?: Readonly<Record<string, string>>): SentRequest | undefined
+  /**
+   * Starts the next process; the present one goes on with its requests for `parentShutdown`, and answers
+   * only connections to the admin API that it had before.
+   */
+  hotRestart(): Promise<void>
+  /** A cluster arrives by CDS, as the others are. It is fed by `eds`. */
+  addCluster(name: string): Promise<void>
+  /** One more request that a worker balanced in panic mode (`lb_healthy_panic`), wherever it went. */
+  countPanic(pool: string): void
   /** What active checks find from now on. */
   setHealth(ref: MemberRef, passing: boolean): void
   /** Changes an endpoint that the fake itself owns (without `eds`). */
@@ -49,21 +65,20 @@ class Fake implements EnvoyFake {
     garbage: GARBAGE,
   })
   readonly #server: HttpServer
-  #clusters = new Map<string, Cluster>()
-  #eds: FakeEds | undefined
+  /** Which process a connection to the admin API was made to. */
+  readonly #owners = new WeakMap<object, Process>()
   #bootAt = new Date()
-  #stops: Stop[] = []
+  #process: Process | undefined
 
   constructor(settings: Settings) {
     this.#settings = settings
-    this.#eds = settings.eds
     const { port, socket } = settings
     this.#server = this.#front.add('admin', {
       host: '127.0.0.1',
       port,
       socket,
       latency: 0,
-      answer: ({ method, path }) => this.#answer(method, path),
+      answer: (request) => this.#answer(request),
     })
   }
 
@@ -77,19 +92,27 @@ class Fake implements EnvoyFake {
 
   async open(): Promise<void> {
     await this.#front.open()
-    this.#boot()
+    this.#boot(this.#settings.eds)
     await this.#settled()
   }
 
   async follow(eds: FakeEds): Promise<void> {
-    this.#stop()
-    this.#eds = eds
-    this.#begin()
+    this.#now.begin(eds)
+    await this.#settled()
+  }
+
+  async hotRestart(): Promise<void> {
+    this.#boot(this.#now.eds, this.#now)
+    await this.#settled()
+  }
+
+  async addCluster(name: string): Promise<void> {
+    this.#now.add(name)
     await this.#settled()
   }
 
   occupy(ref: MemberRef): Promise<() => Promise<void>> {
-    const cluster = this.#clusters.get(ref.pool)
+    const cluster = this.#now.clusters.get(ref.pool)
     const host = cluster?.hosts.get(ref.member)
     if (cluster === undefined || host === undefined) {
       return Promise.reject(new Error(`the fake has no ${ref.pool}/${ref.member}`))
@@ -101,20 +124,25 @@ class Fake implements EnvoyFake {
     })
   }
 
-  send(pool: string): SentRequest | undefined {
-    const cluster = this.#clusters.get(pool)
-    const host = cluster?.pick()
+  send(pool: string, labels?: Readonly<Record<string, string>>): SentRequest | undefined {
+    const cluster = this.#now.clusters.get(pool)
+    const host = cluster?.pick(labels)
     if (cluster === undefined || host === undefined) return undefined
     return { member: host.name, end: cluster.begin(host) }
   }
 
+  countPanic(pool: string): void {
+    const cluster = this.#now.clusters.get(pool)
+    if (cluster !== undefined) cluster.counters.panic++
+  }
+
   setHealth(ref: MemberRef, passing: boolean): void {
-    this.#clusters.get(ref.pool)?.setHealth(ref.member, passing)
+    this.#now.clusters.get(ref.pool)?.setHealth(ref.member, passing)
   }
 
   setBehind(ref: MemberRef, to: MemberState | 'gone'): Promise<void> {
-    const cluster = this.#clusters.get(ref.pool)
-    if (this.#eds !== undefined || cluster === undefined) {
+    const cluster = this.#now.clusters.get(ref.pool)
+    if (this.#now.eds !== undefined || cluster === undefined) {
       return Promise.reject(
         new Error('the endpoints of this fake come from its eds: change them there'),
       )
@@ -133,14 +161,15 @@ class Fake implements EnvoyFake {
   }
 
   async restart(): Promise<void> {
-    this.#stop()
+    const { eds } = this.#now
+    this.#now.stop()
     this.#front.hangUp()
-    this.#boot()
+    this.#boot(eds)
     await this.#settled()
   }
 
   async close(): Promise<void> {
-    this.#stop()
+    this.#process?.stop()
     await this.#front.close()
   }
 
@@ -148,66 +177,35 @@ class Fake implements EnvoyFake {
     await this.close()
   }
 
-  #boot(): void {
+  get #now(): Process {
+    if (this.#process === undefined) throw new Error('the fake is not open')
+    return this.#process
+  }
+
+  #boot(eds: FakeEds | undefined, parent?: Process): void {
     // Two starts never have one moment.
     this.#bootAt = new Date(Math.max(Date.now(), this.#bootAt.getTime() + 1))
-    this.#clusters = new Map(
-      Object.entries(this.#settings.pools).map(([name, endpoints]) => {
-        const cluster = new Cluster(name, this.#settings)
-        if (this.#eds === undefined) {
-          const received = endpoints.map(toReceived)
-          cluster.update({ service: cluster.service, endpoints: received }, '1')
-        }
-        return [name, cluster]
-      }),
-    )
-    this.#begin()
-  }
-
-  #begin(): void {
-    const clusters = [...this.#clusters.values()]
-    if (this.#eds !== undefined) this.#stops.push(follow(this.#eds, this.#settings, clusters))
-    const { loads } = this.#settings
-    if (loads !== undefined) this.#stops.push(report(loads, this.#settings, clusters))
-  }
-
-  #stop(): void {
-    for (const stop of this.#stops) stop()
-    this.#stops = []
-    for (const cluster of this.#clusters.values()) cluster.close()
+    this.#process = new Process(this.#settings, this.#bootAt, eds, parent)
   }
 
   /** Waits a moment for the first sets, as Envoy holds its listeners back for them. */
   async #settled(): Promise<void> {
     const end = performance.now() + 1_000
     while (performance.now() < end) {
-      if ([...this.#clusters.values()].every(({ hosts }) => hosts.size > 0)) return
+      if ([...this.#now.clusters.values()].every(({ hosts }) => hosts.size > 0)) return
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
   }
 
-  #answer(method: string, path: string): HttpAnswer {
-    const { status, text } = answerAdmin(method, path, {
-      settings: this.#settings,
-      clusters: this.#clusters,
-      bootAt: this.#bootAt,
-    })
+  #answer({ method, path, connection }: IncomingRequest): HttpAnswer | undefined {
+    const owner = this.#owners.get(connection) ?? this.#now
+    this.#owners.set(connection, owner)
+    if (!owner.running) return undefined
+    const { status, text } = answerAdmin(method, path, { settings: this.#settings, process: owner })
     return { status, text, headers: PLAIN }
   }
 }
 
 function toError({ status = 503, body = 'upstream connect error' }: HttpFakeFailure): HttpAnswer {
   return { status, text: typeof body === 'string' ? body : JSON.stringify(body), headers: PLAIN }
-}
-
-function toReceived({ address, port, hostname }: FakeEndpoint): ReceivedEndpoint {
-  return {
-    address,
-    port,
-    hostname: hostname ?? '',
-    status: 'HEALTHY',
-    weight: undefined,
-    priority: 0,
-    locality: NOWHERE,
-  }
 }

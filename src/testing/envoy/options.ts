@@ -7,6 +7,8 @@ export interface FakeEndpoint {
   readonly port: number
   /** Shown by the admin API. */
   readonly hostname?: string
+  /** Its `envoy.lb` metadata: what subsets are made by. */
+  readonly labels?: Readonly<Record<string, string>>
 }
 
 /** Where the fake takes the endpoints of its clusters from, as a real Envoy would. */
@@ -49,6 +51,16 @@ export interface FakeOptions {
   readonly closeOnSetChange?: boolean
   /** `connect_timeout`, ms. @default 5000 */
   readonly connectTimeout?: number
+  /** Keys of the subset selectors (`lb_subset_config`). @default none */
+  readonly subsets?: readonly (readonly string[])[]
+  /** The clusters pick hosts by a header (policy `override_host`). @default false */
+  readonly overrideHost?: boolean
+  /** `--parent-shutdown-time-s`, in ms: how long the process before a hot restart goes on. @default 900000 */
+  readonly parentShutdown?: number
+  /** `stats_flush_interval`, ms: how old the figures of that process are. @default 5000 */
+  readonly statsFlush?: number
+  /** What `stats_matcher` keeps from being shown: patterns of names. @default none */
+  readonly hiddenStats?: readonly RegExp[]
   /** Prefixes of the admin paths that are allowed. @default every path */
   readonly allowPaths?: readonly string[]
 }
@@ -59,6 +71,7 @@ const endpoint = z.union([
     address: z.string().min(1),
     port: z.number().int().min(1).max(65_535),
     hostname: z.string().exactOptional(),
+    labels: z.record(z.string(), z.string()).exactOptional(),
   }),
 ])
 const ms = z.number().min(0)
@@ -88,6 +101,11 @@ const schema = z.strictObject({
   ignoreHealthOnRemoval: flag.exactOptional(),
   closeOnSetChange: flag.exactOptional(),
   connectTimeout: ms.exactOptional(),
+  subsets: z.array(z.array(z.string().min(1)).min(1)).exactOptional(),
+  overrideHost: flag.exactOptional(),
+  parentShutdown: ms.exactOptional(),
+  statsFlush: ms.exactOptional(),
+  hiddenStats: z.array(z.instanceof(RegExp)).exactOptional(),
   allowPaths: z.array(z.string()).exactOptional(),
 })
 
@@ -107,6 +125,11 @@ export interface Settings {
   readonly ignoreHealthOnRemoval: boolean
   readonly closeOnSetChange: boolean
   readonly connectTimeout: number
+  readonly subsets: readonly (readonly string[])[]
+  readonly overrideHost: boolean
+  readonly parentShutdown: number
+  readonly statsFlush: number
+  readonly hiddenStats: readonly RegExp[]
   readonly allowPaths: readonly string[] | undefined
 }
 
@@ -132,13 +155,16 @@ export function toSettings(options: FakeOptions): Settings {
     ignoreHealthOnRemoval: o.ignoreHealthOnRemoval ?? false,
     closeOnSetChange: o.closeOnSetChange ?? false,
     connectTimeout: o.connectTimeout ?? 5_000,
+    subsets: o.subsets ?? [],
+    overrideHost: o.overrideHost ?? false,
+    parentShutdown: o.parentShutdown ?? 900_000,
+    statsFlush: o.statsFlush ?? 5_000,
+    hiddenStats: o.hiddenStats ?? [],
     allowPaths: o.allowPaths,
   }
 }
 
-function toEndpoint(
-  given: string | { address: string; port: number; hostname?: string },
-): FakeEndpoint {
+function toEndpoint(given: string | FakeEndpoint): FakeEndpoint {
   if (typeof given !== 'string') return given
   if (given.startsWith('/')) return { address: given, port: 0 }
   const cut = given.lastIndexOf(':')

@@ -95,6 +95,7 @@ function readSet(cla: Message): ReceivedSet {
           status: STATUSES[lb.number(2)] ?? 'UNKNOWN',
           weight: lb.has(4) ? lb.one(4).number(1) : undefined,
           priority: group.number(5),
+          labels: {},
           locality: { region: locality.text(1), zone: locality.text(2), subZone: locality.text(3) },
         }
       }),

@@ -40,6 +40,8 @@ export interface IncomingRequest {
   readonly text: string
   /** How many are in the works at this address, this one too. */
   readonly underWay: number
+  /** The connection it came over: the same for all its requests. */
+  readonly connection: object
 }
 
 const LARGEST_BODY = 4 * 1024 * 1024

@@ -147,7 +147,8 @@ export class HttpServer {
     this.peak = Math.max(this.peak, this.#underWay)
     response.once('close', () => (this.#underWay -= 1))
     const { method = 'GET', url: path = '/', headers } = message
-    const request = { method, path, headers, text, underWay: this.#underWay }
+    const connection = message.socket
+    const request = { method, path, headers, text, underWay: this.#underWay, connection }
     const received = this.#receive(request)
     try {
       const { latency, clock } = this.#address
