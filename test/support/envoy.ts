@@ -44,6 +44,10 @@ export interface EnvoyOptions {
   /** Route of the listener. */
   readonly route?: Readonly<Record<string, unknown>>
   readonly http2?: boolean
+  /** Seconds that a parent goes on after a hot restart. @default no hot restart */
+  readonly parentShutdown?: number
+  /** Merged into the bootstrap. */
+  readonly bootstrap?: Readonly<Record<string, unknown>>
 }
 
 export interface RunningEnvoy extends AsyncDisposable {
@@ -56,6 +60,8 @@ export interface RunningEnvoy extends AsyncDisposable {
   stop(): Promise<void>
   /** Stops it and starts it again on the same ports. */
   restart(): Promise<void>
+  /** Starts the next process beside it, which takes over; needs `parentShutdown`. */
+  hotRestart(): Promise<void>
   get(path: string): Promise<string>
 }
 
@@ -71,13 +77,20 @@ export async function workDir(): Promise<AsyncDisposable & { readonly path: stri
 export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
   const dir = await workDir()
   const ports = { admin: 0, http: 0, tcp: 0 }
-  let child = await launch(options, dir.path, ports)
+  const base = 1_000 + Math.floor(Math.random() * 1_000_000)
+  let epoch = 0
+  let child = await launch(options, dir.path, ports, { base, epoch })
+  let parents: ChildProcess[] = []
   const admin = options.adminSocket ?? `http://127.0.0.1:${ports.admin}`
   const stop = async (): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return
-    child.kill('SIGCONT')
-    child.kill('SIGKILL')
-    await once(child, 'exit')
+    for (const one of [...parents, child]) {
+      if (one.exitCode !== null || one.signalCode !== null) continue
+      one.kill('SIGCONT')
+      one.kill('SIGKILL')
+      await once(one, 'exit')
+    }
+    parents = []
   }
   return {
     admin,
@@ -95,7 +108,12 @@ export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
     stop,
     restart: async () => {
       await stop()
-      child = await launch(options, dir.path, ports)
+      epoch = 0
+      child = await launch(options, dir.path, ports, { base, epoch })
+    },
+    hotRestart: async () => {
+      parents.push(child)
+      child = await launch(options, dir.path, ports, { base, epoch: ++epoch })
     },
     get: (path) => adminGet(admin, path),
     [Symbol.asyncDispose]: async () => {
@@ -109,6 +127,7 @@ async function launch(
   options: EnvoyOptions,
   dir: string,
   ports: { admin: number; http: number; tcp: number },
+  { base, epoch }: { readonly base: number; readonly epoch: number },
 ): Promise<ChildProcess> {
   const config = join(dir, 'envoy.json')
   const address = join(dir, 'admin-address')
@@ -120,7 +139,16 @@ async function launch(
     [
       '-c',
       config,
-      '--disable-hot-restart',
+      ...(options.parentShutdown === undefined
+        ? ['--disable-hot-restart']
+        : [
+            ['--base-id', base],
+            ['--restart-epoch', epoch],
+            ['--parent-shutdown-time-s', options.parentShutdown],
+            ['--drain-time-s', 1],
+          ]
+            .flat()
+            .map(String)),
       '--concurrency',
       '2',
       '-l',
@@ -141,8 +169,13 @@ async function launch(
     const admin = options.adminSocket ?? `http://127.0.0.1:${ports.admin}`
     const listeners = await until(async () => {
       if (child.exitCode !== null) throw new Error(await readFile(log, 'utf8'))
-      const ready = await adminGet(admin, '/ready').catch(() => '')
-      return ready.trim() === 'LIVE' ? await adminGet(admin, '/listeners?format=json') : ''
+      const info = await adminGet(admin, '/server_info').catch(() => '{}')
+      const { state, command_line_options: used } = JSON.parse(info) as {
+        state?: string
+        command_line_options?: { restart_epoch: number }
+      }
+      const isOurs = state === 'LIVE' && used?.restart_epoch === epoch
+      return isOurs ? await adminGet(admin, '/listeners?format=json') : ''
     }, 'a live Envoy')
     const { listener_statuses: statuses } = JSON.parse(listeners) as {
       listener_statuses: {
@@ -172,6 +205,7 @@ function bootstrap(o: EnvoyOptions, ports: { admin: number; http: number; tcp: n
     grpc_services: [{ envoy_grpc: { cluster_name: 'xds' } }],
   })
   return {
+    ...o.bootstrap,
     node: { id: o.id ?? 'envoy-1', cluster: 'test' },
     admin: {
       address:

@@ -37,6 +37,11 @@ export interface EnvoyOptions {
    */
   readonly onPanic?: 'refuse' | 'allow' | undefined
   /**
+   * The clusters' `common_lb_config.healthy_panic_threshold` in percent, where no admin API tells it.
+   * @default 50
+   */
+  readonly panicThreshold?: number | undefined
+  /**
    * The clusters' `common_lb_config.update_merge_window`, where no admin API tells it. Before Envoy
    * 1.40 a drain may take that long after its acknowledgement. @default 1 s
    */
@@ -93,6 +98,7 @@ const schema = z
       )
       .default('wait'),
     onPanic: z.enum(['refuse', 'allow']).default('refuse'),
+    panicThreshold: z.number().min(0).max(100).exactOptional(),
     mergeWindow: durationOption().exactOptional(),
     connectTimeout: durationOption().exactOptional(),
   })

@@ -13,7 +13,8 @@ import { DrainableError } from '../../provider/error.js'
 import { canonicalMember } from './codec/address.js'
 import { applyChanges } from './change/change.js'
 import { isAtLeast } from '../../kit/version.js'
-import { Fleet, type ProxyView } from './session/session.js'
+import type { ProxyView } from './session/roster.js'
+import { Fleet, previousScope } from './session/session.js'
 import type { Settings } from './options.js'
 import { ClusterLens, NO_PROXY } from './read/read.js'
 import type { Wanted } from './read/wanted.js'
@@ -53,6 +54,8 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       store: this.#store,
       sink: this.#sink,
       now,
+      hasAdmin: options.admin !== undefined,
+      panicThreshold: options.panicThreshold,
       mergeWindow: options.mergeWindow,
       connectTimeout: options.connectTimeout,
     })
@@ -65,7 +68,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   async describe(ctx: CallContext): Promise<ProviderInfo> {
     return this.#within(ctx, async (signal) => {
       await this.#store.load(this, signal)
-      const proxies = await this.#fleet.learn(signal, this.#store.names())
+      const proxies = await this.#fleet.learn(signal)
       const facts = proxies.flatMap((proxy) => proxy.facts ?? [])
       const first = facts[0]
       if (proxies.length > 0 && first === undefined) await this.#read([], signal, ctx)
@@ -104,7 +107,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
     return this.#within(ctx, async (signal) => {
       await this.#store.load(this, signal)
-      const proxies = await this.#fleet.learn(signal, this.#store.names())
+      const proxies = await this.#fleet.learn(signal)
       const names = this.#lens.services(proxies)
       const wanted = refs === 'all' ? this.#everyone() : refs.map((ref) => this.#want(ref, names))
       const services = [...new Set(wanted.map(({ service }) => service))].filter(
@@ -118,7 +121,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
         readings,
         pools: [...pools].flatMap(([pool, service]) => this.#lens.pool(pool, service, views) ?? []),
         // A reading that still lists it has none: the place ends once a proxy fills it.
-        ended: [NO_PROXY],
+        ended: [NO_PROXY, ...withoutPrevious(views)],
       }
     })
   }
@@ -127,7 +130,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     if (changes.length === 0) return []
     return this.#inTurn(ctx, async (signal) => {
       await this.#store.load(this, signal)
-      const proxies = await this.#fleet.learn(signal, this.#store.names())
+      const proxies = await this.#fleet.learn(signal)
       const names = this.#lens.services(proxies)
       const wanted = changes.map((change) => ({ change, ...this.#want(change.ref, names) }))
       const services = [...new Set(wanted.map(({ service }) => service))].filter(
@@ -234,4 +237,13 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     await this.#opened
     return await fn(signal)
   }
+}
+
+/** Proxies that answer and have no process before them, by what that one would go by: a ticket may know it. */
+function withoutPrevious(views: readonly ProxyView[]): string[] {
+  const alive = new Set(views.flatMap(({ role, scope }) => (role === 'previous' ? [scope] : [])))
+  return views
+    .filter(({ role, state, proxy }) => role === 'proxy' && state === 'read' && proxy !== undefined)
+    .map(({ scope }) => previousScope(scope))
+    .filter((scope) => !alive.has(scope))
 }

@@ -11,7 +11,7 @@ export const given: readonly GivenOptions[] = [
   [
     'envoy',
     { endpoints: sink, admin: ['http://127.0.0.1:1'] },
-    ['expect', 'onProxyGone', 'onPanic', 'mergeWindow', 'connectTimeout'],
+    ['expect', 'onProxyGone', 'onPanic', 'panicThreshold', 'mergeWindow', 'connectTimeout'],
     envoy,
   ],
   [

@@ -10,7 +10,7 @@ import {
   type Assignment,
   type Endpoint,
 } from '../codec/assignment.js'
-import type { ProxyView } from '../session/session.js'
+import type { ProxyView } from '../session/roster.js'
 import type { ClusterLens } from '../read/read.js'
 import type { Wanted } from '../read/wanted.js'
 import { toAdminState, toEdsStatus, type EdsStatus } from '../codec/status.js'
@@ -149,11 +149,13 @@ function panicPlan(
   if (context.onPanic === 'allow') return undefined
   const verdict = context.lens.panic(next, views, wanted.member)
   if (verdict === undefined) return undefined
-  const { cluster, healthy, total, threshold } = verdict
+  const { cluster, subset, healthy, total, threshold } = verdict
+  const where =
+    subset === undefined ? `cluster ${cluster}` : `the subset ${subset} of cluster ${cluster}`
   return reject(
     wanted,
     'REJECTED',
-    `${formatRef(wanted.ref)} is not drained: ${healthy} of ${total} endpoints of cluster ${cluster} would be healthy, and below its healthy_panic_threshold of ${threshold} % Envoy sends traffic to all of them, drained ones too; get another endpoint ready first, or set common_lb_config.healthy_panic_threshold to 0 (Envoy then answers 503), or pass onPanic: 'allow'`,
+    `${formatRef(wanted.ref)} is not drained: ${healthy} of ${total} endpoints of ${where} would be healthy, and below its healthy_panic_threshold of ${threshold} % Envoy sends traffic to all of them, drained ones too; get another endpoint ready first, or set common_lb_config.healthy_panic_threshold to 0 (Envoy then answers 503), or pass onPanic: 'allow'`,
   )
 }
 

@@ -45,26 +45,56 @@ export interface ClusterRows {
 export interface ServerInfo {
   readonly version: Version
   readonly nodeId: string
-  readonly state: string
+  /** How many processes came before this one by hot restarts. */
+  readonly epoch: number
+  /** Milliseconds after which it ends the process before it. */
+  readonly parentShutdown: number
+  /** Whether it adds the statistics of the process before it to its own. */
+  readonly mergesParent: boolean
 }
+
+/** What `/server_info` says of the age of a process. Whole seconds, as it tells them. */
+export interface ServerAge {
+  readonly current: number
+  /** Since the first process of a chain of hot restarts began. */
+  readonly all: number
+  /** Whether its listeners are up: then the process before it takes no more connections. */
+  readonly isUp: boolean
+}
+
+/** Envoy's own default, where the options are not shown. */
+const PARENT_SHUTDOWN = 900_000
 
 export function parseServerInfo(text: string, from = NOBODY): ServerInfo {
   const info = answer(text, '/server_info', from)
   const said = info.at('version')
   const version = parseVersion(said.text() ?? '')
   if (version === undefined) throw said.wrong('the version of an Envoy, such as <sha>/1.40.0/Clean')
+  const options = info.at('command_line_options')
   return {
     version,
     nodeId: info.at('node').at('id').text() ?? '',
-    state: info.at('state').text() ?? '',
+    epoch: options.at('restart_epoch').digits() ?? 0,
+    parentShutdown: seconds(options.at('parent_shutdown_time')) ?? PARENT_SHUTDOWN,
+    mergesParent: options.at('skip_hot_restart_parent_stats').flag() !== true,
   }
 }
 
-/** Whole seconds since the process started, as `/server_info` tells. */
-export function parseUptime(text: string, from = NOBODY): number {
-  const uptime = answer(text, '/server_info', from).at('uptime_current_epoch')
-  const ms = seconds(uptime.needed('an uptime such as 12s'))
-  if (ms === undefined || ms < 0) throw uptime.wrong('an uptime such as 12s')
+export function parseAge(text: string, from = NOBODY): ServerAge {
+  const info = answer(text, '/server_info', from)
+  const state = info.at('state').text() ?? ''
+  const current = uptime(info.at('uptime_current_epoch'))
+  const all = info.at('uptime_all_epochs')
+  return {
+    current,
+    all: all.present ? uptime(all) : current,
+    isUp: state === 'LIVE' || state === 'DRAINING',
+  }
+}
+
+function uptime(value: JsonValue): number {
+  const ms = seconds(value.needed('an uptime such as 12s'))
+  if (ms === undefined || ms < 0) throw value.wrong('an uptime such as 12s')
   return ms / 1_000
 }
 

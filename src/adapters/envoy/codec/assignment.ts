@@ -1,4 +1,5 @@
 import type { Json } from '../../../provider/contract.js'
+import type { JsonObject } from '../../../kit/json.js'
 import type { EdsStatus } from './status.js'
 
 /** One endpoint of a cluster, as the owner of the set wrote it. */
@@ -12,6 +13,8 @@ export interface Endpoint {
   readonly status: EdsStatus | undefined
   readonly weight?: number | undefined
   readonly priority: number
+  /** Its `envoy.lb` metadata: what subsets are made by. */
+  readonly labels?: JsonObject | undefined
   /** The endpoint whole, with its place in the set: what brings it back after a removal. */
   native(): EndpointNative
 }

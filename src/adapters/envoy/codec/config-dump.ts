@@ -29,6 +29,20 @@ export interface ClusterConfig {
   readonly connectTimeout: number
   /** Sticky sessions may come back to a draining host. */
   readonly stickyWhileDraining: boolean
+  /** Hosts are picked by a header or by metadata of the request, draining ones too. */
+  readonly overrideHost: boolean
+  /** How its hosts are divided into subsets, each with a panic of its own; undefined: they are not. */
+  readonly subsets: SubsetRules | undefined
+}
+
+/** `lb_subset_config`, or the policy `subset`. */
+export interface SubsetRules {
+  /** Each selector makes a subset of the hosts that have the same values of its keys. */
+  readonly selectors: readonly (readonly string[])[]
+  /** Where requests without a subset go, where that is a subset too. */
+  readonly fallback: JsonObject | undefined
+  /** A list of values is any of them. */
+  readonly listAsAny: boolean
 }
 
 /** `/config_dump?resource=static_clusters` or `dynamic_active_clusters`: those fed by EDS. */
@@ -46,6 +60,7 @@ function toClusterConfig(cluster: JsonValue): ClusterConfig {
   const alternative = cluster.at('alt_stat_name').text() ?? ''
   const threshold = common.at('healthy_panic_threshold')
   const statuses = common.at('override_host_status').at('statuses').list()
+  const policies = policiesOf(cluster.at('load_balancing_policy'))
   return {
     cluster: name,
     service: service === '' ? name : service,
@@ -59,6 +74,56 @@ function toClusterConfig(cluster: JsonValue): ClusterConfig {
     mergeWindow: seconds(common.at('update_merge_window')) ?? 1_000,
     connectTimeout: seconds(cluster.at('connect_timeout')) ?? 5_000,
     stickyWhileDraining: statuses.some((status) => status.word() === 'DRAINING'),
+    overrideHost: policies.some(({ type }) => type.endsWith('.override_host.v3.OverrideHost')),
+    subsets: subsetsOf([
+      cluster.at('lb_subset_config'),
+      ...policies.flatMap(({ type, config }) =>
+        type.endsWith('.subset.v3.Subset') ? [config] : [],
+      ),
+    ]),
+  }
+}
+
+/** Deeper than any policy in a policy goes. */
+const DEEPEST = 16
+
+/** A policy and all those that it hands on to, whatever their fields are called. */
+function policiesOf(
+  value: JsonValue,
+  depth = 0,
+): { readonly type: string; readonly config: JsonValue }[] {
+  if (depth > DEEPEST) return []
+  if (Array.isArray(value.value)) return value.list().flatMap((item) => policiesOf(item, depth + 1))
+  if (!isObject(value.value)) return []
+  const type = value.at('@type')
+  const inner = value.fields().flatMap(([, item]) => policiesOf(item, depth + 1))
+  return type.present ? [{ type: type.text() ?? '', config: value }, ...inner] : inner
+}
+
+function subsetsOf(found: readonly JsonValue[]): SubsetRules | undefined {
+  const rules = found.filter(({ present }) => present)
+  const selectors = rules.flatMap((rule) =>
+    rule
+      .at('subset_selectors')
+      .rows()
+      .flatMap((selector) => {
+        const keys = (name: string): string[] =>
+          selector
+            .at(name)
+            .list()
+            .map((key) => key.text() ?? '')
+        const narrower = keys('fallback_keys_subset')
+        return narrower.length === 0 ? [keys('keys')] : [keys('keys'), narrower]
+      }),
+  )
+  const fallback = rules
+    .filter((rule) => rule.at('fallback_policy').word() === 'DEFAULT_SUBSET')
+    .map((rule) => rule.at('default_subset').object())
+  if (selectors.length === 0 && fallback.length === 0) return undefined
+  return {
+    selectors,
+    fallback: fallback[0],
+    listAsAny: rules.some((rule) => rule.at('list_as_any').flag() === true),
   }
 }
 

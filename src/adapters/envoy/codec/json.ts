@@ -180,6 +180,7 @@ export class JsonEndpoint implements Endpoint {
   readonly status: EdsStatus | undefined
   readonly weight: number | undefined
   readonly priority: number
+  readonly labels: JsonObject | undefined
   readonly raw: JsonObject
   readonly #locality: string
   readonly #place: readonly [number, number]
@@ -199,6 +200,7 @@ export class JsonEndpoint implements Endpoint {
     this.status = fields.status
     this.weight = fields.weight
     this.priority = fields.priority
+    this.labels = fields.labels
     this.raw = raw
     this.#locality = locality
     this.#place = place
@@ -211,10 +213,15 @@ export class JsonEndpoint implements Endpoint {
     const key = keyOf(this.raw, 'health_status')
     const rest = withoutKeys(this.raw, key)
     // A spread keeps a field's place, so that a set that is put back is the same text again.
+    const { member, address, port, hostname, weight, priority, labels } = this
     const raw = status === 'UNKNOWN' ? rest : { ...this.raw, [key]: status }
-    const { member, address, port, hostname, weight, priority } = this
-    const fields = { member, address, port, hostname, status, weight, priority }
-    return new JsonEndpoint(fields, raw, this.#locality, this.#place, this.#before ?? this)
+    return new JsonEndpoint(
+      { member, address, port, hostname, status, weight, priority, labels },
+      raw,
+      this.#locality,
+      this.#place,
+      this.#before ?? this,
+    )
   }
 
   native(): EndpointNative {
@@ -326,11 +333,19 @@ function parseEndpoint(
       status: parseStatus(field(value, 'health_status'), join(at, 'health_status')),
       weight,
       priority: group.priority,
+      labels: labelsOf(field(value, 'metadata')),
     },
     value,
     group.locality,
     place,
   )
+}
+
+/** What another shape holds Envoy would refuse, so it makes no subset. */
+function labelsOf(metadata: Json | undefined): JsonObject | undefined {
+  const filters = isObject(metadata) ? field(metadata, 'filter_metadata') : undefined
+  const labels = isObject(filters) ? filters['envoy.lb'] : undefined
+  return isObject(labels) ? labels : undefined
 }
 
 function parseStatus(value: Json | undefined, at: string): EdsStatus | undefined {

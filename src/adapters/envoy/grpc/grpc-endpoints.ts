@@ -102,6 +102,14 @@ export class GrpcEndpoints implements ServedEndpoints {
     return this.#book.nodes()
   }
 
+  streams(node: string): number {
+    return this.#book.streams(node)
+  }
+
+  dropOne(node: string): boolean {
+    return this.#book.dropOne(node)
+  }
+
   isConnected(node: string): boolean {
     return this.#book.isConnected(node)
   }

@@ -1,4 +1,5 @@
 import { fromBinary } from '@bufbuild/protobuf'
+import type { JsonObject } from '../../../kit/json.js'
 import { formatSocket } from '../../../provider/address.js'
 import {
   AssignmentProblem,
@@ -37,6 +38,7 @@ export class WireEndpoint implements Endpoint {
   readonly status: EdsStatus | undefined
   readonly weight: number | undefined
   readonly priority: number
+  readonly labels: JsonObject | undefined
   readonly raw: Uint8Array
   readonly #locality: string
   readonly #place: readonly [number, number]
@@ -56,6 +58,7 @@ export class WireEndpoint implements Endpoint {
     this.status = fields.status
     this.weight = fields.weight
     this.priority = fields.priority
+    this.labels = fields.labels
     this.raw = raw
     this.#locality = locality
     this.#place = place
@@ -65,9 +68,9 @@ export class WireEndpoint implements Endpoint {
   /** The same endpoint with another status; put back, it has its first bytes again. */
   to(status: EdsStatus): WireEndpoint {
     if (this.#before?.status === status) return this.#before
-    const { member, address, port, hostname, weight, priority } = this
+    const { member, address, port, hostname, weight, priority, labels } = this
     return new WireEndpoint(
-      { member, address, port, hostname, status, weight, priority },
+      { member, address, port, hostname, status, weight, priority, labels },
       withVarint(this.raw, HEALTH_STATUS, EDS_STATUS.indexOf(status)),
       this.#locality,
       this.#place,
@@ -137,6 +140,7 @@ export function parseEndpoint(
       status: toEdsStatus(message.healthStatus),
       weight: message.loadBalancingWeight,
       priority: group.priority,
+      labels: message.metadata?.filterMetadata['envoy.lb'],
     },
     raw,
     group.locality,

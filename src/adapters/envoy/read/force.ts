@@ -1,11 +1,10 @@
-import type { ClusterRows, HostRow } from '../codec/admin.js'
+import type { ClusterRows } from '../codec/admin.js'
 import type { Endpoint } from '../codec/assignment.js'
 import type { EdsStatus } from '../codec/status.js'
-import type { ProxyView } from '../session/session.js'
+import type { ProxyView } from '../session/roster.js'
 import type { EndpointSink } from '../sources/sink.js'
 import type { EndpointStore } from '../sources/store.js'
-import { rowHost } from './hosts.js'
-import { panickedPriorities } from './panic.js'
+import { PanicLens } from './panic-lens.js'
 
 const MERGE_WINDOW = 1_000
 /** Timers of a busy proxy come late. */
@@ -16,14 +15,17 @@ export interface ForceOptions {
   readonly sink: EndpointSink
   readonly now: () => number
   readonly mergeWindow: number | undefined
+  readonly panicThreshold: number | undefined
 }
 
 /** Whether a proxy has taken an endpoint's state, and acts on it. */
 export class Force {
+  readonly panic: PanicLens
   readonly #options: ForceOptions
 
   constructor(options: ForceOptions) {
     this.#options = options
+    this.panic = new PanicLens(options)
   }
 
   /** Why a proxy has not taken the endpoint's state yet; undefined: it has. */
@@ -34,29 +36,38 @@ export class Force {
     member: string,
     endpoint: Endpoint,
   ): string | undefined {
-    for (const { cluster, hosts } of clusters) {
-      const row = hosts.get(member)
-      if (row === undefined) return 'it does not list the endpoint yet'
-      const shown = shownAs(endpoint.status)
-      const since = view.tracker.shownSince(cluster, member, shown)
-      const window = this.#window(view, service, cluster)
-      const { why, at } = this.#taken(view, service, member, 0, cluster)
+    for (const rows of clusters) {
+      const why = this.#ofCluster(view, rows, service, member, endpoint)
       if (why !== undefined) return why
-      if (since === undefined) return `it shows the endpoint as ${row.eds}`
-      // A row may have looked like this before: nothing is in force sooner than it was published.
-      const { store, now } = this.#options
-      const published = store.publishedAt(service, store.seqOf(service, member))
-      const left = window === 0 ? 0 : Math.max(since, at ?? since, published) + window - now()
-      if (left > 0)
-        return `inside the merge window of cluster ${cluster} for ${Math.ceil(left)} ms more`
-      if (
-        endpoint.status === 'DRAINING' &&
-        this.#panics(view, cluster, hosts, row.priority, service)
-      ) {
-        return `cluster ${cluster} is in panic mode: Envoy sends traffic to drained endpoints too`
-      }
     }
     return undefined
+  }
+
+  #ofCluster(
+    view: ProxyView,
+    rows: ClusterRows,
+    service: string,
+    member: string,
+    endpoint: Endpoint,
+  ): string | undefined {
+    const { cluster, hosts } = rows
+    const { store, now } = this.#options
+    const row = hosts.get(member)
+    if (row === undefined) return 'it does not list the endpoint yet'
+    const since = view.tracker.shownSince(cluster, member, shownAs(endpoint.status))
+    const window = this.#window(view, service, cluster)
+    const { why, at } = this.#taken(view, service, member, 0, cluster)
+    if (why !== undefined) return why
+    if (since === undefined) return `it shows the endpoint as ${row.eds}`
+    // A row may have looked like this before: nothing is in force sooner than it was published.
+    const published = store.publishedAt(service, store.seqOf(service, member))
+    const left = window === 0 ? 0 : Math.max(since, at ?? since, published) + window - now()
+    if (left > 0) {
+      return `inside the merge window of cluster ${cluster} for ${Math.ceil(left)} ms more`
+    }
+    const stats = view.reading?.stats
+    if (endpoint.status !== 'DRAINING' || stats === undefined) return undefined
+    return this.panic.now(view, rows, stats, store.set(service), member)
   }
 
   /** By the receipt of the sink, where it has receipts: when the publication was taken. */
@@ -114,25 +125,13 @@ export class Force {
     return window === 0 ? 0 : window + MARGIN
   }
 
-  #panics(
-    view: ProxyView,
-    cluster: string,
-    hosts: ReadonlyMap<string, HostRow>,
-    priority: number,
-    service: string,
-  ): boolean {
-    const config = view.proxy?.facts?.configs?.get(cluster)
-    const panicked = panickedPriorities([...hosts.values()].map(rowHost), {
-      threshold: config?.panicThreshold ?? 50,
-      overprovisioning: this.#options.store.set(service)?.overprovisioning ?? 140,
-      failOnPanic: config?.failOnPanic ?? false,
-    })
-    return panicked.has(priority)
-  }
-
   /** Why its receipt alone does not say that a proxy acts on it yet: for one whose rows can't be read. */
   missing(view: ProxyView, service: string, member: string): string | undefined {
-    return this.#taken(view, service, member, this.#window(view, service)).why
+    const { why } = this.#taken(view, service, member, this.#window(view, service))
+    const set = this.#options.store.set(service)
+    const isDrained = this.#options.store.endpoint(service, member)?.status === 'DRAINING'
+    if (why !== undefined || set === undefined || !isDrained) return why
+    return this.panic.published(set, member)
   }
 }
 

@@ -3,7 +3,8 @@ import type { ClusterRows, HostRow } from '../codec/admin.js'
 import type { ClusterConfig } from '../codec/config-dump.js'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
 import { takesWork, type EdsStatus } from '../codec/status.js'
-import type { ProxyView } from '../session/session.js'
+import type { ProxyView } from '../session/roster.js'
+import type { Stats } from '../session/stats.js'
 import type { PanicHost } from './panic.js'
 
 /** The clusters of one look that are fed by a set. */
@@ -14,11 +15,13 @@ export function rowsOf(view: ProxyView, service: string): readonly ClusterRows[]
 export function plannedHost(endpoint: Endpoint, rows: ClusterRows | undefined): PanicHost {
   const row = endpoint.member === undefined ? undefined : rows?.hosts.get(endpoint.member)
   const failing = row !== undefined && (row.failedCheck || row.ejected)
+  // From UNHEALTHY to DRAINING nothing is rebuilt: Envoy goes on counting it as it did.
+  const isKept = row !== undefined && row.eds === 'UNHEALTHY'
   return {
     priority: endpoint.priority,
     healthy: takesWork(endpoint.status) && !failing,
     degraded: endpoint.status === 'DEGRADED' || row?.degraded === true,
-    excluded: endpoint.status === 'DRAINING',
+    excluded: endpoint.status === 'DRAINING' && !isKept,
   }
 }
 
@@ -35,10 +38,12 @@ export function healthOf(
   status: EdsStatus | undefined,
   rows: readonly (HostRow | undefined)[],
   configs: readonly ClusterConfig[],
+  hasAdmin: boolean,
 ): Health {
   if (status === 'UNHEALTHY' || status === 'TIMEOUT') return 'down'
   if (rows.some((row) => row?.failedCheck === true || row?.ejected === true)) return 'down'
-  if (configs.length === 0) return rows.length === 0 ? 'unknown' : 'unchecked'
+  // Without an admin API nobody is there who could tell it, now or later.
+  if (configs.length === 0) return rows.length === 0 && hasAdmin ? 'unknown' : 'unchecked'
   if (!configs.some((config) => config.activeChecks)) return 'unchecked'
   return rows.length === 0 || rows.includes(undefined) ? 'unknown' : 'up'
 }
@@ -67,14 +72,10 @@ export function whenNone(
  * Before 1.39.3 only the cluster counts requests that wait for a connection: they may all be waiting
  * for this host if it has a connection without a request, which then may be one that is being made.
  */
-export function queuedAt(
-  { cluster, hosts }: ClusterRows,
-  member: string,
-  stats: ReadonlyMap<string, string>,
-): number {
+export function queuedAt({ cluster, hosts }: ClusterRows, member: string, stats: Stats): number {
   const row = hosts.get(member)
   if (row === undefined) return 0
   if (row.pending !== undefined) return row.pending
   if (row.connections <= row.active) return 0
-  return Number(stats.get(`cluster.${cluster}.upstream_rq_pending_active`) ?? 0)
+  return stats.of(cluster, 'upstream_rq_pending_active') ?? 0
 }

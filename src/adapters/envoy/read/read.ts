@@ -1,12 +1,11 @@
 import type { LoadScope, PoolReading, PresentReading, Reading } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
-import type { ClusterRows } from '../codec/admin.js'
 import type { ClusterConfig } from '../codec/config-dump.js'
-import type { ProxyView } from '../session/session.js'
+import type { ProxyView } from '../session/roster.js'
 import { Force, type ForceOptions } from './force.js'
-import { downMembers, healthOf, plannedHost, queuedAt, rowsOf, whenNone } from './hosts.js'
-import { panickedPriorities } from './panic.js'
+import { downMembers, healthOf, queuedAt, rowsOf, whenNone } from './hosts.js'
+import type { PanicVerdict } from './panic-lens.js'
 import type { Wanted } from './wanted.js'
 import type { Proxy, ProxyFacts } from '../session/proxy.js'
 import { takesWork, toAdminState } from '../codec/status.js'
@@ -16,6 +15,8 @@ const CONNECT_TIMEOUT = 5_000
 export const NO_PROXY = 'no proxy'
 
 export interface LensOptions extends ForceOptions {
+  /** Whether admin APIs are listed at all. */
+  readonly hasAdmin: boolean
   readonly connectTimeout: number | undefined
 }
 
@@ -107,33 +108,7 @@ export class ClusterLens {
 
   /** Hosts in words a person needs, where this set would put a proxy's cluster into panic. */
   panic(set: Assignment, views: readonly ProxyView[], member: string): PanicVerdict | undefined {
-    const priority = this.#options.store.endpoint(set.cluster, member)?.priority ?? 0
-    const read = views.flatMap((view) => rowsOf(view, set.cluster).map((rows) => ({ view, rows })))
-    const tables: { config: ClusterConfig | undefined; rows: ClusterRows | undefined }[] =
-      read.length === 0
-        ? [{ config: undefined, rows: undefined }]
-        : read.map(({ view, rows }) => ({
-            config: view.proxy?.facts?.configs?.get(rows.cluster),
-            rows,
-          }))
-    for (const { config, rows } of tables) {
-      const hosts = set.endpoints.map((endpoint) => plannedHost(endpoint, rows))
-      const threshold = config?.panicThreshold ?? 50
-      const panicked = panickedPriorities(hosts, {
-        threshold,
-        overprovisioning: set.overprovisioning,
-        failOnPanic: config?.failOnPanic ?? false,
-      })
-      if (!panicked.has(priority)) continue
-      const counted = hosts.filter((host) => host.priority === priority)
-      return {
-        cluster: rows?.cluster ?? set.cluster,
-        healthy: counted.filter((host) => host.healthy && !host.excluded).length,
-        total: counted.length,
-        threshold,
-      }
-    }
-    return undefined
+    return this.#force.panic.planned(set, views, member)
   }
 
   #present(
@@ -145,9 +120,10 @@ export class ClusterLens {
     const rows = views
       .flatMap((view) => rowsOf(view, service))
       .map(({ hosts }) => hosts.get(member))
-    const health = healthOf(endpoint.status, rows, this.configs(views, service))
     const configs = this.configs(views, service)
+    const health = healthOf(endpoint.status, rows, configs, this.#options.hasAdmin)
     const sticky = configs.find((config) => config.stickyWhileDraining)
+    const unverified = this.#unverified({ ref, service, member }, endpoint, views, configs)
     return {
       ref,
       present: true,
@@ -160,6 +136,7 @@ export class ClusterLens {
       health,
       scopes,
       native: endpoint.native(),
+      ...(unverified === undefined ? {} : { unverified }),
       ...(sticky === undefined
         ? {}
         : {
@@ -168,6 +145,33 @@ export class ClusterLens {
             ],
           }),
     }
+  }
+
+  /** What may still come to a drained member although all counts say that nothing does. */
+  #unverified(
+    { service, member }: Wanted,
+    endpoint: Endpoint,
+    views: readonly ProxyView[],
+    configs: readonly ClusterConfig[],
+  ): string | undefined {
+    const picking = configs.find((config) => config.overrideHost)
+    if (picking !== undefined) {
+      return `cluster ${picking.cluster} lets requests pick their host (policy override_host), drained ones too: keep whoever picks (an inference picker, Endpoint Override) from naming this endpoint`
+    }
+    const set = this.#options.store.set(service)
+    if (set === undefined || endpoint.status !== 'DRAINING') return undefined
+    for (const view of views) {
+      const isBlind = view.role === 'proxy' && view.proxy?.facts?.configs === undefined
+      if (view.state !== 'read' || !isBlind) continue
+      const active = rowsOf(view, service).map(({ cluster }) =>
+        view.reading?.stats.of(cluster, 'lb_subsets_active'),
+      )
+      const isDivided = active.some((count) => (count ?? 0) > 0)
+      const isKnown = active.length > 0 && !active.includes(undefined)
+      const why = this.#force.panic.blind(set, member, isDivided || (isKnown ? false : undefined))
+      if (why !== undefined) return why
+    }
+    return undefined
   }
 
   #scopes(
@@ -179,6 +183,7 @@ export class ClusterLens {
   ): LoadScope[] {
     const scopes = views.flatMap(
       (view) =>
+        previousScope(view, clockOffset + this.#options.now()) ??
         this.#loadScope(view, service, member, endpoint, clockOffset) ??
         this.#readScope(view, service, member, endpoint, clockOffset) ??
         [],
@@ -267,13 +272,15 @@ export class ClusterLens {
     const was = last.get(view.scope)
     if (was === undefined) return undefined
     const now = this.#options.now()
+    const previous = previousScope(view, now)
+    if (previous !== undefined) return previous
     if (view.state === 'ended') return { ...blank(view.scope, now), state: 'ended' }
     const { reading } = view
     if (reading === undefined) return { ...blank(view.scope, now), note: view.note ?? 'not read' }
     const clusters = rowsOf(view, service)
     const uncounted = clusters.find(
       ({ cluster, hosts }) =>
-        !hosts.has(member) && !reading.stats.has(`cluster.${cluster}.upstream_rq_active`),
+        !hosts.has(member) && reading.stats.of(cluster, 'upstream_rq_active') === undefined,
     )
     if (was > 0 && uncounted !== undefined) {
       const note = `/stats does not tell cluster.${uncounted.cluster}.upstream_rq_active, what the removed endpoint still holds is not known: allow /stats in admin.allow_paths`
@@ -282,7 +289,7 @@ export class ClusterLens {
     const left = clusters.reduce((total, { cluster, hosts }) => {
       const row = hosts.get(member)
       if (row !== undefined) return total + row.active + (row.pending ?? 0)
-      const all = Number(reading.stats.get(`cluster.${cluster}.upstream_rq_active`) ?? 0)
+      const all = reading.stats.of(cluster, 'upstream_rq_active') ?? 0
       return total + Math.max(0, all - sum([...hosts.values()], (host) => host.active))
     }, 0)
     return {
@@ -297,12 +304,32 @@ export class ClusterLens {
   }
 }
 
-/** Numbers for a person. */
-export interface PanicVerdict {
-  readonly cluster: string
-  readonly healthy: number
-  readonly total: number
-  readonly threshold: number
+/**
+ * The process before a hot restart, as its child tells: no counts by endpoint, so all that it holds for
+ * the cluster stands for the member. It is in force once nobody can come to it any more.
+ */
+function previousScope(view: ProxyView, now: number): LoadScope | undefined {
+  const { previous, role, scope } = view
+  if (role !== 'previous') return undefined
+  const note = view.note === undefined ? {} : { note: view.note }
+  if (view.state !== 'read' || previous === undefined) {
+    const state = view.state === 'ended' ? 'ended' : 'unread'
+    return { ...blank(scope, now, previous?.incarnation), state, old: true, ...note }
+  }
+  const isOpen = previous.state === 'alive'
+  return {
+    scope,
+    incarnation: previous.incarnation,
+    state: 'read',
+    sampledAt: previous.sampledAt,
+    active: previous.active ?? 0,
+    queued: 0,
+    arrivals: 0,
+    old: true,
+    inForce: !isOpen,
+    open: isOpen,
+    ...note,
+  }
 }
 
 function blank(scope: string, sampledAt: number, incarnation = 'unknown'): LoadScope {

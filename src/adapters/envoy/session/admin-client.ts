@@ -1,4 +1,4 @@
-import { DrainableError } from '../../../provider/error.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { quote } from '../../../provider/quote.js'
 import { HttpClient, parseHttpUrl } from '../../../kit/http.js'
 
@@ -23,28 +23,78 @@ export function parseAdminAddress(address: string): {
   return { url: url.origin, name: url.origin }
 }
 
-/** One proxy's admin API: GET only. */
+/** Milliseconds that an answer may take; less where the last look failed. */
+const TIMEOUT = 3_000
+const TIMEOUT_FAILING = 500
+
+/** One proxy's admin API. */
 export class AdminClient {
   readonly name: string
-  readonly #http: HttpClient
+  readonly #address: ReturnType<typeof parseAdminAddress>
+  readonly #open = new Set<AdminLink>()
+  #failing = false
 
   constructor(address: string) {
-    const { url, socketPath, name } = parseAdminAddress(address)
-    this.name = name
+    this.#address = parseAdminAddress(address)
+    this.name = this.#address.name
+  }
+
+  /**
+   * Runs one look over a connection of its own. A connection that is kept stays with its process: after
+   * a hot restart it would go on showing the old one.
+   */
+  async look<T>(signal: AbortSignal, fn: (link: AdminLink) => Promise<T>): Promise<T> {
+    const link = new AdminLink(this.#address, signal, this.#failing ? TIMEOUT_FAILING : TIMEOUT)
+    this.#open.add(link)
+    try {
+      const value = await fn(link)
+      this.#failing = false
+      return value
+    } catch (error) {
+      // One that failed is asked with less patience, so that a frozen one does not set the pace.
+      this.#failing = isDrainableError(error)
+      throw error
+    } finally {
+      this.#open.delete(link)
+      await link.close()
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#open].map((link) => link.close()))
+  }
+}
+
+/** One connection to an admin API: GET only, one request after another. */
+export class AdminLink {
+  readonly #http: HttpClient
+  readonly #name: string
+  readonly #timeout: number
+  readonly #signal: AbortSignal
+
+  constructor(
+    { url, socketPath, name }: ReturnType<typeof parseAdminAddress>,
+    signal: AbortSignal,
+    timeout: number,
+  ) {
+    this.#name = name
+    this.#signal = signal
+    this.#timeout = timeout
     this.#http = new HttpClient({
       provider: NAME,
       url,
       socketPath,
-      connections: 2,
+      connections: 1,
       connectTimeout: 2_000,
       maxReply: 256 * 1024 * 1024,
     })
   }
 
-  async get(path: string, signal: AbortSignal, timeout: number): Promise<string> {
+  async get(path: string): Promise<string> {
+    const [signal, timeout] = [this.#signal, this.#timeout]
     const reply = await this.#http.call({ method: 'GET', path, signal, timeout })
     if (reply.status === 200) return reply.text
-    const what = `${path.split('?')[0] ?? path} at ${this.name}`
+    const what = `${path.split('?')[0] ?? path} at ${this.#name}`
     const said = quote(reply.text)
     if (reply.status === 403) {
       throw new DrainableError(
@@ -58,6 +108,20 @@ export class AdminClient {
       `${what}: status ${reply.status}, '${said}'`,
       { provider: NAME },
     )
+  }
+
+  /** The reply, or undefined where the bootstrap's `allow_paths` keeps it from us. */
+  async allowed(path: string): Promise<string | undefined> {
+    try {
+      return await this.get(path)
+    } catch (error) {
+      if (isDrainableError(error, 'FORBIDDEN')) return undefined
+      throw error
+    }
+  }
+
+  throwIfAborted(): void {
+    this.#signal.throwIfAborted()
   }
 
   close(): Promise<void> {

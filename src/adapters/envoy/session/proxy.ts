@@ -1,18 +1,16 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Clock } from '../../../provider/clock.js'
-import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import { quote } from '../../../provider/quote.js'
-import { malformed, type JsonObject } from '../../../kit/json.js'
+import { DrainableError } from '../../../provider/error.js'
+import type { JsonObject } from '../../../kit/json.js'
 import { isAtLeast } from '../../../kit/version.js'
-import { AdminClient } from './admin-client.js'
+import { AdminClient, type AdminLink } from './admin-client.js'
 import { AssignmentProblem } from '../codec/assignment.js'
 import {
   ClustersTextDecoder,
   parseClustersJson,
-  parseServerInfo,
   isSwitchedOff,
-  parseStats,
-  parseUptime,
+  parseAge,
+  parseServerInfo,
   type ClusterRows,
   type ServerInfo,
 } from '../codec/admin.js'
@@ -21,26 +19,18 @@ import {
   parseBootStamp,
   parseClusterConfigs,
   parseEndpointsDump,
-  statName,
   type ClusterConfig,
 } from '../codec/config-dump.js'
+import { Parent, type Previous } from './previous.js'
+import { quoted, readStats, type Stats } from './stats.js'
 
 /** Hosts from which on the text form is read: four times cheaper for Envoy, and cut into slices here. */
 const TEXT_FROM = 500
 const SLICE = 128 * 1024
-/** What is read of a cluster's statistics. */
-const STATS = [
-  'version_text',
-  'update_rejected',
-  'update_failure',
-  'upstream_rq_active',
-  'upstream_rq_pending_active',
-  'membership_total',
-]
-const TIMEOUT = 3_000
-const TIMEOUT_FAILING = 500
-/** Clusters that come and go by CDS are looked for again after this long. */
-const CONFIG_AGE = 30_000
+/** Where statistics do not show that clusters came or went by CDS, they are looked for again after this long. */
+const CONFIG_AGE = 1_000
+/** How often a look begins anew because the process, or its clusters, changed in between. */
+const ATTEMPTS = 3
 
 /** What one look at a proxy showed. */
 export interface ProxyReading {
@@ -51,8 +41,9 @@ export interface ProxyReading {
   readonly incarnation: string
   /** The clusters asked for, by name. */
   readonly clusters: readonly ClusterRows[]
-  /** `/stats` of those clusters. */
-  readonly stats: ReadonlyMap<string, string>
+  readonly stats: Stats
+  /** After a hot restart: the process before this one. */
+  readonly previous: Previous | undefined
 }
 
 /** What is known of one start of a proxy. */
@@ -64,6 +55,8 @@ export interface ProxyFacts {
   /** Changes of health take effect with the acknowledgement, not a merge window later. */
   readonly immediate: boolean
   readonly readAt: number
+  /** {@link Stats.clusters} from before the configuration was read. */
+  readonly clusters: string | undefined
 }
 
 /** One proxy, through its admin API. */
@@ -72,8 +65,8 @@ export class Proxy {
   readonly #client: AdminClient
   readonly #now: () => number
   #facts: ProxyFacts | undefined
+  #parent: Parent | undefined
   #hosts = 0
-  #failing = false
   #start: { low: number; high: number; name: string } | undefined
 
   constructor(address: string, now: () => number) {
@@ -87,47 +80,47 @@ export class Proxy {
     return this.#facts
   }
 
-  /** Version, node id, cluster settings: asked once per start, and when a cluster is missing. */
-  async learn(signal: AbortSignal, services: readonly string[] = []): Promise<ProxyFacts> {
+  /** Version, node id, cluster settings: asked once per start, and when a cluster may be missing. */
+  async learn(signal: AbortSignal): Promise<ProxyFacts> {
     const known = this.#facts
-    if (known !== undefined && !this.#isStale(known, services)) return known
-    return this.#guard(() => this.#learn(signal))
+    if (known !== undefined && !this.#isStale(known)) return known
+    return this.#client.look(signal, (link) => this.#learn(link))
   }
 
   /**
-   * Counts of every cluster that is fed by one of these sets.
+   * Counts of every cluster that is fed by one of these sets, over one connection.
    *
-   * The process's start is read before and after the counts (the one after is the next look's one
-   * before): numbers of two processes never mix.
+   * The process's start is read after the counts: numbers of two processes never mix. Nor do those of
+   * two lists of clusters: one that came by CDS is looked at in the same look.
    */
   async read(
     services: readonly string[],
     signal: AbortSignal,
     clock: Clock,
   ): Promise<ProxyReading> {
-    const facts = await this.learn(signal, services)
-    return this.#guard(async () => {
-      const first = await this.#readOnce(facts, services, signal, clock)
-      if (first !== undefined) return first
-      const again = await this.#readOnce(await this.#learn(signal), services, signal, clock)
-      if (again !== undefined) return again
-      throw new DrainableError('CONNECTION_LOST', `${this.name} restarts again and again`, {
-        provider: 'envoy',
-      })
+    return this.#client.look(signal, async (link) => {
+      for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+        const known = this.#facts
+        const isFresh = attempt === 1 && known !== undefined && !this.#isStale(known)
+        const facts = isFresh ? known : await this.#learn(link)
+        const reading = await this.#readOnce(facts, services, link, clock)
+        if (reading !== undefined) return reading
+      }
+      const words = `${this.name} restarts, or changes its clusters, again and again`
+      throw new DrainableError('CONNECTION_LOST', words, { provider: 'envoy' })
     })
   }
 
   /** The sets as this proxy holds them, as their owner would have written them. */
   async dump(signal: AbortSignal): Promise<JsonObject[]> {
-    return this.#guard(async () => {
-      const texts = await Promise.all(
-        ['static', 'dynamic'].map((kind) =>
-          this.#get(`/config_dump?include_eds&resource=${kind}_endpoint_configs`, signal),
-        ),
-      )
+    return this.#client.look(signal, async (link) => {
+      const texts: string[] = []
+      for (const kind of ['static', 'dynamic']) {
+        texts.push(await link.get(`/config_dump?include_eds&resource=${kind}_endpoint_configs`))
+      }
       const dumps = texts.flatMap((text) => this.#decode(() => parseEndpointsDump(text, this.name)))
-      const facts = await this.#learn(signal)
-      const rows = await this.#clusters(undefined, signal)
+      const facts = await this.#learn(link)
+      const rows = await this.#clusters(undefined, link)
       const byService = new Map(rows.map((row) => [row.service, row.hosts]))
       const fed = new Set([...(facts.configs?.values() ?? [])].map((config) => config.service))
       return dumps.flatMap((dump) => {
@@ -147,53 +140,83 @@ export class Proxy {
   async #readOnce(
     facts: ProxyFacts,
     services: readonly string[],
-    signal: AbortSignal,
+    link: AdminLink,
     clock: Clock,
   ): Promise<ProxyReading | undefined> {
     const names = clustersOf(facts, services)
     const sampledAt = clock.now()
-    const [clusters, stats] = await Promise.all([
-      this.#clusters(names, signal),
-      this.#stats(facts, names, signal),
-    ])
-    const incarnation = await this.#incarnation(signal)
-    if (incarnation !== facts.incarnation) {
-      this.#facts = undefined
-      return undefined
-    }
-    return {
-      sampledAt,
-      at: this.#now(),
-      incarnation,
-      clusters: clusters.filter((cluster) => services.includes(cluster.service)),
-      stats,
-    }
+    const asked = this.#now()
+    const clusters = await this.#clusters(names, link)
+    const stats = await this.#stats(names, facts.configs, link)
+    if (stats.clusters !== facts.clusters) return undefined
+    const wanted = clusters.filter((cluster) => services.includes(cluster.service))
+    const previous = await this.#previous(facts, wanted, stats, { asked, sampledAt }, link)
+    const incarnation = await this.#incarnation(link)
+    if (incarnation !== facts.incarnation) return undefined
+    return { sampledAt, at: this.#now(), incarnation, clusters: wanted, stats, previous }
   }
 
-  async #learn(signal: AbortSignal): Promise<ProxyFacts> {
-    const incarnation = await this.#incarnation(signal)
-    const text = await this.#get('/server_info', signal)
+  async #learn(link: AdminLink): Promise<ProxyFacts> {
+    const incarnation = await this.#incarnation(link)
+    const text = await link.get('/server_info')
     const info = this.#decode(() => parseServerInfo(text, this.name))
-    const configs = await this.#configs(signal)
-    const immediate = isAtLeast(info.version, 1, 40) && (await this.#isBatchAware(signal))
-    this.#facts = { incarnation, info, configs, immediate, readAt: this.#now() }
+    const { clusters } = await readStats(link, this.name, [], undefined)
+    const configs = await this.#configs(link)
+    const immediate = isAtLeast(info.version, 1, 40) && (await this.#isBatchAware(link))
+    const readAt = this.#now()
+    this.#succeed(incarnation, info)
+    this.#facts = { incarnation, info, configs, immediate, readAt, clusters }
     return this.#facts
   }
 
+  /** What is known of the process before, where another one answers now. */
+  #succeed(incarnation: string, { epoch, parentShutdown }: ServerInfo): void {
+    const known = this.#facts
+    if (known?.incarnation === incarnation) return
+    this.#parent = undefined
+    if (epoch === 0) return
+    const isNext = known !== undefined && known.info.epoch === epoch - 1
+    const before = isNext ? known.incarnation : `epoch ${epoch - 1}`
+    this.#parent = new Parent(before, epoch - 1, parentShutdown)
+  }
+
+  async #previous(
+    { info }: ProxyFacts,
+    clusters: readonly ClusterRows[],
+    stats: Stats,
+    { asked, sampledAt }: { readonly asked: number; readonly sampledAt: number },
+    link: AdminLink,
+  ): Promise<Previous | undefined> {
+    const parent = this.#parent
+    if (parent === undefined) return undefined
+    const text = await link.get('/server_info')
+    const active = clusters.map(({ cluster, hosts }) => {
+      const own = [...hosts.values()].reduce((sum, host) => sum + host.active, 0)
+      const all = stats.of(cluster, 'upstream_rq_active')
+      return [cluster, Math.max(0, (all ?? Infinity) - own)] as const
+    })
+    const trace = {
+      age: parseAge(text, this.name),
+      connections: info.mergesParent ? stats.server('parent_connections') : undefined,
+      mergedAt: info.mergesParent ? stats.server('uptime') : undefined,
+      active: new Map(active),
+    }
+    return parent.seen(trace, asked, sampledAt)
+  }
+
   /** When this process read its bootstrap, to the millisecond; its uptime where that is not allowed. */
-  async #incarnation(signal: AbortSignal): Promise<string> {
-    const path = '/config_dump?resource=static_clusters&mask=last_updated'
-    const text = await this.#allowed(path, signal)
+  async #incarnation(link: AdminLink): Promise<string> {
+    const text = await link.allowed('/config_dump?resource=static_clusters&mask=last_updated')
     const stamp =
       text === undefined ? undefined : this.#decode(() => parseBootStamp(text, this.name))
-    return stamp ?? (await this.#startByUptime(signal))
+    return stamp ?? (await this.#startByUptime(link))
   }
 
   /** Uptime comes in whole seconds: starts are told apart where no moment fits both readings. */
-  async #startByUptime(signal: AbortSignal): Promise<string> {
+  async #startByUptime(link: AdminLink): Promise<string> {
     const before = Date.now()
-    const text = await this.#get('/server_info', signal)
-    const uptime = parseUptime(text, this.name) * 1_000
+    const text = await link.get('/server_info')
+    const uptime = parseAge(text, this.name).current * 1_000
     const [low, high] = [before - uptime - 1_000, Date.now() - uptime]
     const known = this.#start
     const fits = known !== undefined && low <= known.high && high >= known.low
@@ -203,10 +226,10 @@ export class Proxy {
     return this.#start.name
   }
 
-  async #configs(signal: AbortSignal): Promise<ReadonlyMap<string, ClusterConfig> | undefined> {
+  async #configs(link: AdminLink): Promise<ReadonlyMap<string, ClusterConfig> | undefined> {
     const configs: ClusterConfig[] = []
     for (const kind of ['static_clusters', 'dynamic_active_clusters']) {
-      const text = await this.#allowed(`/config_dump?resource=${kind}`, signal)
+      const text = await link.allowed(`/config_dump?resource=${kind}`)
       if (text === undefined) return undefined
       configs.push(...this.#decode(() => parseClusterConfigs(text, this.name)))
     }
@@ -214,15 +237,12 @@ export class Proxy {
   }
 
   /** Whether nobody switched the immediate updates of 1.40 off. */
-  async #isBatchAware(signal: AbortSignal): Promise<boolean> {
-    const text = await this.#allowed('/runtime', signal)
+  async #isBatchAware(link: AdminLink): Promise<boolean> {
+    const text = await link.allowed('/runtime')
     return text === undefined || !isSwitchedOff(text, 'enable_batch_aware_update', this.name)
   }
 
-  async #clusters(
-    names: readonly string[] | undefined,
-    signal: AbortSignal,
-  ): Promise<ClusterRows[]> {
+  async #clusters(names: readonly string[] | undefined, link: AdminLink): Promise<ClusterRows[]> {
     if (names?.length === 0) return []
     // Before 1.38.3 the filter is ignored: then everything comes, and is filtered here.
     const filter =
@@ -230,8 +250,8 @@ export class Proxy {
         ? ''
         : `&filter=${encodeURIComponent(`^(?:${names.map(quoted).join('|')})$`)}`
     const rows = await (this.#hosts >= TEXT_FROM
-      ? this.#clustersText(names, filter, signal)
-      : this.#clustersJson(names, filter, signal))
+      ? this.#clustersText(names, filter, link)
+      : this.#clustersJson(names, filter, link))
     this.#hosts = rows.reduce((sum, row) => sum + row.hosts.size, 0)
     return rows
   }
@@ -239,9 +259,9 @@ export class Proxy {
   async #clustersJson(
     names: readonly string[] | undefined,
     filter: string,
-    signal: AbortSignal,
+    link: AdminLink,
   ): Promise<ClusterRows[]> {
-    const text = await this.#get(`/clusters?format=json${filter}`, signal)
+    const text = await link.get(`/clusters?format=json${filter}`)
     const rows = this.#decode(() => parseClustersJson(text, this.name))
     return names === undefined ? rows : rows.filter((row) => names.includes(row.cluster))
   }
@@ -249,68 +269,33 @@ export class Proxy {
   async #clustersText(
     names: readonly string[] | undefined,
     filter: string,
-    signal: AbortSignal,
+    link: AdminLink,
   ): Promise<ClusterRows[]> {
-    const text = await this.#get(`/clusters?format=text${filter}`, signal)
+    const text = await link.get(`/clusters?format=text${filter}`)
     const decoder = new ClustersTextDecoder(names, this.name)
     for (let start = 0; start < text.length; start += SLICE) {
       decoder.push(text.slice(start, start + SLICE))
       await breathe()
-      signal.throwIfAborted()
+      link.throwIfAborted()
     }
     return this.#decode(() => decoder.finish())
   }
 
-  /** By the clusters' names, whatever names their statistics go by. */
   async #stats(
-    facts: ProxyFacts,
     names: readonly string[],
-    signal: AbortSignal,
-  ): Promise<ReadonlyMap<string, string>> {
-    if (names.length === 0) return new Map()
-    const own = new Map(
-      names.map((name) => [name, facts.configs?.get(name)?.stat ?? statName(name)]),
-    )
-    const filter = `^cluster\\.(?:${[...own.values()].map(quoted).join('|')})\\.(?:${STATS.join('|')})$`
-    const text = await this.#allowed(`/stats?filter=${encodeURIComponent(filter)}`, signal)
-    const found = parseStats(text ?? '', this.name)
-    const stats = new Map<string, string>()
-    for (const [name, prefix] of own) {
-      for (const stat of STATS) {
-        const value = found.get(`cluster.${prefix}.${stat}`)
-        if (value === undefined) continue
-        if (stat !== 'version_text' && !/^\d{1,15}$/.test(value)) {
-          const source = { provider: 'envoy', what: `${this.name} /stats` }
-          throw malformed(source, `a count for ${stat}`, `'${quote(value)}'`)
-        }
-        stats.set(`cluster.${name}.${stat}`, value)
-      }
-      const total = Number(stats.get(`cluster.${name}.membership_total`) ?? 0)
+    configs: ProxyFacts['configs'],
+    link: AdminLink,
+  ): Promise<Stats> {
+    const stats = await readStats(link, this.name, names, configs)
+    for (const name of names) {
+      const total = stats.of(name, 'membership_total') ?? 0
       if (total >= TEXT_FROM) this.#hosts = Math.max(this.#hosts, total)
     }
     return stats
   }
 
-  #isStale(facts: ProxyFacts, services: readonly string[]): boolean {
-    if (facts.configs === undefined) return false
-    const known = new Set([...facts.configs.values()].map((config) => config.service))
-    const missing = services.some((service) => !known.has(service))
-    const age = this.#now() - facts.readAt
-    return age > (missing ? 1_000 : CONFIG_AGE)
-  }
-
-  #get(path: string, signal: AbortSignal): Promise<string> {
-    return this.#client.get(path, signal, this.#failing ? TIMEOUT_FAILING : TIMEOUT)
-  }
-
-  /** The reply, or undefined where the bootstrap's `allow_paths` keeps it from us. */
-  async #allowed(path: string, signal: AbortSignal): Promise<string | undefined> {
-    try {
-      return await this.#get(path, signal)
-    } catch (error) {
-      if (isDrainableError(error, 'FORBIDDEN')) return undefined
-      throw error
-    }
+  #isStale({ configs, clusters, readAt }: ProxyFacts): boolean {
+    return configs !== undefined && clusters === undefined && this.#now() - readAt > CONFIG_AGE
   }
 
   #decode<T>(fn: () => T): T {
@@ -323,18 +308,6 @@ export class Proxy {
       })
     }
   }
-
-  /** A proxy that failed is asked with less patience, so that a frozen one does not set the pace. */
-  async #guard<T>(fn: () => Promise<T>): Promise<T> {
-    try {
-      const value = await fn()
-      this.#failing = false
-      return value
-    } catch (error) {
-      this.#failing = isDrainableError(error)
-      throw error
-    }
-  }
 }
 
 function clustersOf(facts: ProxyFacts, services: readonly string[]): string[] {
@@ -342,9 +315,4 @@ function clustersOf(facts: ProxyFacts, services: readonly string[]): string[] {
   return [...facts.configs.values()]
     .filter((config) => services.includes(config.service))
     .map((config) => config.cluster)
-}
-
-/** A name as a regular expression (RE2) that matches it. */
-function quoted(name: string): string {
-  return name.replace(/[^A-Za-z0-9_]/g, '\\$&')
 }

@@ -19,6 +19,8 @@ export class ScopeTracker {
   readonly #versions = new Map<string, Taken[]>()
   readonly #rejected = new Map<string, { readonly count: number; readonly version: string }>()
   readonly #refusing = new Set<string>()
+  /** By cluster: what Envoy counted of requests in panic mode, and by how much that grew at the last look. */
+  readonly #panics = new Map<string, { readonly count: number; readonly grown: number }>()
 
   seen(reading: ProxyReading): void {
     if (this.#incarnation !== reading.incarnation) {
@@ -27,6 +29,7 @@ export class ScopeTracker {
       this.#versions.clear()
       this.#rejected.clear()
       this.#refusing.clear()
+      this.#panics.clear()
     }
     for (const { cluster, hosts } of reading.clusters) {
       const known = this.#rows.get(cluster)
@@ -37,6 +40,7 @@ export class ScopeTracker {
       }
       this.#rows.set(cluster, shown)
       this.#seenVersion(cluster, reading)
+      this.#seenPanics(cluster, reading)
     }
   }
 
@@ -63,8 +67,22 @@ export class ScopeTracker {
     return this.#refusing.has(cluster)
   }
 
+  /** By how many requests in panic mode a cluster's count grew at the last look. */
+  panics(cluster: string): number {
+    return this.#panics.get(cluster)?.grown ?? 0
+  }
+
+  #seenPanics(cluster: string, { stats }: ProxyReading): void {
+    const count = ['lb_healthy_panic', 'lb_subsets_fallback_panic'].reduce(
+      (sum, name) => sum + (stats.of(cluster, name) ?? 0),
+      0,
+    )
+    const before = this.#panics.get(cluster)?.count ?? count
+    this.#panics.set(cluster, { count, grown: Math.max(0, count - before) })
+  }
+
   #seenVersion(cluster: string, reading: ProxyReading): void {
-    const version = reading.stats.get(`cluster.${cluster}.version_text`)
+    const version = reading.stats.versionOf(cluster)
     if (version === undefined) return
     const taken = this.#versions.get(cluster) ?? []
     if (taken.at(-1)?.version !== version) {
@@ -73,7 +91,7 @@ export class ScopeTracker {
       this.#versions.set(cluster, taken)
     }
     const count = ['update_rejected', 'update_failure'].reduce(
-      (sum, name) => sum + Number(reading.stats.get(`cluster.${cluster}.${name}`) ?? 0),
+      (sum, name) => sum + (reading.stats.of(cluster, name) ?? 0),
       0,
     )
     const known = this.#rejected.get(cluster)

@@ -3,15 +3,15 @@ import type { Clock } from '../../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { parseAdminAddress } from './admin-client.js'
 import { agreed, nothingToAdopt } from './adopt.js'
-import { Proxy, type ProxyReading } from './proxy.js'
-import type { EndpointSink, NodeLoad } from '../sources/sink.js'
+import { nodeViews } from './nodes.js'
+import type { Previous } from './previous.js'
+import { Proxy } from './proxy.js'
+import { Roster, viewOf, type ProxyView } from './roster.js'
+import type { EndpointSink } from '../sources/sink.js'
 import type { JsonObject } from '../../../kit/json.js'
-import { ScopeTracker } from './scopes.js'
 
 /** How many proxies are asked at once. */
 const AT_ONCE = 32
-/** Load reports of older ones miss a request that spans an interval. */
-const LOADS_FROM = [1, 37] as const
 
 export interface FleetOptions {
   readonly admin: readonly string[] | (() => Promise<readonly string[]>) | undefined
@@ -21,50 +21,26 @@ export interface FleetOptions {
   readonly now: () => number
 }
 
-/** One process that can hold work, at one look. */
-export interface ProxyView {
-  readonly scope: string
-  readonly state: 'read' | 'unread' | 'ended'
-  readonly node: string | undefined
-  readonly proxy: Proxy | undefined
-  readonly reading: ProxyReading | undefined
-  readonly load: NodeLoad | undefined
-  readonly tracker: ScopeTracker
-  readonly note: string | undefined
-  readonly error: DrainableError | undefined
-}
-
-interface Known {
-  readonly scope: string
-  readonly tracker: ScopeTracker
-  readonly proxy: Proxy | undefined
-  /** Since when it cannot be seen; undefined: it can. */
-  unseenSince: number | undefined
-  endedAt: number | undefined
-}
-
-/** Ended proxies are still listed for this long, for drains that saw them. */
-const ENDED_FOR = 3_600_000
-
 /**
  * Every proxy that can hold work: the admin list, and the nodes that take sets or send load reports.
  * Who was seen once stays on the list until the caller's list drops it, or `goneAfter` has passed.
  */
 export class Fleet {
   readonly #options: FleetOptions
-  readonly #known = new Map<string, Known>()
+  readonly #roster: Roster
   #listed: readonly string[] = []
   #listedOnce = false
 
   constructor(options: FleetOptions) {
     this.#options = options
+    this.#roster = new Roster(options.goneAfter, options.now)
   }
 
   /** What the proxies that answer are: asked once per start of each. */
-  async learn(signal: AbortSignal, services: readonly string[] = []): Promise<readonly Proxy[]> {
+  async learn(signal: AbortSignal): Promise<readonly Proxy[]> {
     const proxies = await this.#list(signal)
     await inBatches(proxies, (proxy) =>
-      proxy.learn(signal, services).then(
+      proxy.learn(signal).then(
         () => undefined,
         (error: unknown) => this.#tolerate(error, signal),
       ),
@@ -80,19 +56,26 @@ export class Fleet {
     clock: Clock,
   ): Promise<readonly ProxyView[]> {
     const proxies = await this.#list(signal)
-    const views = await inBatches(proxies, (proxy) => this.#look(proxy, services, signal, clock))
+    const looks = await inBatches(proxies, (proxy) => this.#look(proxy, services, signal, clock))
+    const views = looks.flat()
     const failed = views.filter((view) => view.error !== undefined)
-    const nodes = this.#nodeViews(sink, views)
+    const nodes = nodeViews(views, {
+      roster: this.#roster,
+      sink,
+      now: this.#options.now,
+      hasAdmin: this.#options.admin !== undefined,
+      isDropped: (node) => this.#isDropped(node),
+    })
     if (
       views.length > 0 &&
-      failed.length === views.length &&
+      failed.length === looks.length &&
       nodes.every((view) => view.state !== 'read')
     ) {
       throw failed[0]?.error ?? new DrainableError('UNREACHABLE', 'no proxy answers')
     }
     const seen = [...views, ...nodes]
     const all = [...seen, ...this.#missing(seen)]
-    return [...all, ...this.#ended(all)]
+    return [...all, ...this.#roster.ended(all)]
   }
 
   /** The endpoint sets as the proxies hold them; all that answer must agree. */
@@ -120,7 +103,7 @@ export class Fleet {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#known.values()].map(async ({ proxy }) => await proxy?.close()))
+    await Promise.all(this.#roster.all().map(async ({ proxy }) => await proxy?.close()))
   }
 
   async #list(signal: AbortSignal): Promise<Proxy[]> {
@@ -153,15 +136,14 @@ export class Fleet {
   }
 
   #proxy(address: string): Proxy {
-    const key = `admin ${parseAdminAddress(address).name}`
-    const known = this.#known.get(key)
-    if (known?.proxy !== undefined) {
-      known.endedAt = undefined
-      return known.proxy
-    }
-    const proxy = new Proxy(address, this.#options.now)
-    this.#known.set(key, fresh(proxy.name, proxy))
-    return proxy
+    const { name } = parseAdminAddress(address)
+    const known = this.#roster.of(
+      `admin ${name}`,
+      name,
+      () => new Proxy(address, this.#options.now),
+    )
+    known.endedAt = undefined
+    return known.proxy ?? new Proxy(address, this.#options.now)
   }
 
   async #look(
@@ -169,104 +151,65 @@ export class Fleet {
     services: readonly string[],
     signal: AbortSignal,
     clock: Clock,
-  ): Promise<ProxyView> {
-    const known = this.#of(proxy)
-    const base = { scope: proxy.name, proxy, load: undefined, tracker: known.tracker }
+  ): Promise<ProxyView[]> {
+    const known = this.#roster.of(`admin ${proxy.name}`, proxy.name, () => proxy)
     try {
       const reading = await proxy.read(services, signal, clock)
       known.unseenSince = undefined
       known.tracker.seen(reading)
       const node = proxy.facts?.info.nodeId
-      return { ...base, node, state: 'read', reading, note: undefined, error: undefined }
+      const { previous } = reading
+      return [
+        viewOf(known, 'read', { node, reading }),
+        ...(previous === undefined ? [] : [this.#previous(proxy, node, previous)]),
+      ]
     } catch (thrown) {
       const error = this.#tolerate(thrown, signal)
       const node = proxy.facts?.info.nodeId
-      const ended = this.#isGone(known)
-      return {
-        ...base,
-        node,
-        state: ended ? 'ended' : 'unread',
-        reading: undefined,
-        note: ended
-          ? `not seen for longer than onProxyGone.after: ${error.message}`
-          : error.message,
-        error,
-      }
+      const ended = this.#roster.isGone(known)
+      const note = ended
+        ? `not seen for longer than onProxyGone.after: ${error.message}`
+        : error.message
+      const old = previousScope(proxy.name)
+      const before = this.#roster.has(`admin ${old}`) ? [this.#roster.of(`admin ${old}`, old)] : []
+      const state = ended ? 'ended' : 'unread'
+      return [
+        viewOf(known, state, { node, note, error }),
+        ...before
+          .filter((one) => one.endedAt === undefined)
+          .map((one) => viewOf(one, state, { node, note, role: 'previous' })),
+      ]
     }
   }
 
-  /** Nodes that take sets or report loads, and that no admin address stands for. */
-  #nodeViews(sink: EndpointSink, views: readonly ProxyView[]): ProxyView[] {
-    // A proxy that never answered may be any of the nodes; it is unread already. Who was seen stays.
-    const strangers = views.some((view) => view.node === undefined)
-    const covered = new Set(views.map((view) => view.node))
-    const loads = new Map<string, NodeLoad[]>()
-    for (const load of sink.loads?.nodes() ?? []) {
-      loads.set(load.node, [...(loads.get(load.node) ?? []), load])
-    }
-    const names = new Set([...(sink.nodes?.() ?? []), ...loads.keys()])
-    return [...names]
-      .filter((name) => !covered.has(name) && !this.#isDropped(name, sink))
-      .filter((name) => !strangers || this.#known.has(nodeKey(name)))
-      .flatMap((name) => {
-        const list = loads.get(name) ?? [undefined]
-        return list.map((load, i) => this.#nodeView(name, i === 0 ? '' : `#${i + 1}`, load, sink))
-      })
-  }
-
-  /** A node whose stream is gone, and whose admin address the caller's list dropped. */
-  #isDropped(node: string, sink: EndpointSink): boolean {
-    if (sink.isConnected?.(node) !== false) return false
-    const listed = new Set(this.#listed.map((address) => this.#proxy(address)))
-    const dropped = [...this.#known.values()].some(
-      ({ proxy }) => proxy !== undefined && !listed.has(proxy) && proxy.facts?.info.nodeId === node,
-    )
-    if (dropped) sink.drop?.(node)
-    return dropped
-  }
-
-  #nodeView(
-    node: string,
-    suffix: string,
-    load: NodeLoad | undefined,
-    sink: EndpointSink,
-  ): ProxyView {
-    const key = nodeKey(node, suffix)
-    const scope = key.slice(NODE.length)
-    let known = this.#known.get(key)
-    if (known === undefined) this.#known.set(key, (known = fresh(scope, undefined)))
-    const base = {
-      scope,
-      node,
-      proxy: undefined,
-      reading: undefined,
-      load,
-      tracker: known.tracker,
-      error: undefined,
-    }
-    const trouble =
-      this.#options.admin === undefined
-        ? loadTrouble(load)
-        : 'it takes endpoints from here, but none of the admin addresses is its own'
-    if (trouble === undefined) {
-      known.unseenSince = undefined
-      known.endedAt = undefined
-      return { ...base, state: 'read', note: undefined }
-    }
-    const connected = load?.connected === true || sink.isConnected?.(node) === true
-    if (this.#isGone(known) && !connected) {
-      sink.drop?.(node)
-      sink.loads?.drop(node)
+  /** The process that a hot restart has replaced: a scope of its own until it has ended. */
+  #previous(proxy: Proxy, node: string | undefined, previous: Previous): ProxyView {
+    const scope = previousScope(proxy.name)
+    const known = this.#roster.of(`admin ${scope}`, scope)
+    if (previous.state === 'ended') {
+      if (known.endedAt === undefined && node !== undefined) this.#roster.depart(node)
       known.endedAt ??= this.#options.now()
-      return { ...base, state: 'ended', note: 'not seen for longer than onProxyGone.after' }
-    }
-    return { ...base, state: 'unread', note: trouble }
+    } else known.endedAt = undefined
+    const unread = previous.state === 'alive' && previous.active === undefined
+    const state = previous.state === 'ended' ? 'ended' : unread ? 'unread' : 'read'
+    return viewOf(known, state, { node, previous, note: previous.note, role: 'previous' })
+  }
+
+  /** Whether the caller's list dropped the admin address of a node. */
+  #isDropped(node: string): boolean {
+    const listed = new Set(this.#listed.map((address) => this.#proxy(address)))
+    return this.#roster
+      .all()
+      .some(
+        ({ proxy }) =>
+          proxy !== undefined && !listed.has(proxy) && proxy.facts?.info.nodeId === node,
+      )
   }
 
   /** A place for every proxy that is expected and not known. */
   #missing(views: readonly ProxyView[]): ProxyView[] {
     const { expect } = this.#options
-    const there = views.filter((view) => view.state !== 'ended')
+    const there = views.filter(({ state, role }) => state !== 'ended' && role === 'proxy')
     if (expect === undefined) return []
     const names =
       typeof expect === 'number'
@@ -278,65 +221,10 @@ export class Fleet {
             .filter((name) => !there.some((view) => view.scope === name || view.node === name))
             .map((name) => ({ scope: name, note: 'expected, and neither listed nor connected' }))
     return names.map(({ scope, note }) => {
-      const key = `missing ${scope}`
-      let known = this.#known.get(key)
-      if (known === undefined) this.#known.set(key, (known = fresh(scope, undefined)))
+      const known = this.#roster.of(`missing ${scope}`, scope)
       known.endedAt = undefined
-      return {
-        scope,
-        note,
-        state: 'unread',
-        node: undefined,
-        proxy: undefined,
-        reading: undefined,
-        load: undefined,
-        tracker: known.tracker,
-        error: undefined,
-      }
+      return viewOf(known, 'unread', { note, role: 'place' })
     })
-  }
-
-  /** Who was listed before and is not now. */
-  #ended(views: readonly ProxyView[]): ProxyView[] {
-    const now = this.#options.now()
-    const listed = new Set(views.map((view) => view.tracker))
-    const ended: ProxyView[] = []
-    for (const [key, known] of this.#known) {
-      if (listed.has(known.tracker)) continue
-      if (known.endedAt === undefined) known.endedAt = now
-      if (now - known.endedAt > ENDED_FOR) {
-        this.#known.delete(key)
-        void known.proxy?.close()
-        continue
-      }
-      // A place that was kept for an expected proxy never was a process of its own.
-      if (views.some((view) => view.scope === known.scope)) continue
-      ended.push({
-        scope: known.scope,
-        state: 'ended',
-        node: known.proxy?.facts?.info.nodeId,
-        proxy: known.proxy,
-        reading: undefined,
-        load: undefined,
-        tracker: known.tracker,
-        note: 'no longer in the list of proxies',
-        error: undefined,
-      })
-    }
-    return ended
-  }
-
-  #of(proxy: Proxy): Known {
-    for (const known of this.#known.values()) if (known.proxy === proxy) return known
-    const known = fresh(proxy.name, proxy)
-    this.#known.set(`admin ${proxy.name}`, known)
-    return known
-  }
-
-  #isGone(known: Known): boolean {
-    const now = this.#options.now()
-    known.unseenSince ??= now
-    return now - known.unseenSince >= this.#options.goneAfter
   }
 
   /** An abort and a fault of ours go up; what the proxy did is the proxy's state. */
@@ -347,37 +235,9 @@ export class Fleet {
   }
 }
 
-const NODE = 'node '
-
-function nodeKey(node: string, suffix = ''): string {
-  return `${NODE}${node === '' ? 'a proxy without node.id' : node}${suffix}`
-}
-
-function fresh(scope: string, proxy: Proxy | undefined): Known {
-  return {
-    scope,
-    proxy,
-    tracker: new ScopeTracker(),
-    unseenSince: undefined,
-    endedAt: undefined,
-  }
-}
-
-/** Why load reports of a node cannot be used; undefined: they can. */
-function loadTrouble(load: NodeLoad | undefined): string | undefined {
-  if (load === undefined) {
-    return 'it takes endpoints from here, but neither its admin API nor its load reports are known: list it under admin, or configure load_stats_config in its bootstrap'
-  }
-  if (!load.connected) return 'its stream is gone; it goes on with the last set it got'
-  const { version } = load
-  const [major, minor] = LOADS_FROM
-  if (
-    version !== undefined &&
-    (version.major < major || (version.major === major && version.minor < minor))
-  ) {
-    return `load reports of Envoy ${version.text} miss requests that outlast an interval: list its admin API`
-  }
-  return load.reports ? undefined : 'no load report came in lately'
+/** What the process before a hot restart goes by. */
+export function previousScope(name: string): string {
+  return `${name} before its hot restart`
 }
 
 async function inBatches<T, R>(items: readonly T[], fn: (item: T) => Promise<R>): Promise<R[]> {

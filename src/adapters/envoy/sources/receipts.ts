@@ -33,6 +33,9 @@ interface Entry {
   readonly cluster: string
   stream: object | undefined
   version: Version | undefined
+  /** When this stream asked for the set first, and was heard of last. */
+  began: number
+  heard: number
   sent: number
   acks: Ack[]
   nack: { readonly seq: number; readonly text: string } | undefined
@@ -40,15 +43,20 @@ interface Entry {
 }
 
 const KEPT = 512
+/** Envoy comes back within 30 s, its longest pause; milliseconds. */
+const RECONNECT = 35_000
 
 /**
  * The receipts of a sink whose proxies answer: who took which publication, and when.
  *
  * A stream that ends leaves its last receipt behind: Envoy keeps the last set for as long as it
- * lives. The next stream of the same node takes it over.
+ * lives. The next stream of the same node takes it over. One that never took anything leaves nothing.
  */
 export class ReceiptBook {
-  readonly #entries: Entry[] = []
+  readonly #streams = new Map<object, Map<string, Entry>>()
+  /** By node, then by set: each stream of its own. */
+  readonly #nodes = new Map<string, Map<string, Set<Entry>>>()
+  readonly #clusters = new Map<string, Set<Entry>>()
   readonly #now: () => number
   readonly #listeners = new Set<() => void>()
 
@@ -57,32 +65,39 @@ export class ReceiptBook {
   }
 
   subscribe(stream: object, node: string, version: Version | undefined, cluster: string): void {
-    const same = this.#find(stream, cluster)
-    if (same !== undefined) return
-    const left = this.#entries.find(
-      (entry) => entry.stream === undefined && entry.node === node && entry.cluster === cluster,
-    )
-    if (left !== undefined) {
-      Object.assign(left, { stream, version, nack: undefined, since: this.#now() })
-      return
+    const mine = entered(this.#streams, stream, () => new Map<string, Entry>())
+    if (mine.has(cluster)) return
+    const now = this.#now()
+    const same = entered(this.#nodes, node, () => new Map<string, Set<Entry>>())
+    const entries = entered(same, cluster, () => new Set<Entry>())
+    let entry = [...entries].find((left) => left.stream === undefined)
+    if (entry === undefined) {
+      entry = {
+        node,
+        cluster,
+        stream,
+        version,
+        began: now,
+        heard: now,
+        sent: 0,
+        acks: [],
+        nack: undefined,
+        since: now,
+      }
+      entries.add(entry)
+      entered(this.#clusters, cluster, () => new Set<Entry>()).add(entry)
+    } else {
+      const fresh = { stream, version, nack: undefined, began: now, heard: now, since: now }
+      Object.assign(entry, fresh)
     }
-    this.#entries.push({
-      node,
-      cluster,
-      stream,
-      version,
-      sent: 0,
-      acks: [],
-      nack: undefined,
-      since: this.#now(),
-    })
+    mine.set(cluster, entry)
   }
 
   unsubscribe(stream: object, cluster: string): void {
-    const index = this.#entries.findIndex(
-      (entry) => entry.stream === stream && entry.cluster === cluster,
-    )
-    if (index !== -1) this.#entries.splice(index, 1)
+    const entry = this.#find(stream, cluster)
+    if (entry === undefined) return
+    this.#streams.get(stream)?.delete(cluster)
+    this.#forget(entry)
     this.#tell()
   }
 
@@ -104,6 +119,7 @@ export class ReceiptBook {
       if (entry.acks.length > KEPT) entry.acks.shift()
     }
     entry.since = at
+    entry.heard = at
     this.#tell()
   }
 
@@ -112,46 +128,76 @@ export class ReceiptBook {
     if (entry === undefined) return
     entry.nack = { seq, text }
     entry.since = this.#now()
+    entry.heard = entry.since
     this.#tell()
   }
 
   gone(stream: object): void {
-    for (const entry of this.#entries) {
-      if (entry.stream !== stream) continue
+    for (const entry of this.#streams.get(stream)?.values() ?? []) {
       entry.stream = undefined
       entry.since = this.#now()
+      if (entry.acks.length === 0) this.#forget(entry)
     }
+    this.#streams.delete(stream)
     this.#tell()
   }
 
   /** Forgets a node whose last stream is gone. */
   drop(node: string): void {
-    for (let i = this.#entries.length - 1; i >= 0; i--) {
-      const entry = this.#entries[i]
-      if (entry?.node === node && entry.stream === undefined) this.#entries.splice(i, 1)
+    for (const entry of this.#of(node)) if (entry.stream === undefined) this.#forget(entry)
+  }
+
+  /**
+   * Forgets one process of a node that has several, and that is known to have ended: the one whose
+   * stream began first.
+   *
+   * @returns whether there was a stream that is gone
+   */
+  dropOne(node: string): boolean {
+    const gone = this.#of(node).filter(({ stream }) => stream === undefined)
+    const first = Math.min(...gone.map(({ began }) => began))
+    for (const entry of gone) if (entry.began === first) this.#forget(entry)
+    return gone.length > 0
+  }
+
+  /**
+   * How many processes of that node id there are: each has a stream of its own for each set. A stream
+   * that was silent since a later one began, and has ended, was the same process before it lost touch.
+   */
+  streams(node: string): number {
+    const now = this.#now()
+    let most = 0
+    for (const entries of [...(this.#nodes.get(node)?.values() ?? [])]) {
+      for (const entry of [...entries]) {
+        const { stream, since, heard } = entry
+        if (stream !== undefined || now - since < RECONNECT) continue
+        const later = [...entries].some(
+          (other) => other.stream !== undefined && other.began > heard,
+        )
+        if (later) this.#forget(entry)
+      }
+      most = Math.max(most, entries.size)
     }
+    return most
   }
 
   /** One receipt per node: with several streams under one node id, the least of them. */
   of(cluster: string): NodeReceipt[] {
     const nodes = new Map<string, Entry[]>()
-    for (const entry of this.#entries) {
-      if (entry.cluster !== cluster) continue
-      const list = nodes.get(entry.node)
-      if (list === undefined) nodes.set(entry.node, [entry])
-      else list.push(entry)
+    for (const entry of this.#clusters.get(cluster) ?? []) {
+      entered(nodes, entry.node, (): Entry[] => []).push(entry)
     }
     return [...nodes].map(([node, entries]) => toReceipt(node, entries))
   }
 
   /** Every node that ever subscribed to anything and was not dropped. */
   nodes(): ReadonlySet<string> {
-    return new Set(this.#entries.map((entry) => entry.node))
+    return new Set(this.#nodes.keys())
   }
 
   /** Whether a stream of that node is open. */
   isConnected(node: string): boolean {
-    return this.#entries.some((entry) => entry.node === node && entry.stream !== undefined)
+    return this.#of(node).some(({ stream }) => stream !== undefined)
   }
 
   /** Calls `fn` at each answer, until the returned function is called. */
@@ -161,12 +207,37 @@ export class ReceiptBook {
   }
 
   #find(stream: object, cluster: string): Entry | undefined {
-    return this.#entries.find((entry) => entry.stream === stream && entry.cluster === cluster)
+    return this.#streams.get(stream)?.get(cluster)
+  }
+
+  #of(node: string): Entry[] {
+    return [...(this.#nodes.get(node)?.values() ?? [])].flatMap((entries) => [...entries])
+  }
+
+  #forget(entry: Entry): void {
+    const { node, cluster } = entry
+    removed(this.#clusters, cluster, entry)
+    const sets = this.#nodes.get(node)
+    if (sets === undefined) return
+    removed(sets, cluster, entry)
+    if (sets.size === 0) this.#nodes.delete(node)
   }
 
   #tell(): void {
     for (const fn of [...this.#listeners]) fn()
   }
+}
+
+function entered<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key)
+  if (value === undefined) map.set(key, (value = make()))
+  return value
+}
+
+function removed<K, V>(map: Map<K, Set<V>>, key: K, value: V): void {
+  const set = map.get(key)
+  set?.delete(value)
+  if (set?.size === 0) map.delete(key)
 }
 
 function toReceipt(node: string, entries: readonly Entry[]): NodeReceipt {

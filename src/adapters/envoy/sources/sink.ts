@@ -77,6 +77,13 @@ export interface EndpointSink {
   receipts?(cluster: string): readonly NodeReceipt[]
   /** Every proxy that takes sets from here, by node id, also while its stream is gone. */
   nodes?(): ReadonlySet<string>
+  /**
+   * How many processes take sets under that node id: two, where a bootstrap was copied, or for as long
+   * as a hot restart lasts.
+   */
+  streams?(node: string): number
+  /** Forgets one of them that is known to have ended. Returns whether there was one. */
+  dropOne?(node: string): boolean
   /** Whether that proxy is heard of now. */
   isConnected?(node: string): boolean
   /** Forgets a proxy that is gone for good. */

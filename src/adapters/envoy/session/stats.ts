@@ -1,0 +1,79 @@
+import { malformed } from '../../../kit/json.js'
+import { quote } from '../../../provider/quote.js'
+import { parseStats } from '../codec/admin.js'
+import { statName, type ClusterConfig } from '../codec/config-dump.js'
+import type { AdminLink } from './admin-client.js'
+
+/** What is read of a cluster's statistics. */
+const STATS = [
+  'version_text',
+  'update_rejected',
+  'update_failure',
+  'upstream_rq_active',
+  'upstream_rq_pending_active',
+  'membership_total',
+  'membership_healthy',
+  'membership_degraded',
+  'membership_excluded',
+  'lb_healthy_panic',
+  'lb_subsets_active',
+  'lb_subsets_fallback_panic',
+]
+/** They move whenever a cluster comes, goes or is changed by CDS. */
+const CLUSTERS = ['cluster_added', 'cluster_modified', 'cluster_removed']
+const SERVER = ['parent_connections', 'uptime']
+
+/** `/stats` of one look, by the clusters' names, whatever names their statistics go by. */
+export interface Stats {
+  /** Undefined: the proxy does not show it. */
+  of(cluster: string, stat: string): number | undefined
+  versionOf(cluster: string): string | undefined
+  server(stat: string): number | undefined
+  /** Another text: the list of clusters is not what it was. Undefined: the proxy does not show it. */
+  readonly clusters: string | undefined
+}
+
+export const NO_STATS: Stats = toStats(new Map(), () => '')
+
+export async function readStats(
+  link: AdminLink,
+  from: string,
+  names: readonly string[],
+  configs: ReadonlyMap<string, ClusterConfig> | undefined,
+): Promise<Stats> {
+  const own = new Map(names.map((name) => [name, configs?.get(name)?.stat ?? statName(name)]))
+  const prefixes = [...own.values()].map(quoted).join('|')
+  const filter = [
+    `cluster_manager\\.(?:${CLUSTERS.join('|')})`,
+    `server\\.(?:${SERVER.join('|')})`,
+    ...(names.length === 0 ? [] : [`cluster\\.(?:${prefixes})\\.(?:${STATS.join('|')})`]),
+  ].join('|')
+  const text = await link.allowed(`/stats?filter=${encodeURIComponent(`^(?:${filter})$`)}`)
+  if (text === undefined) return NO_STATS
+  const found = parseStats(text, from)
+  for (const [name, value] of found) {
+    if (name.endsWith('.version_text') || /^\d{1,15}$/.test(value)) continue
+    const source = { provider: 'envoy', what: `${from} /stats` }
+    throw malformed(source, `a count for ${quote(name, 80)}`, `'${quote(value)}'`)
+  }
+  return toStats(found, (cluster) => own.get(cluster) ?? statName(cluster))
+}
+
+function toStats(found: ReadonlyMap<string, string>, prefix: (cluster: string) => string): Stats {
+  const count = (name: string): number | undefined => {
+    const value = found.get(name)
+    return value === undefined ? undefined : Number(value)
+  }
+  const moves = CLUSTERS.map((name) => found.get(`cluster_manager.${name}`))
+  return {
+    of: (cluster, stat) => count(`cluster.${prefix(cluster)}.${stat}`),
+    versionOf: (cluster) => found.get(`cluster.${prefix(cluster)}.version_text`),
+    server: (stat) => count(`server.${stat}`),
+    clusters: moves.includes(undefined) ? undefined : moves.join('/'),
+  }
+}
+
+/** A name as a regular expression (RE2) that matches it. */
+export function quoted(name: string): string {
+  return name.replace(/[^A-Za-z0-9_]/g, '\\$&')
+}

@@ -1,0 +1,117 @@
+import { describe, expect, test } from 'vitest'
+import { drain, isDrainableError, ready } from 'drainable'
+import { envoy } from 'drainable/envoy'
+import { grpcEndpoints } from 'drainable/envoy/grpc'
+import { engines } from '../../support/engines.js'
+import { ask, setOf, startBackend, startEnvoy, until, writeEds } from '../../support/envoy.js'
+import { fileStage, look } from '../../support/envoy-stage.js'
+import { systemClock } from '../../../src/provider/clock.js'
+
+const clock = systemClock
+const ctx = () => ({ signal: AbortSignal.timeout(10_000), clock })
+const PICKED = 'type.googleapis.com/envoy.extensions.load_balancing_policies'
+
+describe.each(engines('envoy'))('how Envoy $version balances', ({ path }) => {
+  test('the last of a subset: refused and named, and never in force', async () => {
+    const match = { metadata_match: { filter_metadata: { 'envoy.lb': { v: 'a' } } } }
+    const subsets = { fallback_policy: 'ANY_ENDPOINT', subset_selectors: [{ keys: ['v'] }] }
+    await using stage = await fileStage(path, {
+      servers: 3,
+      envoy: { route: match, cluster: { lb_subset_config: subsets } },
+    })
+    const { a, backends, lb, proxy, refOf, file } = stage
+    const labelled = setOf(
+      backends.map(({ port }) => port),
+      'web',
+      (port) => ({
+        metadata: { filter_metadata: { 'envoy.lb': { v: port === a.port ? 'a' : 'b' } } },
+      }),
+    )
+    await writeEds(file, [labelled], '2')
+    await until(async () => (await ask(proxy.http)).port === a.port, 'the subset')
+    const error: unknown = await drain(lb, refOf(a), { timeout: '10s' }).catch((e: unknown) => e)
+    expect(isDrainableError(error, 'REJECTED') && error.message).toContain('the subset v=a')
+    const drained = JSON.stringify(labelled).replace(
+      `"port_value":${a.port}}}}`,
+      `"port_value":${a.port}}}},"health_status":"DRAINING"`,
+    )
+    await writeEds(file, [JSON.parse(drained)], '3')
+    const note = await until(async () => {
+      const { own, scopes } = await look(lb, refOf(a))
+      return own === 'drain' && scopes[0]?.inForce === false && scopes[0].note?.includes('subset')
+    }, 'the panic of the subset')
+    expect(note).toBe(true)
+    expect((await ask(proxy.http)).port).toBe(a.port)
+  })
+
+  test('UNHEALTHY to DRAINING: in force only where Envoy counts it so', async () => {
+    await using stage = await fileStage(path, { servers: 3 })
+    const { a, b, backends, lb, proxy, refOf, file } = stage
+    const ports = backends.map(({ port }) => port)
+    const write = (version: string, status: string) =>
+      writeEds(
+        file,
+        [setOf(ports, 'web', (port) => (port === a.port ? {} : { health_status: status }))],
+        version,
+      )
+    await write('2', 'UNHEALTHY')
+    const shows = (eds: string) =>
+      until(async () => (await proxy.get('/clusters')).split(eds).length === 3, eds)
+    await shows('failed_eds_health')
+    await write('3', 'DRAINING')
+    await shows('eds_status_draining')
+    const seen = new Set<number>()
+    for (let i = 0; i < 30; i++) seen.add((await ask(proxy.http)).port)
+    expect(seen).toContain(b.port)
+    const scope = async () => (await look(lb, refOf(b))).scopes[0]
+    await until(async () => (await scope())?.note?.includes('panic mode'), 'the panic')
+    expect(await scope()).toMatchObject({ inForce: false })
+  })
+
+  test('picked requests reach a drained host: idle is not verified', async () => {
+    const policy = (type: string, config: object = {}) => ({
+      policies: [
+        {
+          typed_extension_config: {
+            name: type,
+            typed_config: { '@type': `${PICKED}.${type}`, ...config },
+          },
+        },
+      ],
+    })
+    const picks = policy('override_host.v3.OverrideHost', {
+      override_host_sources: [{ header: 'x-pick' }],
+      fallback_policy: policy('round_robin.v3.RoundRobin'),
+    })
+    await using stage = await fileStage(path, {
+      envoy: { cluster: { load_balancing_policy: picks } },
+    })
+    const { a, lb, proxy, refOf } = stage
+    const report = await drain(lb, refOf(a), { timeout: '20s' })
+    expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: false })
+    expect(report.members[0]?.why.map(({ text }) => text).join()).toContain('override_host')
+    const picked = await ask(proxy.http, '/', { headers: { 'x-pick': a.member } })
+    expect(picked.port).toBe(a.port)
+  })
+})
+
+describe.each(engines('envoy').slice(-1))('load reports alone on Envoy $version', ({ path }) => {
+  test('ready() undrains at once, whether it waits for health or not', async () => {
+    await using a = await startBackend()
+    await using b = await startBackend()
+    const sink = grpcEndpoints({ port: 0, initial: [setOf([a.port, b.port])], loadInterval: 100 })
+    await using lb = envoy({ endpoints: sink, connectTimeout: 500 })
+    const { port } = await until(() => sink.address, 'a listening sink')
+    await using proxy = await startEnvoy({ path, eds: { grpc: port }, loads: port })
+    const ref = { pool: 'web', member: a.member }
+    for (const waitHealthy of [true, false]) {
+      await drain(lb, ref, { timeout: '20s' })
+      const begun = performance.now()
+      await ready(lb, ref, { waitHealthy })
+      expect(performance.now() - begun).toBeLessThan(4_000)
+      await until(async () => (await ask(proxy.http)).port === a.port, 'requests again')
+    }
+    const { readings } = await lb.observe([ref], ctx())
+    expect(readings[0]).toMatchObject({ own: 'ready', health: 'unchecked' })
+  })
+})

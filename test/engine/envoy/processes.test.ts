@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest'
+import { drain, startDrain } from 'drainable'
+import { envoy, fileEndpoints } from 'drainable/envoy'
+import { grpcEndpoints } from 'drainable/envoy/grpc'
+import { engines } from '../../support/engines.js'
+import {
+  ask,
+  delay,
+  openWebSocket,
+  setOf,
+  startBackend,
+  startEnvoy,
+  until,
+} from '../../support/envoy.js'
+import { fileStage, look } from '../../support/envoy-stage.js'
+import { systemClock } from '../../../src/provider/clock.js'
+
+const HOT = { parentShutdown: 60, bootstrap: { stats_flush_interval: '0.3s' } }
+
+describe.each(engines('envoy'))('a hot restart of Envoy $version', ({ path }) => {
+  test('a request of the old process keeps a member busy, whoever looked before', async () => {
+    await using stage = await fileStage(path, { envoy: HOT })
+    const { a, b, proxy, lb, refOf, file } = stage
+    await look(lb, refOf(a))
+    while (a.held === 0) {
+      void ask(proxy.http, '/hold').catch(() => undefined)
+      await delay(20)
+    }
+    b.release()
+    await proxy.hotRestart()
+    await using fresh = envoy({
+      endpoints: fileEndpoints({ cluster: 'web', path: file }),
+      admin: [proxy.admin],
+    })
+    const runs = [lb, fresh].map((one) => startDrain(one, refOf(a), { timeout: '40s' }))
+    const over: unknown[] = []
+    for (const run of runs) void run.done.then((report) => over.push(report))
+    await delay(4_000)
+    expect(a.held).toBeGreaterThan(0)
+    expect(over).toEqual([])
+    const scopes = runs[1]?.why().map(({ scope }) => scope)
+    expect(scopes).toContain(`${proxy.admin} before its hot restart`)
+    a.release()
+    for (const run of runs) {
+      const report = await run.done
+      expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true, lost: [] })
+      await run.close()
+    }
+  })
+
+  test('a websocket that its end cuts is lost, not idle', async () => {
+    await using stage = await fileStage(path, { envoy: { ...HOT, parentShutdown: 6 } })
+    const { a, proxy, lb, refOf } = stage
+    const sockets = [await openWebSocket(proxy.http)]
+    while (a.requests.length === 0) sockets.push(await openWebSocket(proxy.http))
+    await proxy.hotRestart()
+    const closed = Promise.all(
+      sockets.map((socket) => new Promise((end) => socket.once('close', end))),
+    )
+    const run = startDrain(lb, refOf(a), { timeout: '40s' })
+    const first = await Promise.race([run.done, closed.then(() => 'cut')])
+    expect(first).toBe('cut')
+    const report = await run.done
+    expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: false })
+    expect(report.members[0]?.lost.length).toBeGreaterThan(0)
+    await run.close()
+  })
+})
+
+describe.each(engines('envoy').slice(-1))('by gRPC on Envoy $version', ({ path }) => {
+  test('a hot restart leaves no stream behind that a drain waits for', async () => {
+    await using a = await startBackend()
+    await using b = await startBackend()
+    const sink = grpcEndpoints({ port: 0, initial: [setOf([a.port, b.port])] })
+    const admin: string[] = []
+    await using lb = envoy({ endpoints: sink, admin: () => Promise.resolve(admin) })
+    const { port } = await until(() => sink.address, 'a listening sink')
+    await using proxy = await startEnvoy({ path, eds: { grpc: port }, ...HOT, parentShutdown: 4 })
+    admin.push(proxy.admin)
+    const ref = { pool: 'web', member: a.member }
+    await look(lb, ref)
+    await proxy.hotRestart()
+    const report = await drain(lb, ref, { timeout: '30s' })
+    expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    await until(async () => {
+      await look(lb, ref)
+      return sink.streams?.('envoy-1') === 1
+    }, 'one stream')
+    const other = { pool: 'web', member: b.member }
+    const next = await lb.apply([{ kind: 'restore', ref, expect: 'drain', to: 'ready' }], {
+      signal: AbortSignal.timeout(5_000),
+      clock: systemClock,
+    })
+    expect(next[0]?.status).toBe('applied')
+    expect((await drain(lb, other, { timeout: '30s' })).outcome).toBe('idle')
+  })
+
+  test('two proxies with one node.id: the one that is not listed is unread', async () => {
+    await using a = await startBackend()
+    await using b = await startBackend()
+    const sink = grpcEndpoints({ port: 0, initial: [setOf([a.port, b.port])] })
+    const admin: string[] = []
+    await using lb = envoy({ endpoints: sink, admin: () => Promise.resolve(admin) })
+    const { port } = await until(() => sink.address, 'a listening sink')
+    await using one = await startEnvoy({ path, eds: { grpc: port }, id: 'copied' })
+    await using two = await startEnvoy({ path, eds: { grpc: port, delta: true }, id: 'copied' })
+    admin.push(one.admin)
+    const ref = { pool: 'web', member: a.member }
+    while (a.held === 0) {
+      void ask(two.http, '/hold').catch(() => undefined)
+      await delay(20)
+    }
+    const run = startDrain(lb, ref, { timeout: '30s' })
+    let over = false
+    void run.done.then(() => (over = true))
+    await until(() => run.why().some(({ scope }) => scope === 'copied#2'), 'the unread proxy')
+    await delay(1_500)
+    expect(over).toBe(false)
+    admin.push(two.admin)
+    a.release()
+    const report = await run.done
+    expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    await run.close()
+    b.release()
+  })
+})
