@@ -135,6 +135,10 @@ export class CombinedRun implements HandleBody {
     await Promise.all([...this.#runs.values()].map((run) => run.release()))
   }
 
+  async called(): Promise<void> {
+    await Promise.all([...this.#runs.values()].map((run) => run.called()))
+  }
+
   // --- the beginning
 
   async #begin(): Promise<void> {

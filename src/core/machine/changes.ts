@@ -56,7 +56,10 @@ export function ledgerOf(state: DrainState): readonly OwnChange[] {
 }
 
 /** A change whose answer was lost just now. */
-export function lateChange({ change, before, shared }: SentChange, at: number): LateChange {
+export function lateChange(
+  { change, before, shared, underWay }: SentChange & Pick<LateChange, 'underWay'>,
+  at: number,
+): LateChange {
   const lacked = lacksEffect(change, before)
   return {
     change,
@@ -65,6 +68,7 @@ export function lateChange({ change, before, shared }: SentChange, at: number): 
     lackedAt: lacked ? at : null,
     ...(lacked && before !== 'unknown' ? { before } : {}),
     ...(shared === true ? { shared } : {}),
+    ...(underWay === true ? { underWay } : {}),
   }
 }
 

@@ -26,7 +26,13 @@ export type Input = { readonly at: number; readonly wall: number } & (
   | { readonly type: 'unreadable'; readonly error: DrainableError; readonly askedAt: number }
   /** The last look, asked for when the time was over, did not come in time. `silent`: nor had any for long before. */
   | { readonly type: 'overdue'; readonly error: DrainableError; readonly silent: boolean }
-  | { readonly type: 'result'; readonly change: Change; readonly result: ChangeResult }
+  | {
+      readonly type: 'result'
+      readonly change: Change
+      readonly result: ChangeResult
+      /** It is not waited for any longer, but its call goes on: what becomes of that comes in later. */
+      readonly givenUp?: true
+    }
   /** The hold under way is not to be sent any more: see `isRough`. */
   | { readonly type: 'recalled' }
   /** The floor's answer to a first hold: it was not sent. */

@@ -1,5 +1,5 @@
 import { atLeast } from '../../provider/admin-state.js'
-import type { AdminState, Change, Reading } from '../../provider/contract.js'
+import type { AdminState, Change, ChangeResult, Reading } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import { isTwin, lacksEffect, lateChange, noted, ownChange, targetOf } from './changes.js'
 import { confirm, countCut } from './confirm.js'
@@ -13,7 +13,11 @@ import { meetAgain } from './was.js'
  * The answer to a change was lost: it may have been carried out, or be carried out later. A hold is
  * sent again as soon as a look shows that it is not there; a repeat of it harms nothing.
  */
-export function loseAnswer(draft: Draft, sent: SentChange, error: DrainableError): void {
+export function loseAnswer(
+  draft: Draft,
+  sent: SentChange & Pick<LateChange, 'underWay'>,
+  error: DrainableError,
+): void {
   const { hold } = draft.state
   const losses = hold.losses + 1
   const repeats = sent.change.kind === 'hold' || sent.change.kind === 'restore'
@@ -26,6 +30,25 @@ export function loseAnswer(draft: Draft, sent: SentChange, error: DrainableError
     confirmedAt: draft.now,
     notBefore: Math.max(hold.notBefore, draft.now + pause),
   })
+}
+
+/**
+ * The call of a change that was given up has ended after all. Without an answer its time begins now. With
+ * one it can't be carried out any more, and the next look says what became of it.
+ */
+export function endUnderWay(draft: Draft, change: Change, result: ChangeResult): void {
+  const entry = draft.state.hold.late.find(
+    (known) => known.change === change && known.underWay === true,
+  )
+  if (entry === undefined) return
+  const { now } = draft
+  const rest = { ...entry, underWay: false }
+  if (result.status === 'unknown') replace(draft, entry, { ...rest, lostAt: now, until: null })
+  else if (result.status === 'unchanged') replace(draft, entry, undefined)
+  else {
+    const seen = result.status === 'applied' ? { lackedAt: entry.lackedAt ?? entry.lostAt } : {}
+    replace(draft, entry, { ...rest, ...seen, lostAt: now, until: now })
+  }
 }
 
 /**
@@ -52,7 +75,8 @@ function tells({ state }: Draft, reading: Reading): boolean {
 }
 
 function watch(draft: Draft, entry: LateChange, reading: Reading, askedAt: number): void {
-  const until = entry.until ?? draft.now + draft.policy.capabilities.lateBound
+  const bound = entry.until ?? draft.now + draft.policy.capabilities.lateBound
+  const until = entry.underWay === true ? null : bound
   const before = seenWithout(draft, reading, entry.change)
   const seen = before === undefined ? {} : { lackedAt: askedAt, before }
   replace(draft, entry, { ...entry, until, ...seen })

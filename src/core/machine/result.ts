@@ -1,19 +1,26 @@
 import { atLeast } from '../../provider/admin-state.js'
-import type { Change, ChangeResult } from '../../provider/contract.js'
+import type { Change } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { isTwin, lateChange, sameChange, targetOf } from './changes.js'
 import { confirm, countCut, countTerminated } from './confirm.js'
 import type { Draft } from './draft.js'
-import { loseAnswer, showsWithout } from './late.js'
+import type { Input } from './input.js'
+import { endUnderWay, loseAnswer, showsWithout } from './late.js'
 import { backOff } from './pace.js'
 import { type DrainState, type LateChange, type SentChange } from './state.js'
 import { meetAgain, stateBefore } from './was.js'
 
 /** Takes the result of the change under way in. */
-export function absorbResult(draft: Draft, change: Change, result: ChangeResult): void {
+export function absorbResult(
+  draft: Draft,
+  { change, result, givenUp }: Extract<Input, { type: 'result' }>,
+): void {
   const sent = draft.state.hold.pending
-  if (sent?.change !== change) return // given up before: its answer comes too late to tell anything
+  if (sent?.change !== change) {
+    endUnderWay(draft, change, result)
+    return
+  }
   switch (result.status) {
     case 'applied':
       draft.hold({ pending: null })
@@ -29,7 +36,7 @@ export function absorbResult(draft: Draft, change: Change, result: ChangeResult)
       confirm(draft, change, whoseRaise(draft, sent))
       return
     case 'unknown':
-      loseAnswer(draft, sent, result.error)
+      loseAnswer(draft, { ...sent, ...(givenUp === true ? { underWay: true } : {}) }, result.error)
       draft.fault(result.error)
       return
     case 'rejected':

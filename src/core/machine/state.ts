@@ -119,6 +119,11 @@ export interface LateChange {
    * that shows up is ours, but this one may be the one that is still to come.
    */
   readonly shared?: boolean
+  /**
+   * Its call was given up here and goes on, because others wait for it too: until that has ended, nothing
+   * says when the change can't come any more.
+   */
+  readonly underWay?: boolean
 }
 
 /** What is known of the member's work. */

@@ -70,7 +70,7 @@ function absorb(state: DrainState, input: Input, policy: MachinePolicy): Draft {
       inherit(draft, input)
       break
     case 'result':
-      absorbResult(draft, input.change, input.result)
+      absorbResult(draft, input)
       break
     case 'recalled':
       recall(draft)

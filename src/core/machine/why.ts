@@ -78,13 +78,14 @@ function explainChanges(state: DrainState, wallOffset: number, say: Say): void {
       },
     )
   }
-  for (const { change, until } of hold.late) {
+  for (const { change, until, underWay } of hold.late) {
     // A repeat of what is in place already changes nothing.
     const inPlace = hold.confirmed !== 'none' || targetOf(change) === ownOf(state)
     if (state.goal.kind === 'drain' && change.kind === 'hold' && inPlace) continue
+    const blocker = underWay === true ? 'its call goes on' : 'the balancer does not answer'
     const when =
       until === null
-        ? 'for as long as the balancer does not answer, and some time after'
+        ? `for as long as ${blocker}, and some time after`
         : `until ${new Date(until + wallOffset).toISOString()}`
     say(
       'not-in-force',

@@ -26,8 +26,8 @@ export interface Drain extends AsyncDisposable, AsyncIterable<DrainEvent>, Typed
    */
   restore(): Promise<DrainReport>
   /**
-   * Stops holding the drain (the member stays as it is), and resolves once the ticket says all that was
-   * done, or after 2 s. Disposing does the same; it never restores.
+   * Stops holding the drain (the member stays as it is), and resolves once no call of it is under way and
+   * the ticket says all that was done, or after 2 s. Disposing does the same; it never restores.
    */
   release(): Promise<void>
   /** The same as {@link Drain.release}. */
@@ -43,6 +43,8 @@ export interface HandleBody {
   ticket(): Promise<Ticket>
   restore(): Promise<DrainReport>
   release(): Promise<void>
+  /** Resolves when no call of it is under way any more, or none that it still waits for. */
+  called(): Promise<void>
 }
 
 /** Events for one reader. A slow reader loses loads first: the next load says the same and more. */
@@ -175,8 +177,10 @@ export class DrainHandle implements Drain {
     return this.#body.restore()
   }
 
-  release(): Promise<void> {
-    return this.#body.release()
+  /** The ticket may go elsewhere next: what is still under way here must not be carried out after that. */
+  async release(): Promise<void> {
+    await this.#body.release()
+    await this.#body.called()
   }
 
   close(): Promise<void> {

@@ -17,6 +17,7 @@ import type { HandleBody } from './handle.js'
 import { checkHealth } from './health-check.js'
 import { InForce } from './in-force.js'
 import { LastLook } from './last-look.js'
+import { LINGER, settledWithin } from './look/call.js'
 import type { Look, SeenLook } from './look/look.js'
 import { Looking } from './looking.js'
 import { Members, type MembersOptions } from './members.js'
@@ -159,6 +160,13 @@ export class Run implements HandleBody {
     await (this.#flushed ??= flushTicket(this.#run))
   }
 
+  async called(): Promise<void> {
+    const { sender, spec } = this.#run
+    if (sender?.calling !== true) return
+    await settledWithin(sender.called(), spec.clock, LINGER)
+    await flushTicket(this.#run) // with what the answers said
+  }
+
   report(): DrainReport {
     return this.#ending.report()
   }
@@ -226,6 +234,7 @@ export class Run implements HandleBody {
     for (const { ref, hold } of states) {
       if (hold.floor !== 'unasked') this.#contest.floor.enter(ref)
     }
+    this.#contest.keepLedger()
     const alone = await this.#contest.decide()
     if (this.#run.isReleased()) return
     this.#run.life = 'looking'

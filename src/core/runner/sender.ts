@@ -54,17 +54,30 @@ export class Sender {
   giveUp({ ref, hold }: DrainState, error: DrainableError): void {
     if (hold.pending === null) return
     const { change } = hold.pending
-    this.#calls.get(change)?.abort(error)
+    const call = this.#calls.get(change)
+    call?.abort(error)
     this.#options.members.take(refKey(ref), {
       type: 'result',
       change,
       result: { ref, status: 'unknown', error },
+      // One that was not sent yet has no call that could end.
+      ...(call === undefined ? {} : { givenUp: true }),
     })
   }
 
   /** Resolves when nothing of ours is under way any more. */
   async settled(): Promise<void> {
     while (this.#sending.size > 0) await Promise.allSettled(this.#sending)
+  }
+
+  /** Whether a call of ours is under way. */
+  get calling(): boolean {
+    return this.#calls.size > 0
+  }
+
+  /** Resolves when no call of ours is under way any more. */
+  async called(): Promise<void> {
+    while (this.calling) await Promise.allSettled(this.#sending)
   }
 
   /** Writes the ticket; a failure is said, and the run goes on. */

@@ -54,7 +54,13 @@ function plain(state: DrainState): FrozenState {
       intended: pending === null ? null : sent(pending.change),
       late: late.flatMap((entry) => {
         const change = sent(entry.change)
-        return change === null ? [] : [{ ...entry, change }]
+        // Whoever reads the ticket has not made the call, and begins its time anew.
+        const { lostAt, until, lackedAt, before, shared } = entry
+        const optional = {
+          ...(before === undefined ? {} : { before }),
+          ...(shared === undefined ? {} : { shared }),
+        }
+        return change === null ? [] : [{ change, lostAt, until, lackedAt, ...optional }]
       }),
       confirmedAt: hold.confirmedAt,
       notBefore: hold.notBefore,

@@ -127,7 +127,7 @@ export async function drain<T>(
     if (action === undefined) return report
     return await run.act((signal) => action(report, { signal }))
   } finally {
-    await handle.release()
+    await run.release() // no call is waited for: whoever gave up is in a hurry
   }
 }
 

@@ -2,13 +2,10 @@ import type { Change, ChangeResult, DrainableProvider } from '../../../provider/
 import type { Clock } from '../../../provider/clock.js'
 import type { DrainableError } from '../../../provider/error.js'
 import type { Permit } from '../../lease/permit.js'
-import { bounded, CALL_LIMIT } from './call.js'
+import { bounded, CALL_LIMIT, LINGER } from './call.js'
 import { toDrainableError } from '../../../provider/thrown.js'
 import { checkResult } from './gate.js'
 import { setBackgroundTimer } from './timer.js'
-
-/** How long a change is waited for that nobody waits for any more, in milliseconds. */
-const LINGER = 2_000
 
 /** One result of one's own changes, by its index among them. */
 export type OnResult = (index: number, result: ChangeResult) => void

@@ -10,6 +10,9 @@ export const LAST_LOOK = 2_000
 /** How long a change that is under way is waited for before an undo or another call goes on, in milliseconds. */
 export const QUIET_LIMIT = 5_000
 
+/** How long a change is waited for that nobody waits for any more, in milliseconds. */
+export const LINGER = 2_000
+
 /** What a bounded call needs to know. */
 export interface CallOptions {
   readonly provider: string

@@ -73,7 +73,7 @@ describe('results handed up one by one', () => {
     const onTicket = (ticket: Ticket): void => void kept.push(json(ticket))
     const run = startDrain(lb, [web1, web2], { clock, timeout: '1m', onTicket })
     await clock.advance(500)
-    await run.release()
+    await clock.runUntil(run.release())
     expect(states(kept.at(-1), web1)).toEqual(['drain:applied'])
     expect(states(kept.at(-1), web2)).toEqual(['drain:intended'])
   })
@@ -84,7 +84,7 @@ describe('results handed up one by one', () => {
     const run = startDrain(lb, [web1, web2], { clock, timeout: '1m' })
     await clock.advance(2_000)
     const report = run.report()
-    await run.release()
+    await clock.runUntil(run.release())
     expect(['draining', 'idle']).toContain(member(report, web1).phase)
     expect(member(report, web2).phase).toBe('active')
   })
@@ -157,8 +157,8 @@ describe('results handed up one by one', () => {
     const early = only(two.report()).outcome
     expect((await clock.runUntil(two.done)).outcome).toBe('refused')
     expect((await clock.runUntil(one.done)).outcome).toBe('idle')
-    await one.release()
-    await two.release()
+    await clock.runUntil(one.release())
+    await clock.runUntil(two.release())
     expect(early).toBe('refused')
   })
 
