@@ -29,6 +29,42 @@ export function noteForeign(draft: Draft, reading: Reading, askedAt: number): vo
     draft.hold({ changes: noted(hold.changes, { ...entry, to: own, at: draft.now }) })
 }
 
+/** What another run of this process saw of a member. */
+export interface Sight {
+  readonly own: AdminState
+  readonly identity: string
+  readonly askedAt: number
+  readonly at: number
+  /** Of every process that can hold work for it. */
+  readonly incarnations: ReadonlyMap<string, string>
+}
+
+/**
+ * The same for a run that does not look for itself any more, or not yet: another one of this process, most
+ * often the call that opened the member, has seen it lower. What is found set after that is not ours.
+ */
+export function seenElsewhere(state: DrainState, sight: Sight): DrainState {
+  const { goal, ending, hold, found } = state
+  const { own, askedAt, at, incarnations } = sight
+  const looks = goal.kind === 'drain' && (ending.ended === null || ending.holding)
+  if (looks || hold.changes.length === 0 || hold.pending !== null) return state
+  if (askedAt <= hold.confirmedAt || sight.identity !== found?.identity) return state
+  const set = lastInPlace(state)
+  const lower = set !== undefined && !atLeast(own, set)
+  if (lower && takenBack(state, own) === null) return state
+  // Where it is open in a process that had not taken ours, no state file has brought ours back there.
+  if (!lower && own !== 'ready') return state
+  const entry = { kind: 'restore', to: own, state: 'unchanged', at } as const
+  return {
+    ...state,
+    hold: {
+      ...hold,
+      changes: lower ? noted(hold.changes, entry) : hold.changes,
+      incarnations: hold.incarnations === null ? null : incarnations,
+    },
+  }
+}
+
 type Entry = Pick<OwnChange, 'kind' | 'state'>
 
 function takenBack({ hold }: DrainState, own: AdminState): Entry | null {

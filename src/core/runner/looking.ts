@@ -73,6 +73,7 @@ export class Looking {
     }
     this.#failures = look.error === undefined ? 0 : this.#failures + 1
     sender?.send(members.see(look))
+    this.#contest.tell(look.askedAt)
     this.#options.seen()
     this.#seat?.next(this.#pause())
   }

@@ -3,10 +3,15 @@ import type { MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import type { DrainReport } from '../../../provider/report.js'
+import { atLeast } from '../../../provider/admin-state.js'
+import type { Clock } from '../../../provider/clock.js'
+import { seenElsewhere, type Sight } from '../../machine/foreign.js'
+import type { Goal } from '../../machine/goal.js'
+import { keepLedger, ledgersOf, type Ledger } from './ledgers.js'
 import { lateChange } from '../../machine/changes.js'
 import { shareHolds } from '../../machine/late.js'
 import { owesUndo } from '../../machine/owner.js'
-import type { DrainState, LateChange } from '../../machine/state.js'
+import { incarnationsOf, type DrainState, type LateChange } from '../../machine/state.js'
 import { inheritedLate, joinBalancer, type Membership, type Owned, type Side } from './balancer.js'
 import { CALL_LIMIT, settledWithin } from '../look/call.js'
 import { Floor } from './floor.js'
@@ -30,6 +35,7 @@ export class Contest {
   readonly #options: ContestOptions
   /** Members that another call took before they were known here. */
   readonly #takenEarly = new Map<string, Side>()
+  readonly #ledger: Ledger = { seen: (ref, sight, clock) => this.#seen(ref, sight, clock) }
   #down = new Map<string, MemberRef>()
   #membership: Membership
   #floor: Floor
@@ -72,6 +78,28 @@ export class Contest {
     this.#membership.leave(left, members?.policy.capabilities.lateBound ?? 0)
   }
 
+  /** What this run may have to undo is told what others see, for as long as its handle lives. */
+  keepLedger(): void {
+    const { spec, states } = this.#run
+    const owns = states.filter(({ goal }) => goal.kind === 'drain' || isOurs(goal))
+    if (spec.side === null || spec.announced !== undefined || owns.length === 0) return
+    const refs = owns.map(({ ref }) => ref)
+    keepLedger(spec.provider, refs, this.#ledger)
+  }
+
+  /** A look was taken in: whoever had drained a member that it shows open learns of it. */
+  tell(askedAt: number): void {
+    const { spec, states } = this.#run
+    const ledgersOfMember = ledgersOf(spec.provider)
+    if (ledgersOfMember === undefined) return
+    for (const state of states) {
+      const sight = sightOf(state, askedAt)
+      if (sight === undefined) continue
+      for (const ledger of ledgersOfMember(state.ref))
+        if (ledger !== this.#ledger) ledger.seen(state.ref, sight, spec.clock)
+    }
+  }
+
   /** This run counts as the latest call from now on. */
   renew(): void {
     this.#membership.stake.seq = this.#membership.nextSeq()
@@ -107,6 +135,14 @@ export class Contest {
         this.#share([refKey(ref)])
       },
     }))
+  }
+
+  #seen(ref: MemberRef, sight: Sight, clock: Clock): void {
+    if (clock !== this.#run.spec.clock) return // its moments mean nothing here
+    const key = refKey(ref)
+    this.#run.members?.replace((state) =>
+      refKey(state.ref) === key ? seenElsewhere(state, sight) : state,
+    )
   }
 
   #share(keys: readonly string[]): void {
@@ -166,12 +202,30 @@ export class Contest {
     let inherited = false
     for (const key of members.keys) {
       const ref = members.get(key)?.ref
-      const late = ref === undefined ? [] : inheritedLate(this.#membership, ref, this.#run.now())
+      if (ref === undefined) continue
+      const late = inheritedLate(this.#membership, ref, this.#run.now())
       if (late.length === 0) continue
       inherited = true
-      members.take(key, { type: 'inherit', late })
+      const calls = this.#membership.callsOf(ref)
+      if (calls.length === 0) members.take(key, { type: 'inherit', late })
+      else this.#inheritUnderWay(members, key, { ref, late, calls })
     }
     return inherited
+  }
+
+  /** Their calls were waited for, and go on: the time of these changes begins when they have ended. */
+  #inheritUnderWay(members: Members, key: string, { ref, late, calls }: UnderWay): void {
+    const marked = late.map((entry) => ({ ...entry, underWay: true }))
+    members.take(key, { type: 'inherit', late: marked })
+    const words = 'the call that another run made has ended'
+    const error = new DrainableError('CALL_TIMEOUT', words, { ref })
+    const end = (): void => {
+      for (const { change } of late) {
+        const result = { ref, status: 'unknown', error } as const
+        this.#run.sender?.send(members.take(key, { type: 'result', change, result }))
+      }
+    }
+    this.#run.guard(() => Promise.allSettled(calls).then(end))
   }
 
   /** An undo that this drain has overruled: its member goes back to what it was before both. */
@@ -213,6 +267,27 @@ export class Contest {
     const error = overruledError(ref, first, side)
     this.#options.endEarly({ outcome: 'overruled', members: [], elapsed, error })
   }
+}
+
+function isOurs(goal: Goal): boolean {
+  return goal.kind === 'open' && goal.of === 'ours'
+}
+
+/** A member seen lower than this run wishes it, if it wishes it down at all. */
+function sightOf(state: DrainState, askedAt: number): Sight | undefined {
+  const { last, goal, hold } = state
+  if (last?.askedAt !== askedAt || !last.reading.present) return undefined
+  const { own, identity } = last.reading
+  if (own === 'unknown') return undefined
+  if (goal.kind === 'drain' && hold.wish !== 'none' && atLeast(own, hold.wish)) return undefined
+  return { own, identity, askedAt, at: last.at, incarnations: incarnationsOf(state) }
+}
+
+/** Changes of a member that other runs have sent, and whose calls go on. */
+interface UnderWay {
+  readonly ref: MemberRef
+  readonly late: readonly LateChange[]
+  readonly calls: readonly Promise<void>[]
 }
 
 /** What an undo of a member has not undone yet; null where it is no undo, or owes nothing. */

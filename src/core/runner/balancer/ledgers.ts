@@ -1,0 +1,77 @@
+import type { Clock } from '../../../provider/clock.js'
+import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
+import { refKey } from '../../../provider/member-ref.js'
+import type { Sight } from '../../machine/foreign.js'
+
+/** What a run of this process knows to have set, and does not look after by itself just now. */
+export interface Ledger {
+  /** Another run of this process has seen the member. */
+  readonly seen: (ref: MemberRef, sight: Sight, clock: Clock) => void
+}
+
+type ByMember = Map<string, Set<WeakRef<Ledger>>>
+
+/** Ledgers of this process by balancer and member. Weak: a handle may never be asked to undo anything. */
+const LEDGERS = Symbol.for('drainable.ledgers.1')
+
+interface Kept {
+  readonly map: Map<string, ByMember>
+  readonly gone: FinalizationRegistry<() => void>
+}
+
+/** Copies of this module share it. */
+function kept(): Kept {
+  const holder = globalThis as unknown as Record<symbol, Kept | undefined>
+  return (holder[LEDGERS] ??= {
+    map: new Map(),
+    gone: new FinalizationRegistry((forget: () => void) => forget()),
+  })
+}
+
+function keyOf({ name, instance }: DrainableProvider): string {
+  return `${name}\0${instance}`
+}
+
+/** Remembers a ledger for as long as whoever holds it lives. */
+export function keepLedger(
+  provider: DrainableProvider,
+  refs: readonly MemberRef[],
+  ledger: Ledger,
+): void {
+  const { map, gone } = kept()
+  const key = keyOf(provider)
+  const weak = new WeakRef(ledger)
+  const members = map.get(key) ?? (new Map() as ByMember)
+  map.set(key, members)
+  for (const ref of refs) {
+    const of = refKey(ref)
+    members.set(of, (members.get(of) ?? new Set()).add(weak))
+  }
+  const keys = refs.map(refKey)
+  gone.register(ledger, () => forget(key, keys, weak))
+}
+
+function forget(key: string, keys: readonly string[], weak: WeakRef<Ledger>): void {
+  const { map } = kept()
+  const members = map.get(key)
+  if (members === undefined) return
+  for (const of of keys) {
+    const ledgers = members.get(of)
+    ledgers?.delete(weak)
+    if (ledgers?.size === 0) members.delete(of)
+  }
+  if (members.size === 0) map.delete(key)
+}
+
+/** Who wants to know what was seen of a member of this balancer; undefined where nobody does. */
+export function ledgersOf(
+  provider: DrainableProvider,
+): ((ref: MemberRef) => readonly Ledger[]) | undefined {
+  const members = kept().map.get(keyOf(provider))
+  if (members === undefined) return undefined
+  return (ref) =>
+    [...(members.get(refKey(ref)) ?? [])].flatMap((weak) => {
+      const ledger = weak.deref()
+      return ledger === undefined ? [] : [ledger]
+    })
+}
