@@ -35,10 +35,21 @@ export function decideDrain(draft: Draft): void {
     return
   }
   const there = goneForCertain(draft)
-  if (there === 'unsure') checkDeadline(draft)
+  if (there === 'unsure') doubt(draft)
   else if (there === 'replaced') endGone(draft, there)
   else if (there === 'absent') absent(draft)
   else if (state.last.reading.present) present(draft, state.last.reading)
+}
+
+/**
+ * Idle, and just found absent or another one: that is not the outcome before a second look has said what
+ * became of it. At the deadline it is as it was proved.
+ */
+function doubt(draft: Draft): void {
+  const { ending, phase, deadline } = draft.state
+  if (phase !== 'idle' || ending.settled || draft.policy.until === 'removed') checkDeadline(draft)
+  else if (deadline === null || draft.now < deadline) draft.ending({ ended: null })
+  else finishIdle(draft)
 }
 
 function present(draft: Draft, reading: PresentReading): void {

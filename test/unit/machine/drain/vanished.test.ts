@@ -120,6 +120,22 @@ describe('a member that is absent', () => {
     expect(idle().vanish().look().look({ after: 20 }).outcome).toBe('gone')
   })
 
+  test('once, and was idle, is not idle as the outcome yet', () => {
+    const run = idle().vanish().look()
+    expect([run.outcome, run.phase]).toEqual([null, 'idle'])
+    expect(run.set({}).look().outcome).toBe('idle')
+    expect(run.said).toEqual([])
+  })
+
+  test('once at the deadline, and was idle, is idle as it was proved', () => {
+    const run = idle({ timeout: 5_000 })
+    expect(run.vanish().look({ after: 5_000 }).outcome).toBe('idle')
+  })
+
+  test('once, and was idle, in a run that has settled, is no news', () => {
+    expect(idle().settle().vanish().look().outcome).toBe('idle')
+  })
+
   test('that was idle, in a run that has settled, stays idle as the outcome', () => {
     const run = idle().settle().vanish().look().look({ after: 20 })
     expect(run.outcome).toBe('idle')
