@@ -126,15 +126,23 @@ export function joinBalancer(
       if (balancer.stakes.size === 0 && map.get(key) === balancer) map.delete(key)
       for (const [member, changes] of late) {
         const of = `${key}\0${member}`
-        left.set(of, changes)
+        // Several runs may end before anybody comes: each of their changes may still be carried out.
+        left.set(of, oneEach([...(left.get(of) ?? []), ...changes]))
         const forget = (): void => {
-          if (left.get(of) === changes) left.delete(of)
+          const rest = (left.get(of) ?? []).filter((entry) => !changes.includes(entry))
+          if (rest.length > 0) left.set(of, rest)
+          else left.delete(of)
         }
         // By the real clock: nobody may be left who moves another one on.
         setBackgroundTimer(systemClock, forget, lateBound + LEFT_FOR)
       }
     },
   }
+}
+
+/** What one run has inherited from another is one change, and two that ask for the same are two. */
+function oneEach(all: readonly LateChange[]): readonly LateChange[] {
+  return [...new Map(all.map((entry) => [entry.change, entry])).values()]
 }
 
 /** How long a change without an answer is remembered beyond the product's bound, in milliseconds. */
@@ -147,7 +155,7 @@ export function inheritedLate(
   now: number,
 ): readonly LateChange[] {
   const all = [...takeLeft(ref), ...others().flatMap((other) => other.late(ref))]
-  return all.map(({ change }) => ({ change, lostAt: now, until: null, lackedAt: null }))
+  return oneEach(all).map(({ change }) => ({ change, lostAt: now, until: null, lackedAt: null }))
 }
 
 /** Whether a drain of this process speaks for a member. */
