@@ -131,7 +131,8 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
 
 /**
  * Whether a drain went back to a state that it had found, and that was there by a hold of its own without
- * an answer, or by another drain's: nobody can tell these apart.
+ * an answer, or by others: a hold of another drain, or a `ready()` on its way out of maint. Nobody can tell
+ * these apart.
  */
 export function maybeFoundSo(
   judge: Judge,
@@ -142,7 +143,7 @@ export function maybeFoundSo(
   const unsure = judge.sent.some(
     (sent) =>
       sent.key === member.key &&
-      (sent.authors.has(id) ? sent.answer !== 'told' : sent.change.kind === 'hold') &&
+      (sent.authors.has(id) ? sent.answer !== 'told' : true) &&
       leadsTo(sent, member.own),
   )
   return unsure && wasAdmin === member.own
@@ -203,20 +204,14 @@ function maybeSetBefore(
   looks: readonly Delivery[],
   tells: (own: AdminState) => boolean,
 ): boolean {
-  const { setter, own, key } = member
+  const { setter, own, key, reloadedAt } = member
   const toldApart = (since: number): boolean =>
-    looks.some(
-      ({ askedAt, readAt, snapshot }) =>
-        askedAt > since &&
-        readAt < setter.at &&
-        snapshot.readings.some(
-          (reading) =>
-            keyOf(reading.ref) === key &&
-            reading.present &&
-            reading.own !== 'unknown' &&
-            tells(reading.own),
-        ),
-    )
+    looks.some((look) => {
+      const shown = shownState(look, key)
+      // what a process that began since says may be from a file that is older than this look
+      const stands = look.askedAt > since && look.readAt < setter.at && look.readAt >= reloadedAt
+      return stands && shown !== undefined && tells(shown)
+    })
   return sentBefore(judge, sent).some(
     (other) =>
       leadsTo(other, own) &&
@@ -304,10 +299,22 @@ function raiseIntended(judge: Judge, id: string, { key, own }: Member): boolean 
     .some(({ kind, to, state }) => kind === 'hold' && to === own && state === 'intended')
 }
 
-/** Refused, and not looked at again before somebody else set its state: a refused change may be half done. */
-function maybeHalfDone({ effect, answeredAt, provider }: SentChange, setAt: number): boolean {
+/**
+ * Refused, and not looked at again before somebody else set its state: a refused change may be half done. A
+ * look that was asked for in the moment of the answer is of before or after it.
+ */
+function maybeHalfDone({ effect, answeredAt, provider, key }: SentChange, setAt: number): boolean {
   if (effect !== undefined || answeredAt > setAt) return false
-  return !provider.deliveries.some(({ askedAt, readAt }) => askedAt >= answeredAt && readAt < setAt)
+  return !provider.deliveries.some(
+    (look) =>
+      look.askedAt > answeredAt && look.readAt < setAt && shownState(look, key) !== undefined,
+  )
+}
+
+/** The own state that a look shows of a member; undefined where it shows none. */
+function shownState({ snapshot }: Delivery, key: string): AdminState | undefined {
+  const reading = snapshot.readings.find(({ ref }) => keyOf(ref) === key)
+  return reading?.present !== true || reading.own === 'unknown' ? undefined : reading.own
 }
 
 /** A change is about to be carried out: an undo opens only what is its own. */
@@ -320,7 +327,8 @@ export function judgeExecution(judge: Judge, sent: SentChange, member: Member): 
   const chain = sent.authors.size === 1 ? [...sent.authors][0] : undefined
   if (chain === undefined) return
   if (setter.by === 'operator') {
-    if (member.reloadedAt >= setter.at) return
+    // what is set after a change was sent its sender could not know: it was late, or has yet to be read
+    if (member.reloadedAt >= setter.at || setter.at >= sent.sentAt) return
     const looks = looksOf(judge, chain, sent.process, member)
     if (
       !maybeSetBefore(judge, sent, member, looks, isLower(member.own)) &&

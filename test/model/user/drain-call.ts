@@ -42,7 +42,7 @@ export interface Call {
   readonly identities: Map<string, ReadonlySet<string>>
   /** Members it has sent a first hold for, and that it wishes down since. */
   readonly wishesDown: Set<string>
-  /** Members it has said are draining, and has not let go of since: it has held them for certain. */
+  /** Members it has said are draining after a hold that it can have sent, and has not let go of since: it has held them for certain. */
   readonly holds: Set<string>
   /** Up to which change it has last let a member go, by the member. */
   readonly letGo: Map<string, number>

@@ -155,7 +155,9 @@ export class User {
       )
       if (event.type === 'idle' && call.verb !== 'watch')
         this.#judge.saysIdle(call, key, event.proof, askedAt)
-      if (event.type === 'phase' && event.to === 'draining') call.holds.add(key)
+      // one that found it drained has asked the floor for nothing, and holds it by nobody's leave but theirs
+      const draining = event.type === 'phase' && event.to === 'draining'
+      if (draining && call.wishesDown.has(key)) call.holds.add(key)
       // overruled by another call of this process, or opened by its own undo
       const opened = event.type === 'phase' && event.to === 'active'
       const overruled = event.type === 'overruled' && !event.reset
