@@ -94,11 +94,15 @@ export function judgeHeld(judge: Judge, call: Call, key: string): void {
   if (reopened) judge.fault('action', `${key}: called idle, but it is ready (${member.setter.by})`)
 }
 
-/** A later call of the same process has begun to open it: whoever was before it is overruled. */
+/** A later call of the same process has begun to open it: whoever was before it, and holds it, is overruled. */
 function judgeLetGo(judge: Judge, call: Call, key: string): void {
   const opening = judge.sent.find(
-    ({ process, key: of, change, openedBy }) =>
-      process === call.process && of === key && change.kind === 'restore' && openedBy > call.number,
+    ({ process, key: of, change, openedBy, sentAt }) =>
+      process === call.process &&
+      of === key &&
+      change.kind === 'restore' &&
+      openedBy > call.number &&
+      sentAt < call.releasedAt,
   )
   if (opening === undefined) return
   judge.fault('let go', `${key}: called idle although #${opening.number} of this process opens it`)

@@ -83,6 +83,7 @@ export class Judge implements TruthListener {
       letGo: new Map(),
       over: new Set(),
       endedAt: Infinity,
+      releasedAt: Infinity,
       live: true,
       closedAt: Infinity,
       undoes: Infinity,

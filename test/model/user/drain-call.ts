@@ -50,6 +50,8 @@ export interface Call {
   readonly over: Set<string>
   /** When it had its outcome: what is still open then it does not wait for. */
   endedAt: number
+  /** When its user let it go: what it says after that is how it was then. */
+  releasedAt: number
   live: boolean
   /** Since when it is not live any more. */
   closedAt: number

@@ -537,6 +537,7 @@ export class User {
   release(held: Held): void {
     this.held.splice(this.held.indexOf(held), 1)
     this.#tell(`release of ${held.chain.id}`)
+    held.call.releasedAt = this.#judge.now
     this.#release(held.handle, held.chain, held.call)
   }
 
