@@ -4,6 +4,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Tls } from '../provider/contract.js'
 import { DrainableError, type ErrorCode } from '../provider/error.js'
 import { checkPinned, glanceAtCertificate, toTlsConnect } from './tls.js'
+import { isDistrust, isPlainPort, isUnknownIssuer, withAdvice } from './tls-words.js'
 
 /** How an adapter reaches its product over HTTP. */
 export interface HttpOptions {
@@ -238,45 +239,16 @@ const CONNECT_CODES = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** Codes of node:tls for a certificate that nobody we know has signed. */
-const UNKNOWN_ISSUER = new Set([
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-])
-
-/** What OpenSSL and the HTTP parser say where the other end speaks another protocol. */
-const NO_TLS = /wrong version number|packet length too long|http request|unknown protocol/i
+/** What the HTTP parser says where the other end speaks another protocol. */
 const NO_HTTP = /does not match the HTTP/i
 
 function codeOf(cause: unknown): string {
   return cause instanceof Error ? ((cause as NodeJS.ErrnoException).code ?? '') : ''
 }
 
-function isUnknownIssuer(cause: unknown): boolean {
-  return UNKNOWN_ISSUER.has(codeOf(cause))
-}
-
-/** The same error with what to do, in our options' names: node:tls names its own. */
-function withAdvice(cause: Error, fingerprint: string | undefined): Error {
-  const pin =
-    fingerprint === undefined
-      ? 'pin it by tls.fingerprint256'
-      : `pin it by tls.fingerprint256: '${fingerprint}'`
-  const [first = ''] = cause.message.split(/[;,]\s/)
-  const words = `the certificate is not signed by anybody known here (${first}): give its CA as tls.ca, or, if it is the right one, ${pin}`
-  return Object.assign(new Error(words, { cause }), { code: codeOf(cause) })
-}
-
 /** Whether a plain port was asked for TLS, or the other way round. */
 function isOtherProtocol(cause: unknown): boolean {
   return isPlainPort(cause) || (cause instanceof Error && NO_HTTP.test(cause.message))
-}
-
-function isPlainPort(cause: unknown): boolean {
-  return cause instanceof Error && codeOf(cause) !== '' && NO_TLS.test(cause.message)
 }
 
 function inWords(cause: unknown): string {
@@ -297,11 +269,6 @@ function neverSent(cause: unknown): boolean {
   if (CONNECT_CODES.has(code) || code.startsWith('ERR_TLS_')) return true
   if (isDistrust(cause) || isPlainPort(cause)) return true
   return cause instanceof AggregateError && cause.errors.every(neverSent)
-}
-
-/** Whether the server's certificate is not the one to trust: that takes another certificate or other options. */
-function isDistrust(cause: unknown): boolean {
-  return cause instanceof Error && /certificate|fingerprint/i.test(cause.message)
 }
 
 /** Whether this user may not open the socket. */

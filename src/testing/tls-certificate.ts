@@ -58,6 +58,9 @@ export function selfSignedCertificate(options: CertificateOptions = {}): SelfSig
   }
 }
 
+/** Followed by .1 for the authentication of servers, .2 of clients. */
+const USAGE = '1.3.6.1.5.5.7.3'
+
 /**
  * Those that strict verifiers ask for, and no more: rustls takes no authority as a server's
  * certificate, and OpenSSL sees a self-signed one as such only if its key usage, where it has one,
@@ -67,7 +70,7 @@ function extensions(names: readonly string[], spki: Buffer): Buffer {
   const keyId = hash('sha1', spki.subarray(-65), 'buffer') // of the bare public point
   return sequence(
     extension('2.5.29.19', true, sequence()), // basicConstraints: no authority
-    extension('2.5.29.37', false, sequence(oid('1.3.6.1.5.5.7.3.1'))), // extKeyUsage: serverAuth
+    extension('2.5.29.37', false, sequence(oid(`${USAGE}.1`), oid(`${USAGE}.2`))), // extKeyUsage
     extension('2.5.29.14', false, der(0x04, keyId)), // subjectKeyIdentifier
     extension('2.5.29.35', false, sequence(der(0x80, keyId))), // authorityKeyIdentifier
     extension('2.5.29.17', false, sequence(...names.map(alternativeName))),

@@ -42,8 +42,9 @@ export interface HaproxyRuntimeOptions {
    */
   readonly master?: SocketAddress | undefined
   /**
-   * For a stats socket that speaks TLS (`stats socket ipv4@... ssl crt ...`; with `verify required` a
-   * client certificate is wanted too). It is not used for `master`.
+   * For a way to the stats socket that speaks TLS: HAProxy ignores `ssl` on the `stats socket` line itself
+   * (seen on 2.6, 3.0, 3.2, 3.4), so a frontend with `bind ... ssl crt ...` stands before it, whose backend has
+   * the server `unix@/path`; with `verify required` a client certificate is wanted too. It is not used for `master`.
    */
   readonly tls?: Tls | undefined
   /** What to do about old workers that can't be seen, or whose door can't be shut. @default 'wait' */

@@ -1,7 +1,14 @@
 import { createConnection, isIP, type Socket } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
-import { connect as connectTls, TLSSocket } from 'node:tls'
-import { checkPinned, toTlsConnect } from '../../../kit/tls.js'
+import { connect as connectTls, type ConnectionOptions, TLSSocket } from 'node:tls'
+import { checkPinned, glanceAtCertificate, toTlsConnect } from '../../../kit/tls.js'
+import {
+  isDistrust,
+  isPlainPort,
+  isUnknownIssuer,
+  refusedOurs,
+  withAdvice,
+} from '../../../kit/tls-words.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { DrainableError, type ErrorCode } from '../../../provider/error.js'
 import type { Tls } from '../../../provider/contract.js'
@@ -23,6 +30,11 @@ export function socketError(label: string, cause: unknown, sent: boolean): Drain
   const data = { provider: 'haproxy-runtime', cause }
   const say = (kind: ErrorCode, words: string): DrainableError =>
     new DrainableError(kind, `${label}: ${words}`, data)
+  const distrust = tlsWords(cause)
+  if (distrust !== undefined) {
+    const kind = refusedOurs(cause) === undefined ? 'UNREACHABLE' : 'UNAUTHENTICATED'
+    return new DrainableError(kind, `${label}: ${distrust}`, { ...data, retryable: false })
+  }
   switch (code) {
     case 'ENOENT':
       return say(
@@ -48,6 +60,16 @@ export function socketError(label: string, cause: unknown, sent: boolean): Drain
         message || code || 'the connection failed',
       )
   }
+}
+
+/** What keeps a handshake from ever succeeding; undefined where it is something else. */
+function tlsWords(cause: unknown): string | undefined {
+  const refused = refusedOurs(cause)
+  if (refused !== undefined)
+    return `it refuses the client certificate, or that there is none ('${refused}'): give one that it trusts as tls.cert and tls.key`
+  if (isPlainPort(cause))
+    return "what listens there speaks no TLS: HAProxy ignores 'ssl' on a 'stats socket', so leave out tls, or put a frontend with 'ssl crt' before the socket"
+  return isDistrust(cause) && cause instanceof Error ? cause.message : undefined
 }
 
 /**
@@ -148,8 +170,12 @@ export class RuntimeSocket {
         reject(error)
       }
       const onAbort = (): void => fail(signal.reason)
-      const onError = (cause: Error): void =>
-        fail(this.#closed ? closedError(this.label) : socketError(this.label, cause, false))
+      const onError = (cause: Error): void => {
+        const explain = (known: Error): void =>
+          fail(this.#closed ? closedError(this.label) : socketError(this.label, known, false))
+        if (isUnknownIssuer(cause)) void this.#advise(cause).then(explain)
+        else explain(cause)
+      }
       const onConnect = (): void => {
         const other = this.#unpinned(socket)
         if (other !== undefined) {
@@ -169,11 +195,20 @@ export class RuntimeSocket {
 
   #dial(): Socket {
     const { to } = this.#address
-    if (this.#tls === undefined) return createConnection(to)
-    const { servername } = this.#tls
+    return this.#tls === undefined ? createConnection(to) : connectTls(this.#secure(this.#tls))
+  }
+
+  #secure(tls: Tls): ConnectionOptions {
+    const { to } = this.#address
     const host = 'host' in to && isIP(to.host) === 0 ? to.host : undefined
-    const name = servername ?? host
-    return connectTls({ ...to, ...toTlsConnect(this.#tls), ...(name && { servername: name }) })
+    const name = tls.servername ?? host
+    return { ...to, ...toTlsConnect(tls), ...(name && { servername: name }) }
+  }
+
+  /** An unknown certificate is named, so that it can be compared and pinned. */
+  async #advise(cause: Error): Promise<Error> {
+    const shown = await glanceAtCertificate(this.#secure(this.#tls ?? {}))
+    return withAdvice(cause, shown)
   }
 
   /** The error of a certificate that is not the pinned one. */
@@ -233,7 +268,9 @@ export class RuntimeSocket {
     if (this.#closed) return closedError(this.label)
     return new DrainableError(
       'CONNECTION_LOST',
-      `${this.label}: HAProxy closed the connection without an answer`,
+      this.#tls === undefined && 'host' in this.#address.to
+        ? `${this.label}: HAProxy closed the connection without an answer; where that port speaks TLS, give tls`
+        : `${this.label}: HAProxy closed the connection without an answer`,
       { provider: 'haproxy-runtime' },
     )
   }
