@@ -45,6 +45,8 @@ export type {
   Outcome,
   Phase,
   Proof,
+  RollReport,
+  ServerReport,
   Why,
   WhyCode,
 } from './provider/report.js'
@@ -85,6 +87,8 @@ export type { Target } from './core/verbs/target.js'
 export type {
   FrozenState,
   PolicyData,
+  RollData,
+  RolledServer,
   Ticket,
   TicketChange,
   TicketMember,
@@ -97,6 +101,23 @@ export type { UnstorageLike } from './core/tickets/unstorage.js'
 export { findOrphans } from './core/verbs/orphans.js'
 export type { FindOrphansOptions, Orphan, OrphanMember } from './core/verbs/orphans.js'
 export type { MemberStatus } from './core/status.js'
+export { resumeRoll, roll, startRoll } from './core/roll/roll.js'
+export type { Roll } from './core/roll/handle.js'
+export type {
+  OwnHealthCheck,
+  ResumeRollOptions,
+  RollOptions,
+  ServerDrained,
+} from './core/roll/options.js'
+export type {
+  ActEvent,
+  BatchEvent,
+  RollEndEvent,
+  RollEvent,
+  ServerEvent,
+  ServerFailedEvent,
+} from './core/roll/events.js'
+export type { RollTarget } from './core/roll/servers.js'
 export { select, watch } from './core/verbs/watch.js'
 export type { SelectOptions, WatchOptions } from './core/verbs/watch.js'
 export type { TypedEvents } from './core/emitter.js'

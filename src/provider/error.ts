@@ -1,6 +1,6 @@
 import type { MemberRef } from './contract.js'
 import { printable } from './quote.js'
-import type { DrainReport } from './report.js'
+import type { DrainReport, RollReport } from './report.js'
 
 /**
  * Every reason this package fails for. The union is closed: a new reason is a new minor version.
@@ -58,6 +58,8 @@ export interface DrainableErrorData {
   readonly cause?: unknown
   /** The drain's report, where a drain ended by this. */
   readonly report?: DrainReport
+  /** The roll's report, where a roll ended by this (`ROLL_STOPPED`). */
+  readonly roll?: RollReport
 }
 
 const RETRYABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -90,6 +92,8 @@ export class DrainableError<C extends ErrorCode = ErrorCode> extends Error {
   declare readonly provider?: string
   /** The drain's report: always there for the codes of {@link DrainCode}. */
   declare readonly report: C extends DrainCode ? DrainReport : DrainReport | undefined
+  /** The roll's report: there for `ROLL_STOPPED`. */
+  declare readonly roll: C extends 'ROLL_STOPPED' ? RollReport : RollReport | undefined
 
   /**
    * @param code - what happened, for a program
@@ -102,7 +106,7 @@ export class DrainableError<C extends ErrorCode = ErrorCode> extends Error {
     this.code = code
     this.retryable = data.retryable ?? RETRYABLE.has(code)
     Object.defineProperty(this, BRAND, { value: true })
-    const rest = { ref: data.ref, provider: data.provider, report: data.report }
+    const rest = { ref: data.ref, provider: data.provider, report: data.report, roll: data.roll }
     for (const [key, value] of Object.entries(rest)) {
       if (value !== undefined) Object.defineProperty(this, key, { value, enumerable: true })
     }

@@ -113,3 +113,42 @@ export interface DrainReport {
   /** Why the drain did not start, where that is about no single member. */
   readonly error?: DrainableError
 }
+
+/** How one server of a roll went. */
+export interface ServerReport {
+  /** Its address; absent where the balancer tells none. */
+  readonly address?: string
+  /** Every member of the roll that is this server. */
+  readonly refs: readonly MemberRef[]
+  /** `busy`: its work did not end in time, it was put back and not acted on. `untouched`: it did not begin. */
+  readonly outcome: 'done' | 'failed' | 'busy' | 'untouched'
+  /** How often the caller's function was called for it. */
+  readonly attempts: number
+  /** Why it failed. */
+  readonly error?: DrainableError
+  /** How its drain went, where there was one in this process. */
+  readonly drained?: DrainReport
+}
+
+/** How a roll went. */
+export interface RollReport {
+  /**
+   * `done`: every server is done. `stopped`: not every one: one failed, or was busy, or `stop()` was
+   * called. `aborted`: the caller's signal, or the handle was closed.
+   */
+  readonly outcome: 'done' | 'stopped' | 'aborted'
+  /** Server by server, in the order of the roll. */
+  readonly servers: readonly ServerReport[]
+  /** Members of servers that are done and were drained in this process. */
+  readonly done: readonly MemberReport[]
+  /** Members of servers that failed or were busy, each with its server's error. */
+  readonly failed: readonly MemberReport[]
+  /** Members of servers that did not begin. */
+  readonly untouched: readonly MemberRef[]
+  /** Members that are left drained by this roll: it opens none whose server failed. */
+  readonly leftDrained: readonly MemberRef[]
+  /** Milliseconds from the start of this roll in this process to its end, or to now. */
+  readonly elapsed: number
+  /** Why the roll did not start, or stopped, where that is about no single server. */
+  readonly error?: DrainableError
+}

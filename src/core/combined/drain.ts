@@ -6,7 +6,7 @@ import { quote } from '../../provider/quote.js'
 import type { DrainEvent } from '../events.js'
 import { CALL_LIMIT } from '../runner/look/call.js'
 import { parseStored } from '../tickets/store.js'
-import { belongsTo, parseTicket, type Ticket } from '../tickets/ticket.js'
+import { belongsTo, parseTicket, refuseRoll, type Ticket } from '../tickets/ticket.js'
 import { deadlineOf, newDrainRun, resumedRun } from '../verbs/drain-run.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
 import { newKeeper } from '../verbs/spec.js'
@@ -155,6 +155,7 @@ async function checkEarlier(
       `ticket '${id}' belongs to another balancer (${quote(old.instance)}), give this drain another id`,
     )
   }
+  refuseRoll(old)
   if (left === undefined) return
   throw new DrainableError(
     'TICKET_INVALID',

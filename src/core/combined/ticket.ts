@@ -1,6 +1,6 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import type { TicketTargets } from '../tickets/keeper.js'
+import type { TicketTargets } from '../tickets/writer.js'
 import { dropTicket, saveTicket } from '../tickets/saved.js'
 import { parseStored, type TicketStore } from '../tickets/store.js'
 import { parseTicket, type Ticket } from '../tickets/ticket.js'

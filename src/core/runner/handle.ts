@@ -1,4 +1,5 @@
-import { guarded, Listeners, type TypedEvents } from '../emitter.js'
+import type { TypedEvents } from '../emitter.js'
+import { Hub } from '../event-hub.js'
 import { DRAIN_EVENTS, type DrainEvent } from '../events.js'
 import type { DrainReport, Why } from '../../provider/report.js'
 import type { Ticket } from '../tickets/ticket.js'
@@ -47,80 +48,10 @@ export interface HandleBody {
   called(): Promise<void>
 }
 
-/** Events for one reader. A slow reader loses loads first: the next load says the same and more. */
-const MOST_WAITING = 1_000
-
-class EventQueue implements AsyncIterator<DrainEvent> {
-  readonly #waiting: DrainEvent[] = []
-  readonly #leave: () => void
-  readonly #wakes = new Set<() => void>()
-  #closed = false
-
-  constructor(leave: () => void) {
-    this.#leave = leave
-  }
-
-  push(event: DrainEvent): void {
-    if (this.#closed) return
-    if (this.#waiting.length >= MOST_WAITING) {
-      const load = this.#waiting.findIndex((waiting) => waiting.type === 'load')
-      if (load >= 0) this.#waiting.splice(load, 1)
-    }
-    this.#waiting.push(event)
-    if (event.type === 'end') this.#closed = true
-    this.#wake()
-  }
-
-  async next(): Promise<IteratorResult<DrainEvent>> {
-    for (;;) {
-      const event = this.#waiting.shift()
-      if (event !== undefined) return { done: false, value: event }
-      if (this.#closed) return { done: true, value: undefined }
-      await new Promise<void>((resolve) => void this.#wakes.add(resolve))
-    }
-  }
-
-  /** Everybody who waits looks again, in the order they asked. */
-  #wake(): void {
-    for (const wake of this.#wakes) wake()
-    this.#wakes.clear()
-  }
-
-  return(): Promise<IteratorResult<DrainEvent>> {
-    this.#closed = true
-    this.#waiting.length = 0
-    this.#wake()
-    this.#leave()
-    return Promise.resolve({ done: true, value: undefined })
-  }
-}
-
 /** The events of one drain, handed to everybody who listens. */
-export class EventHub {
-  readonly listeners = new Listeners<DrainEvent>(DRAIN_EVENTS)
-  readonly #queues = new Set<EventQueue>()
-  readonly #onEvent: ((e: DrainEvent) => void) | undefined
-  #end: DrainEvent | undefined
-
+export class EventHub extends Hub<DrainEvent> {
   constructor(onEvent: ((e: DrainEvent) => void) | undefined) {
-    this.#onEvent = onEvent
-  }
-
-  emit(event: DrainEvent): void {
-    // After the end only what becomes of the held drain is news.
-    if (this.#end !== undefined && (event.type === 'end' || event.type === 'load')) return
-    if (event.type === 'end') this.#end = event
-    if (this.#onEvent !== undefined) guarded(() => this.#onEvent?.(event))
-    this.listeners.emit(event)
-    for (const queue of this.#queues) queue.push(event)
-  }
-
-  /** Events from now on; after the end, the end alone. */
-  read(): AsyncIterator<DrainEvent> {
-    const queue: EventQueue = new EventQueue(() => this.#queues.delete(queue))
-    if (this.#end === undefined) this.#queues.add(queue)
-    else queue.push(this.#end)
-    return queue
+    super(onEvent, DRAIN_EVENTS, 'end')
   }
 }
 

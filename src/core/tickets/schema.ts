@@ -256,8 +256,8 @@ const ownerSchema = z.strictObject({
   space: text.nullable(),
 })
 
-/** The ticket of a drain; this schema is its type. */
-export const ticketSchema = z.strictObject({
+/** The ticket of one drain. */
+const drainTicketSchema = z.strictObject({
   v: z.literal(1),
   id: z.string().regex(/^[\w.:@-]{1,200}$/, 'expected 1 to 200 letters, digits or _ . : @ -'),
   /** Which balancer: a resume on another one is refused. */
@@ -286,3 +286,42 @@ export const ticketSchema = z.strictObject({
   lease: z.strictObject({ name: text, fence: z.int().min(1) }).exactOptional(),
   members: z.array(memberSchema),
 })
+
+/** How far a roll is with one server. */
+const rolledSchema = z.strictObject({
+  /** Null where the balancer tells none. */
+  address: text.nullable(),
+  refs: z.array(refSchema).min(1),
+  /**
+   * `acting`: the caller's function was called, and nobody can tell how far it came. `acted`: it has
+   * ended well, and the server is to be opened. `postponed`: it was busy for too long, was put back, and
+   * is tried once more at the end.
+   */
+  state: z.enum(['waiting', 'draining', 'acting', 'acted', 'done', 'failed', 'postponed']),
+  /** How often the caller's function was called. */
+  attempt: count,
+  error: errorSchema.nullable(),
+  /** What the drain of this server says; null where nothing of ours is left on it. */
+  drain: drainTicketSchema.nullable(),
+})
+
+/** What a roll was asked for, durations in milliseconds; null stands for none. */
+export const rollPlanSchema = z.strictObject({
+  canary: count,
+  maxUnavailable: z.int().min(1),
+  /** The roll stops when more than that many servers have failed; null: never. */
+  maxFailed: count.nullable(),
+  postpone: z.boolean(),
+  health: z.strictObject({ by: z.enum(['nobody', 'balancer', 'caller']), limit: ms.nullable() }),
+})
+
+/** A roll over several servers, in its ticket. */
+const rollSchema = z.strictObject({
+  /** Of this form: another one is refused, never guessed at. */
+  v: z.literal(1),
+  plan: rollPlanSchema,
+  servers: z.array(rolledSchema).min(1),
+})
+
+/** The ticket of a drain, or of a roll: that has its drains in `roll`, and no members of its own. This schema is its type. */
+export const ticketSchema = drainTicketSchema.extend({ roll: rollSchema.exactOptional() })

@@ -36,6 +36,11 @@ export type FrozenState = Frozen<z.infer<typeof frozenSchema>>
  */
 export type PolicyData = Frozen<z.infer<typeof policyDataSchema>>
 
+/** What the ticket of a roll says of it. */
+export type RollData = NonNullable<Ticket['roll']>
+/** One server of a roll, as its ticket knows it. */
+export type RolledServer = RollData['servers'][number]
+
 /**
  * Who goes on with a drain: the process that wrote its ticket last.
  *
@@ -74,6 +79,25 @@ function invalid(subject: string, what: string): DrainableError {
   )
 }
 
+/** The tickets of the drains that a ticket is about: itself, or those of a roll that hold something. */
+export function drainsOf(ticket: Ticket): readonly Ticket[] {
+  if (ticket.roll === undefined) return [ticket]
+  return ticket.roll.servers.flatMap(({ drain }) => (drain === null ? [] : [drain as Ticket]))
+}
+
+/**
+ * A drain of the id of a roll would write over what the roll holds.
+ *
+ * @throws `TICKET_INVALID`
+ */
+export function refuseRoll({ id, roll }: Ticket): void {
+  if (roll === undefined) return
+  throw new DrainableError(
+    'TICKET_INVALID',
+    `ticket '${id}' is of a roll: resumeRoll() goes on with it, restore() takes back what it holds; or give this drain another id`,
+  )
+}
+
 /** Whether a ticket is of this balancer, or of these: a combined provider may have others beside them. */
 export function belongsTo({ instance, parts }: Ticket, provider: DrainableProvider): boolean {
   const combined = partsOf(provider)
@@ -103,6 +127,13 @@ export function checkTicket(
     throw new DrainableError(
       'TICKET_INVALID',
       `${subject}: instance, parts: ticket '${ticket.id}' belongs to ${ticket.parts.map((part) => `${part.name} ${part.instance}`).join(', ')}, this provider is ${provider.name} ${provider.instance}`,
+      { provider: provider.name },
+    )
+  }
+  if (needsMembers && ticket.roll !== undefined) {
+    throw new DrainableError(
+      'TICKET_INVALID',
+      `${subject}: roll: ticket '${ticket.id}' is of a roll: resumeRoll() goes on with it, restore() takes back what it holds`,
       { provider: provider.name },
     )
   }

@@ -47,7 +47,7 @@ export function openDrain(
 }
 
 /** The same on one balancer or on several. */
-function openAny(
+export function openAny(
   provider: DrainableProvider,
   target: Target,
   parsed: ResolvedTarget,

@@ -17,7 +17,13 @@ import { storedTickets } from '../tickets/saved.js'
 import type { TicketStore } from '../tickets/store.js'
 import { owedOf } from '../tickets/owed.js'
 import { thawMember } from '../tickets/thaw.js'
-import { belongsTo, parseTicket, type Ticket, type TicketMember } from '../tickets/ticket.js'
+import {
+  belongsTo,
+  drainsOf,
+  parseTicket,
+  type Ticket,
+  type TicketMember,
+} from '../tickets/ticket.js'
 import { callSchema, checkProvider, fn, type Call } from './call.js'
 import { checkStore, toResumedPolicy } from './policy.js'
 import { wallOffsetOf } from './spec.js'
@@ -32,7 +38,7 @@ export interface OrphanMember extends MemberStatus {
 
 /** A drain that nobody goes on with, as far as can be told from here. */
 export interface Orphan {
-  /** To resume it (`resumeDrain`) or to undo it (`restore`). */
+  /** To resume it (`resumeDrain`, of a roll `resumeRoll`) or to undo it (`restore`). */
   readonly ticket: Ticket
   /** `gone`: the process that drained has ended. `unknown`: it ran elsewhere, or the drain goes by steps. */
   readonly owner: { readonly state: 'gone' | 'unknown'; readonly text: string }
@@ -97,7 +103,7 @@ export async function findOrphans(
       lookAt(
         part,
         key,
-        left.flatMap(({ ticket }) => ticket.members),
+        left.flatMap(({ ticket }) => drainsOf(ticket).flatMap(({ members }) => members)),
         clock,
         signal,
       ),
@@ -107,10 +113,12 @@ export async function findOrphans(
   return left.map(({ ticket, owner }) => ({
     ticket,
     owner,
-    members: ticket.members.flatMap((member) => {
-      const look = looks.get(member.ref.balancer)
-      return look === undefined ? [] : [orphanMember(ticket, member, look, clock, subject)]
-    }),
+    members: drainsOf(ticket).flatMap((drain) =>
+      drain.members.flatMap((member) => {
+        const look = looks.get(member.ref.balancer)
+        return look === undefined ? [] : [orphanMember(drain, member, look, clock, subject)]
+      }),
+    ),
   }))
 }
 

@@ -10,7 +10,7 @@ import type { TicketKeeper } from '../tickets/keeper.js'
 import { parseStored } from '../tickets/store.js'
 import { owedOf, type Owed } from '../tickets/owed.js'
 import { thawMember } from '../tickets/thaw.js'
-import { parseTicket } from '../tickets/ticket.js'
+import { parseTicket, refuseRoll } from '../tickets/ticket.js'
 import { firstLook } from './first-look.js'
 import { checkTimeout, toMachinePolicy, type ResolvedPolicy } from './policy.js'
 import { wallOffsetOf } from './spec.js'
@@ -119,6 +119,7 @@ async function inheritTicket(
       `ticket '${id}' belongs to another balancer (${old.instance}), give this drain another id`,
     )
   }
+  refuseRoll(old)
   const members = new Map(old.members.map((member) => [refKey(member.ref), member]))
   for (const reading of readings) {
     const key = refKey(reading.ref)

@@ -10,7 +10,8 @@ import { Run } from '../runner/run.js'
 import { openGoal, UNDO_LIMIT } from '../machine/goal.js'
 import { thawMember } from '../tickets/thaw.js'
 import { dropTicket } from '../tickets/saved.js'
-import type { Ticket } from '../tickets/ticket.js'
+import { drainsOf, type Ticket } from '../tickets/ticket.js'
+import { TicketWriter } from '../tickets/writer.js'
 import { toResumedPolicy, type ResolvedPolicy } from './policy.js'
 import { resumeOptions, type ResumeOptions } from './resume-options.js'
 import { baseSpec, sameKeeper, wallOffsetOf } from './spec.js'
@@ -36,6 +37,7 @@ export async function restore(
   const { provider, ticket: known, resolved } = resumeOptions(p, ticket, o, subject, false)
   const { clock, signal } = resolved
   signal?.throwIfAborted()
+  if (known.roll !== undefined) return restoreRoll(provider, known, resolved)
   const parts = partsOf(provider)
   if (parts !== undefined) return restoreCombined(provider, parts, known, resolved)
   const keeper = sameKeeper(known, resolved)
@@ -75,6 +77,36 @@ export async function restore(
   const { error } = report
   if (error !== undefined && !isUnreachable(error)) throw error
   return { ...report, members: unreached(known, report) }
+}
+
+/** The same for what a roll has left: what can't be undone stays in its ticket. */
+async function restoreRoll(
+  provider: DrainableProvider,
+  ticket: Ticket,
+  { clock, signal, onEvent, tickets: store, onTicket }: ResolvedPolicy,
+): Promise<DrainReport> {
+  const startedAt = clock.now()
+  const undone = new Set<unknown>()
+  const reports = await Promise.all(
+    drainsOf(ticket).map(async (drain) => {
+      const report = await restore(provider, drain, { clock, signal, onEvent })
+      if (report.members.every(({ outcome }) => outcome !== 'unreachable' && outcome !== 'refused'))
+        undone.add(drain)
+      return report
+    }),
+  )
+  const servers = (ticket.roll?.servers ?? []).map((server) =>
+    undone.has(server.drain) ? { ...server, state: 'waiting' as const, drain: null } : server,
+  )
+  const left: Ticket =
+    ticket.roll === undefined ? ticket : { ...ticket, roll: { ...ticket.roll, servers } }
+  const writer = new TicketWriter(ticket.id, { store, onTicket })
+  await (servers.some(({ drain }) => drain !== null) ? writer.save(() => left) : writer.drop())
+  const members = reports.flatMap((report) => report.members)
+  const error = reports.find((report) => report.error !== undefined)?.error
+  const elapsed = Math.round(clock.now() - startedAt)
+  if (reports.length === 0) return { outcome: 'restored', members, elapsed }
+  return { ...reportAll(members, elapsed), ...(error === undefined ? {} : { error }) }
 }
 
 /** The same for a ticket of several balancers: what one of them can't undo stays in it. */

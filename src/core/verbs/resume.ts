@@ -2,9 +2,13 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import { resumeCombined } from '../combined/drain.js'
 import { partsOf } from '../combined/parts.js'
 import type { DrainEvent } from '../events.js'
+import type { CombinedRun } from '../combined/run.js'
 import { DrainHandle, EventHub, type Drain } from '../runner/handle.js'
+import type { Run } from '../runner/run.js'
 import type { Ticket } from '../tickets/ticket.js'
+import type { Opened } from './drain.js'
 import { resumedRun } from './drain-run.js'
+import type { ResolvedPolicy } from './policy.js'
 import { resumeOptions, type ResumeOptions } from './resume-options.js'
 
 /**
@@ -16,12 +20,22 @@ import { resumeOptions, type ResumeOptions } from './resume-options.js'
 export function resumeDrain(p: DrainableProvider, ticket: Ticket, o: ResumeOptions = {}): Drain {
   const subject = 'resumeDrain()'
   const { provider, ticket: known, resolved } = resumeOptions(p, ticket, o, subject, true)
+  return openResumed(provider, known, resolved, subject).handle
+}
+
+/** The same with a ticket that is checked already. */
+export function openResumed(
+  provider: DrainableProvider,
+  ticket: Ticket,
+  resolved: ResolvedPolicy,
+  subject: string,
+): Opened<Run | CombinedRun> {
   const hub = new EventHub(resolved.onEvent)
   const emit = (event: DrainEvent): void => hub.emit(event)
   const parts = partsOf(provider)
-  const body =
+  const run =
     parts === undefined
-      ? resumedRun(provider, known, resolved, subject, emit)
-      : resumeCombined(provider, parts, known, resolved, subject, emit)
-  return new DrainHandle(hub, body)
+      ? resumedRun(provider, ticket, resolved, subject, emit)
+      : resumeCombined(provider, parts, ticket, resolved, subject, emit)
+  return { handle: new DrainHandle(hub, run), run }
 }

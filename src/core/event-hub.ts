@@ -1,0 +1,96 @@
+import { guarded, Listeners } from './emitter.js'
+
+/** Events for one reader. A slow reader loses loads first: the next load says the same and more. */
+const MOST_WAITING = 1_000
+
+interface Event {
+  readonly type: string
+}
+
+class EventQueue<E extends Event> implements AsyncIterator<E> {
+  readonly #waiting: E[] = []
+  readonly #last: E['type']
+  readonly #leave: () => void
+  readonly #wakes = new Set<() => void>()
+  #closed = false
+
+  constructor(last: E['type'], leave: () => void) {
+    this.#last = last
+    this.#leave = leave
+  }
+
+  push(event: E): void {
+    if (this.#closed) return
+    if (this.#waiting.length >= MOST_WAITING) {
+      const load = this.#waiting.findIndex((waiting) => waiting.type === 'load')
+      if (load >= 0) this.#waiting.splice(load, 1)
+    }
+    this.#waiting.push(event)
+    if (event.type === this.#last) this.#closed = true
+    this.#wake()
+  }
+
+  async next(): Promise<IteratorResult<E>> {
+    for (;;) {
+      const event = this.#waiting.shift()
+      if (event !== undefined) return { done: false, value: event }
+      if (this.#closed) return { done: true, value: undefined }
+      await new Promise<void>((resolve) => void this.#wakes.add(resolve))
+    }
+  }
+
+  /** Everybody who waits looks again, in the order they asked. */
+  #wake(): void {
+    for (const wake of this.#wakes) wake()
+    this.#wakes.clear()
+  }
+
+  return(): Promise<IteratorResult<E>> {
+    this.#closed = true
+    this.#waiting.length = 0
+    this.#wake()
+    this.#leave()
+    return Promise.resolve({ done: true, value: undefined })
+  }
+}
+
+/** The events of one handle, handed to everybody who listens. */
+export class Hub<E extends Event> {
+  readonly listeners: Listeners<E>
+  readonly #queues = new Set<EventQueue<E>>()
+  readonly #onEvent: ((e: E) => void) | undefined
+  readonly #last: E['type']
+  #end: E | undefined
+
+  /**
+   * @param types - the name of every event
+   * @param last - the event that ends an iteration
+   */
+  constructor(
+    onEvent: ((e: E) => void) | undefined,
+    types: Readonly<Record<E['type'], true>>,
+    last: E['type'],
+  ) {
+    this.#onEvent = onEvent
+    this.#last = last
+    this.listeners = new Listeners(types)
+  }
+
+  emit(event: E): void {
+    // After the end only what becomes of the held drain is news.
+    const ends = event.type === this.#last
+    if (this.#end !== undefined && (ends || event.type === 'load')) return
+    if (ends) this.#end = event
+    if (this.#onEvent !== undefined) guarded(() => this.#onEvent?.(event))
+    this.listeners.emit(event)
+    for (const queue of this.#queues) queue.push(event)
+  }
+
+  /** Events from now on; after the end, the end alone. */
+  read(): AsyncIterator<E> {
+    const queue: EventQueue<E> = new EventQueue(this.#last, () => this.#queues.delete(queue))
+    if (this.#end === undefined) this.#queues.add(queue)
+    else queue.push(this.#end)
+    return queue
+  }
+}

@@ -1,0 +1,119 @@
+import type { RollReport, Why } from '../../provider/report.js'
+import { DrainableError } from '../../provider/error.js'
+import type { TypedEvents } from '../emitter.js'
+import { Hub } from '../event-hub.js'
+import type { Ticket } from '../tickets/ticket.js'
+import { ROLL_EVENTS, type RollEvent } from './events.js'
+import type { RollRun } from './run.js'
+
+/**
+ * A roll under way: an emitter of typed events, and the same events as an async iterator, whose last
+ * event is always `roll-end`.
+ */
+export interface Roll extends AsyncDisposable, AsyncIterable<RollEvent>, TypedEvents<RollEvent> {
+  /** How it ended. Always resolves; only `roll()` throws. */
+  readonly done: Promise<RollReport>
+  /** How it goes at the moment. */
+  report(): RollReport
+  /** Why the servers under way are not drained yet. */
+  why(): readonly Why[]
+  /** The ticket as of now; rejects where the roll could not begin. */
+  readonly ticket: Promise<Ticket>
+  /** Begins no other server, and resolves when those under way have finished. */
+  stop(): Promise<RollReport>
+  /**
+   * Gives the roll up as an abort does, and resolves when every `act` under way has ended: drains are
+   * left or undone as `onAbort` says, what was acted on stays drained. Disposing does the same. After
+   * the end it does nothing.
+   */
+  close(): Promise<void>
+}
+
+/** The events of one roll. */
+export class RollHub extends Hub<RollEvent> {
+  constructor(onEvent: ((e: RollEvent) => void) | undefined) {
+    super(onEvent, ROLL_EVENTS, 'roll-end')
+  }
+}
+
+/** The handle users get. */
+export class RollHandle implements Roll {
+  readonly #hub: RollHub
+  readonly #run: RollRun
+
+  constructor(hub: RollHub, run: RollRun) {
+    this.#hub = hub
+    this.#run = run
+  }
+
+  on(event: string, listener: unknown): this {
+    this.#hub.listeners.on(event, listener)
+    return this
+  }
+
+  once(event: string, listener: unknown): this {
+    this.#hub.listeners.once(event, listener)
+    return this
+  }
+
+  off(event: string, listener: unknown): this {
+    this.#hub.listeners.off(event, listener)
+    return this
+  }
+
+  removeListener(event: string, listener: unknown): this {
+    return this.off(event, listener)
+  }
+
+  get done(): Promise<RollReport> {
+    return this.#run.done
+  }
+
+  get ticket(): Promise<Ticket> {
+    return this.#run.ticket()
+  }
+
+  report(): RollReport {
+    return this.#run.report()
+  }
+
+  why(): readonly Why[] {
+    return this.#run.why()
+  }
+
+  stop(): Promise<RollReport> {
+    return this.#run.stop()
+  }
+
+  close(): Promise<void> {
+    return this.#run.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<RollEvent> {
+    return this.#hub.read()
+  }
+}
+
+/** The error that `roll()` throws where not every server is done. */
+export function toRollError(report: RollReport): DrainableError {
+  const { servers, error, leftDrained, untouched } = report
+  const first = servers.find((server) => server.outcome === 'failed' || server.outcome === 'busy')
+  const cause = first?.error ?? error
+  const count = (outcome: string): number =>
+    servers.filter((server) => server.outcome === outcome).length
+  const left =
+    leftDrained.length === 0 ? '' : `, ${leftDrained.length} members are left drained by it`
+  const why = cause === undefined ? 'it was stopped' : cause.message
+  const isUnbegun = servers.length === 0 && cause !== undefined
+  if (isUnbegun) return cause
+  const message = `the roll stopped with ${count('done')} of ${servers.length} servers done, ${count('failed')} failed, ${count('busy')} busy, ${untouched.length === 0 ? 'none' : count('untouched')} not begun${left}: ${why}; resumeRoll() goes on with its ticket`
+  return new DrainableError('ROLL_STOPPED', message, {
+    roll: report,
+    ...(cause === undefined ? {} : { cause }),
+    ...(first?.refs[0] === undefined ? {} : { ref: first.refs[0] }),
+  })
+}

@@ -1,0 +1,98 @@
+import { wallOf, type Clock } from '../../provider/clock.js'
+import type { MemberRef } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { stampOf } from '../tickets/host.js'
+import type { TicketHead } from '../tickets/keeper.js'
+import type { RollData, RolledServer, Ticket } from '../tickets/ticket.js'
+import { TicketWriter, type TicketTargets } from '../tickets/writer.js'
+
+/** One server of a roll, as the roll knows it now. */
+export interface ServerState {
+  readonly address: string | null
+  readonly refs: readonly MemberRef[]
+  /** See the ticket's schema. */
+  state: RolledServer['state']
+  attempt: number
+  error: DrainableError | null
+  /** What its drain has done, and what undoes it; null where nothing of ours is left on it. */
+  drain: Ticket | null
+}
+
+/** How far a roll is with its servers, and its ticket. */
+export class RollLedger {
+  readonly plan: RollData['plan']
+  readonly servers: readonly ServerState[]
+  readonly head: TicketHead
+  readonly #writer: TicketWriter
+  readonly #clock: Clock
+
+  constructor(
+    head: TicketHead,
+    {
+      plan,
+      servers,
+    }: { readonly plan: RollData['plan']; readonly servers: readonly ServerState[] },
+    targets: TicketTargets,
+    clock: Clock,
+  ) {
+    this.plan = plan
+    this.servers = servers
+    this.head = head
+    this.#writer = new TicketWriter(head.id, targets)
+    this.#clock = clock
+  }
+
+  /** The ticket as of now. */
+  ticket(): Ticket {
+    return {
+      v: 1,
+      ...this.head,
+      saved: stampOf(this.#clock),
+      members: [],
+      roll: { v: 1, plan: this.plan, servers: this.servers.map(toRolled) },
+    }
+  }
+
+  /** Writes the ticket; rejects where somebody who keeps it could not. */
+  save(): Promise<void> {
+    return this.#writer.save(() => this.ticket())
+  }
+
+  /** Resolves when every writing that was asked for is over, however. */
+  written(): Promise<void> {
+    return this.#writer.written()
+  }
+
+  /** Forgets the ticket: there is nothing to go on with, nor to undo. */
+  drop(): Promise<void> {
+    return this.#writer.drop()
+  }
+}
+
+function toRolled({ error, drain, ...rest }: ServerState): RolledServer {
+  return {
+    ...rest,
+    error:
+      error === null
+        ? null
+        : { code: error.code, message: error.message, retryable: error.retryable },
+    drain: drain,
+  }
+}
+
+/** The servers of a ticket, to go on with. What its drain was doing counts from now: the time to wait begins anew. */
+export function thawServers(
+  { servers }: RollData,
+  clock: Clock,
+  timeout: number | null,
+): ServerState[] {
+  const deadline = timeout === null ? null : new Date(wallOf(clock) + timeout).toISOString()
+  return servers.map(({ error, drain, ...rest }) => ({
+    ...rest,
+    error:
+      error === null
+        ? null
+        : new DrainableError(error.code, error.message, { retryable: error.retryable }),
+    drain: drain === null ? null : { ...drain, deadline },
+  }))
+}

@@ -1,0 +1,346 @@
+import { canonicalAddress } from '../../provider/address.js'
+import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
+import { quote } from '../../provider/quote.js'
+import type { DrainReport, Outcome } from '../../provider/report.js'
+import { toDrainableError, wordsOf } from '../../provider/thrown.js'
+import { partsOf } from '../combined/parts.js'
+import type { DrainHandle } from '../runner/handle.js'
+import { toError } from '../runner/report.js'
+import type { Ticket, TicketMember } from '../tickets/ticket.js'
+import { openAny } from '../verbs/drain.js'
+import type { ResolvedPolicy } from '../verbs/policy.js'
+import { ready } from '../verbs/ready.js'
+import { restore } from '../verbs/restore.js'
+import { openResumed } from '../verbs/resume.js'
+import { parseTarget } from '../verbs/target.js'
+import type { RollEvent, ServerEvent } from './events.js'
+import type { RollLedger, ServerState } from './ledger.js'
+import type { OwnHealthCheck, RollOptions } from './options.js'
+
+/** What the way of one server needs from the roll. */
+export interface Way {
+  readonly provider: DrainableProvider
+  readonly subject: string
+  readonly policy: ResolvedPolicy
+  readonly act: RollOptions['act']
+  readonly check: OwnHealthCheck | undefined
+  readonly ledger: RollLedger
+  /** Fires when the roll is aborted. */
+  readonly signal: AbortSignal
+  readonly emit: (event: RollEvent) => void
+  readonly stamp: () => string
+  /** Whether other servers are out, which will come back. */
+  readonly hasOthers: () => boolean
+  /** Whether a busy server is put back and tried once more later. */
+  readonly mayPostpone: boolean
+}
+
+/**
+ * How the way of one server ended. `minimum`: its pool has too few left while others of this roll are
+ * out, so it is tried again when one of them is back. `aborted`: the roll was.
+ */
+export type WayEnd = 'done' | 'failed' | 'postponed' | 'minimum' | 'aborted'
+
+/** Takes one server out, lets the caller act on it, and brings it back. */
+export class OneServer {
+  readonly server: ServerState
+  readonly #way: Way
+  #report: DrainReport | undefined
+  #handle: DrainHandle | undefined
+  /** Nothing of its drain is left to be written. */
+  #isOver = false
+  #givenUp: Promise<void> | undefined
+
+  constructor(server: ServerState, way: Way) {
+    this.server = server
+    this.#way = way
+  }
+
+  /** How its drain went in this process. */
+  get report(): DrainReport | undefined {
+    return this.#report
+  }
+
+  /** The drain under way, or held. */
+  get handle(): DrainHandle | undefined {
+    return this.#handle
+  }
+
+  /** Lets go of a drain that is held: the server stays as it is. */
+  async release(): Promise<void> {
+    await this.#handle?.release()
+  }
+
+  /** Never rejects. */
+  async run(): Promise<WayEnd> {
+    const { server } = this
+    const { signal, provider, subject } = this.#way
+    try {
+      if (server.state !== 'acted') {
+        const early = await this.#drainAndAct()
+        if (early !== undefined) return early
+      }
+      await this.#open()
+      return 'done'
+    } catch (thrown) {
+      if (signal.aborted) return 'aborted'
+      return this.#failed(toDrainableError(thrown, provider.name, subject))
+    }
+  }
+
+  /** It can't begin. Never rejects. */
+  refuse(error: DrainableError): Promise<WayEnd> {
+    return this.#failed(error)
+  }
+
+  event<T extends string>(type: T): ServerEvent<T> {
+    const { refs, address } = this.server
+    const [ref = { pool: '', member: '' }] = refs
+    const at = this.#way.stamp()
+    return { type, at, ref, refs, ...(address === null ? {} : { address }) }
+  }
+
+  /** @returns how it ended, where it ended before it could be opened again */
+  async #drainAndAct(): Promise<WayEnd | undefined> {
+    const { server } = this
+    const { ledger, signal, emit, act, policy } = this.#way
+    server.error = null
+    const { handle, run } = this.#begin()
+    this.#handle = handle
+    const putBack = policy.data.onAbort === 'restore'
+    const stop = (): void => void this.#giveUp(putBack)
+    signal.addEventListener('abort', stop, { once: true })
+    try {
+      const report = await handle.done
+      this.#report = report
+      signal.throwIfAborted()
+      const error = toError(report)
+      if (error !== undefined) return await this.#notDrained(report, error)
+      const other = this.#movedTo(report)
+      if (other !== undefined) return await this.#putBack(other)
+      server.attempt += 1
+      server.state = 'acting'
+      await ledger.save()
+      emit({ ...this.event('act'), attempt: server.attempt })
+      await run.act((lost) => this.#act(act, report, lost))
+      server.state = 'acted'
+      await ledger.save()
+      await handle.release()
+      return undefined
+    } catch (thrown) {
+      if (signal.aborted) await this.#giveUp(putBack)
+      throw thrown
+    } finally {
+      signal.removeEventListener('abort', stop)
+    }
+  }
+
+  #begin(): ReturnType<typeof openAny> {
+    const { server } = this
+    const { provider, subject, policy, emit } = this.#way
+    const resolved: ResolvedPolicy = {
+      ...policy,
+      signal: undefined, // the roll's own: it decides what an abort means
+      onEvent: emit,
+      tickets: undefined,
+      onTicket: (ticket) => this.#keep(ticket),
+    }
+    const { drain } = server
+    const knows = drain !== null && (drain.members.length > 0 || partsOf(provider) !== undefined)
+    if (knows) return openResumed(provider, drain, resolved, subject)
+    server.state = 'draining'
+    const refs = [...server.refs]
+    return openAny(provider, refs, parseTarget(refs, subject), resolved, subject)
+  }
+
+  /** The first change of a drain waits until the roll's ticket has it. */
+  async #keep(ticket: Ticket): Promise<void> {
+    if (this.#isOver) return
+    this.server.drain = ticket
+    await this.#way.ledger.save()
+  }
+
+  async #act(act: RollOptions['act'], drained: DrainReport, lost: AbortSignal): Promise<void> {
+    const { server } = this
+    const { signal } = this.#way
+    const [ref = { pool: '', member: '' }] = server.refs
+    const stop = new AbortController()
+    const listen = (source: AbortSignal): (() => void) => {
+      const fire = (): void => stop.abort(source.reason)
+      if (source.aborted) fire()
+      else source.addEventListener('abort', fire, { once: true })
+      return () => source.removeEventListener('abort', fire)
+    }
+    const leave = [listen(lost), listen(signal)]
+    try {
+      await act({
+        refs: server.refs,
+        ref,
+        ...(server.address === null ? {} : { address: server.address }),
+        drained,
+        attempt: server.attempt,
+        signal: stop.signal,
+      })
+    } catch (thrown) {
+      // The drain's own reason says more than that the caller's function gave up for it.
+      if (lost.aborted) throw lost.reason
+      throw new DrainableError('ACTION_FAILED', `${this.#name()}: act failed: ${wordsOf(thrown)}`, {
+        ref,
+        cause: thrown,
+      })
+    } finally {
+      for (const off of leave) off()
+    }
+  }
+
+  /** Another server has got the name since: the caller would act on the wrong machine. */
+  #movedTo(report: DrainReport): DrainableError | undefined {
+    const { address } = this.server
+    if (address === null) return undefined
+    for (const { ref, lastReading } of report.members) {
+      const now = lastReading?.present === true ? lastReading.address : undefined
+      if (now === undefined || canonicalAddress(now) === canonicalAddress(address)) continue
+      return new DrainableError(
+        'CONFLICT',
+        `${formatRef(ref)} has another address now: ${quote(now)}, and not ${quote(address)}; begin another roll`,
+        { ref },
+      )
+    }
+    return undefined
+  }
+
+  async #notDrained(report: DrainReport, error: DrainableError): Promise<WayEnd> {
+    const { server } = this
+    const { mayPostpone, ledger, hasOthers } = this.#way
+    const atMinimum = isDrainableError(error, 'POOL_AT_MINIMUM')
+    if (report.outcome === 'timeout' && ledger.plan.postpone) {
+      if (!(await this.#restored()) || !mayPostpone) {
+        server.error = error
+        if (server.drain !== null) return this.#failed(error)
+        server.state = 'postponed'
+        await ledger.save()
+        return 'failed'
+      }
+      server.state = 'postponed'
+      server.error = error
+      await ledger.save()
+      return 'postponed'
+    }
+    // Where the policy says so, a busy server is left drained; any other was not acted on, so it goes back.
+    if (report.outcome === 'timeout') return this.#failed(error)
+    if (!(await this.#restored()) || !atMinimum || !hasOthers()) return this.#failed(error)
+    server.state = 'waiting'
+    await ledger.save()
+    return 'minimum'
+  }
+
+  async #putBack(error: DrainableError): Promise<WayEnd> {
+    await this.#restored()
+    return this.#failed(error)
+  }
+
+  /** Takes back a drain that nobody acted on. */
+  async #restored(): Promise<boolean> {
+    const handle = this.#handle
+    if (handle === undefined) return true
+    const { members } = await handle.restore()
+    const isBack = members.every(({ outcome }) => NOT_OURS.has(outcome))
+    if (isBack) this.#forget()
+    return isBack
+  }
+
+  #forget(): void {
+    this.#isOver = true
+    this.server.drain = null
+  }
+
+  /** The roll was aborted: what was acted on stays as it is; else as the policy says. */
+  #giveUp(putBack: boolean): Promise<void> {
+    this.#givenUp ??= (async () => {
+      const { server } = this
+      if (server.state !== 'draining') return
+      const isBack = putBack && (await this.#restored())
+      await this.release()
+      if (isBack || server.drain === null || !holdsAnything(server.drain)) server.state = 'waiting'
+    })()
+    return this.#givenUp
+  }
+
+  async #failed(error: DrainableError): Promise<WayEnd> {
+    const { server } = this
+    const { ledger, emit } = this.#way
+    server.state = 'failed'
+    server.error = error
+    // What can't be written now is in the next writing, or in the report.
+    await ledger.save().catch(() => undefined)
+    emit({ ...this.event('failed'), error })
+    return 'failed'
+  }
+
+  /** Opens what this roll has drained, and nothing else, and sees it healthy. */
+  async #open(): Promise<void> {
+    const { server } = this
+    const { provider, policy, signal, ledger, check, emit } = this.#way
+    const { clock } = policy
+    const { by, limit } = ledger.plan.health
+    const members = server.drain?.members ?? []
+    const refs = members.filter(wasReady).map(({ ref }) => ref)
+    emit(this.event('ready'))
+    if (refs.length > 0) {
+      await ready(provider, refs, {
+        clock,
+        signal,
+        waitHealthy: by === 'caller' ? check : by === 'balancer',
+        timeout: limit ?? Infinity,
+      })
+    }
+    await this.#backAsFound(members.filter((member) => !wasReady(member)))
+    this.#forget()
+    server.state = 'done'
+    await ledger.save()
+    emit(this.event('healthy'))
+  }
+
+  /** A member that somebody had taken out before us is left out, as they had it. */
+  async #backAsFound(members: readonly TicketMember[]): Promise<void> {
+    const { provider, policy, signal } = this.#way
+    const { drain } = this.server
+    if (drain === null || !members.some(changed)) return
+    const { clock } = policy
+    const report = await restore(provider, { ...drain, members }, { clock, signal })
+    const error = report.members.find((member) => member.error !== undefined)?.error
+    if (report.outcome !== 'restored' && error !== undefined) throw error
+  }
+
+  #name(): string {
+    const [ref = { pool: '', member: '' }] = this.server.refs
+    const { address } = this.server
+    return address === null ? formatRef(ref) : `${formatRef(ref)} (${quote(address)})`
+  }
+}
+
+/** How an undo ends where nothing of ours is left on the member. */
+const NOT_OURS: ReadonlySet<Outcome> = new Set<Outcome>(['restored', 'gone', 'overruled'])
+
+/** Whether it was open when its drain began. */
+function wasReady({ wasAdmin }: TicketMember): boolean {
+  return wasAdmin === 'ready'
+}
+
+/** Whether a change of ours has been, or may have been, carried out. */
+function changed({ changes }: TicketMember): boolean {
+  return changes.some(({ state }) => state !== 'unchanged')
+}
+
+/** Whether something of ours may be left on what a drain was about. */
+export function holdsAnything({ members }: Ticket): boolean {
+  return members.some(changed)
+}
+
+/** The members that a roll has left drained: open when it began, and not opened again. */
+export function leftDrained({ drain }: ServerState): readonly MemberRef[] {
+  if (drain === null) return []
+  return drain.members.filter((member) => changed(member)).map(({ ref }) => ref)
+}

@@ -1,0 +1,205 @@
+import { z } from 'zod'
+import type { MemberRef, PresentReading } from '../../provider/contract.js'
+import { parseDuration, type Duration } from '../../provider/duration.js'
+import { DrainableError } from '../../provider/error.js'
+import { parseOptions } from '../../provider/options.js'
+import type { DrainReport } from '../../provider/report.js'
+import type { RollData } from '../tickets/ticket.js'
+import { callShape, fn } from '../verbs/call.js'
+import { parsePolicy, ticketShape, type Policy, type ResolvedPolicy } from '../verbs/policy.js'
+import type { RollEvent } from './events.js'
+
+/** One server that a roll has drained: what its `act` is given. */
+export interface ServerDrained {
+  /** Every member of the roll that is this server. */
+  readonly refs: readonly MemberRef[]
+  /** The first of them, for servers that have one only. */
+  readonly ref: MemberRef
+  /** Its address; absent where the balancer tells none. */
+  readonly address?: string
+  /** How its drain went. */
+  readonly drained: DrainReport
+  /** 1 at first; one more each time it is called for this server, after a crash or another try. */
+  readonly attempt: number
+  /**
+   * Fires when the server is not held any more as it was (`IDLE_LOST`, `DRAIN_OVERRULED`), and when the
+   * roll is aborted. The roll waits for `act` all the same.
+   */
+  readonly signal: AbortSignal
+}
+
+/** The caller's own check whether a member is healthy; see {@link ReadyOptions.waitHealthy}. */
+export type OwnHealthCheck = (ref: MemberRef, signal: AbortSignal) => Promise<void>
+
+/** How a roll is to go. What {@link Policy} says goes for the drain of each server. */
+export interface RollOptions extends Omit<Policy, 'until' | 'onEvent' | 'onTimeout'> {
+  /**
+   * What to do with a server that is drained: called once for each, and again with the next `attempt`
+   * after a crash in between. The server is held through reloads until it has ended.
+   */
+  readonly act: (server: ServerDrained) => Promise<void>
+  /** So many servers go first and must be healthy before the others begin; one that fails stops the roll, whatever `onFailure` says. @defaultValue `0` */
+  readonly canary?: number | undefined
+  /** How many servers may be out at once: a number, or a percentage of the servers, rounded down and at least 1. @defaultValue `1` */
+  readonly maxUnavailable?: number | `${number}%` | undefined
+  /**
+   * Which members are one server: those with one `address`, each for itself (`ref`), or those for which
+   * a function says the same. A member without an address is a server of its own.
+   * @defaultValue `'address'`
+   */
+  readonly group?: 'address' | 'ref' | ((member: PresentReading) => string) | undefined
+  /**
+   * How a server is seen healthy after it was made ready: by a check of its balancer, within 30 s
+   * (`true`) or a duration; by the caller's own check; `false`: not at all. Members that no balancer
+   * checks are refused at the beginning, unless it is a function or `false`.
+   * @defaultValue `true`
+   */
+  readonly waitHealthy?: boolean | Duration | OwnHealthCheck | undefined
+  /**
+   * What to do with work left at the deadline of one server's drain. `postpone`: it is put back, tried
+   * once more after all others, and counts as failed only then. The others as in {@link Policy.onTimeout}:
+   * `fail` leaves it drained, and is a failure at once.
+   * @defaultValue `'postpone'`
+   */
+  readonly onTimeout?: 'postpone' | 'fail' | 'terminate' | 'proceed' | undefined
+  /** What a failed server means for those that have not begun: none begins, all go on, or that many may fail before none begins. @defaultValue `'stop'` */
+  readonly onFailure?: 'stop' | 'continue' | { readonly maxFailed: number } | undefined
+  /** Called with every event. */
+  readonly onEvent?: ((e: RollEvent) => void) | undefined
+}
+
+/** What a resumed roll takes; the rest is in its ticket. */
+export interface ResumeRollOptions extends Pick<
+  RollOptions,
+  'act' | 'signal' | 'onEvent' | 'tickets' | 'onTicket' | 'clock' | 'owner'
+> {
+  /** The caller's own check, where the roll began with one. */
+  readonly waitHealthy?: OwnHealthCheck | undefined
+  /** That of the ticket, so that both can be begun with the same options. */
+  readonly id?: string | undefined
+}
+
+/** A function of the caller, or none. */
+type Grouping = 'address' | 'ref' | ((member: PresentReading) => string)
+
+/** Options of a roll, checked, before its size is known. */
+export interface RollSettings {
+  readonly act: RollOptions['act']
+  readonly policy: ResolvedPolicy
+  readonly onEvent: ((e: RollEvent) => void) | undefined
+  readonly check: OwnHealthCheck | undefined
+  readonly grouping: Grouping
+  /** For a roll of that many servers. */
+  readonly planFor: (size: number, subject: string) => RollData['plan']
+}
+
+const DEFAULT_HEALTH_LIMIT = 30_000
+const PERCENT = /^\d{1,3}(?:\.\d{1,6})?%$/
+
+const rollShape = {
+  onEvent: fn.exactOptional() as unknown as z.ZodType<RollOptions['onEvent']>,
+  canary: z.int().min(0).default(0),
+  maxUnavailable: z
+    .union(
+      [z.int().min(1), z.string().refine(isPercent)],
+      "expected a whole number from 1, or a percentage above 0% and up to 100% such as '10%'",
+    )
+    .default(1),
+  group: z
+    .union([z.enum(['address', 'ref']), fn], "expected 'address', 'ref' or a function")
+    .default('address'),
+  waitHealthy: z.unknown().optional(),
+  onTimeout: z.enum(['postpone', 'fail', 'terminate', 'proceed']).default('postpone'),
+  onFailure: z
+    .union(
+      [z.enum(['stop', 'continue']), z.strictObject({ maxFailed: z.int().min(0) })],
+      "expected 'stop', 'continue' or { maxFailed: 2 }",
+    )
+    .default('stop'),
+}
+
+const rollSchema = z.strictObject(rollShape)
+const actSchema = z.strictObject({ act: fn })
+const resumeSchema = z.strictObject({
+  act: fn,
+  ...callShape,
+  ...ticketShape,
+  id: z.string().exactOptional(),
+  owner: z.string().exactOptional(),
+  waitHealthy: fn.exactOptional(),
+})
+
+function isPercent(text: string): boolean {
+  const value = Number.parseFloat(text)
+  return PERCENT.test(text) && value > 0 && value <= 100
+}
+
+/**
+ * Checks what a roll is to do.
+ *
+ * @throws `INVALID_OPTIONS` naming every wrong field
+ */
+export function parseRoll(o: RollOptions, subject: string): RollSettings {
+  const { act, ...plan } = Object(o) as RollOptions
+  parseOptions(actSchema, { act }, subject)
+  return { ...parseRollPlan(plan, subject), act }
+}
+
+/** The same for a plan, which acts on nothing. */
+export function parseRollPlan(o: Omit<RollOptions, 'act'>, subject: string): RollSettings {
+  const { onEvent, canary, maxUnavailable, group, waitHealthy, onTimeout, onFailure, ...policy } = o
+  if ('until' in policy && policy.until !== undefined) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${subject}: until: a roll makes every server ready again, so it removes none; leave it out`,
+    )
+  }
+  const own = { onEvent, canary, maxUnavailable, group, waitHealthy, onTimeout, onFailure }
+  const given = parseOptions(rollSchema, own, subject)
+  const health = toHealth(waitHealthy, subject)
+  const late = given.onTimeout
+  const failed = given.onFailure
+  return {
+    act: () => Promise.resolve(),
+    policy: parsePolicy({ ...policy, onTimeout: late === 'postpone' ? 'fail' : late }, subject),
+    onEvent: given.onEvent,
+    check: typeof waitHealthy === 'function' ? waitHealthy : undefined,
+    grouping: given.group as Grouping,
+    planFor: (size, about) => ({
+      canary: checkCanary(given.canary, size, about),
+      maxUnavailable: toNumber(given.maxUnavailable, size),
+      maxFailed: failed === 'continue' ? null : failed === 'stop' ? 0 : failed.maxFailed,
+      postpone: late === 'postpone',
+      health,
+    }),
+  }
+}
+
+/** @throws `INVALID_OPTIONS` naming every wrong field */
+export function parseResume(o: ResumeRollOptions, subject: string): ResumeRollOptions {
+  return parseOptions(resumeSchema, o, subject) as unknown as ResumeRollOptions
+}
+
+function toHealth(wish: unknown, subject: string): RollData['plan']['health'] {
+  if (wish === false) return { by: 'nobody', limit: DEFAULT_HEALTH_LIMIT }
+  if (wish === undefined || wish === true) return { by: 'balancer', limit: DEFAULT_HEALTH_LIMIT }
+  if (typeof wish === 'function') return { by: 'caller', limit: DEFAULT_HEALTH_LIMIT }
+  const limit = parseDuration(wish, `${subject}: waitHealthy`, {
+    bareSeconds: 'refuse',
+    infinite: true,
+  })
+  return { by: 'balancer', limit: limit === Infinity ? null : limit }
+}
+
+function checkCanary(canary: number, size: number, subject: string): number {
+  if (canary <= size) return canary
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: canary: the roll has ${size} ${size === 1 ? 'server' : 'servers'}, found ${canary}; expected at most that many`,
+  )
+}
+
+function toNumber(most: number | string, size: number): number {
+  if (typeof most === 'number') return most
+  return Math.max(1, Math.floor((size * Number.parseFloat(most)) / 100))
+}

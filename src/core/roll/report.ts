@@ -1,0 +1,81 @@
+import type { MemberReport, RollReport, ServerReport } from '../../provider/report.js'
+import type { DrainableError } from '../../provider/error.js'
+import type { ServerState } from './ledger.js'
+import { leftDrained, type OneServer } from './one-server.js'
+
+/** How a roll goes, from how far each server is. */
+export function reportRoll(
+  outcome: RollReport['outcome'],
+  servers: readonly ServerState[],
+  ways: ReadonlyMap<ServerState, OneServer>,
+  elapsed: number,
+  error: DrainableError | undefined,
+): RollReport {
+  const membersOf = (server: ServerState): readonly MemberReport[] =>
+    reportMembers(server, ways.get(server))
+  const all = servers.map((server) => reportServer(server, ways.get(server)))
+  const having = (...outcomes: readonly ServerReport['outcome'][]): readonly ServerState[] =>
+    servers.filter((_, n) => outcomes.includes(all[n]?.outcome ?? 'untouched'))
+  return {
+    outcome,
+    servers: all,
+    done: having('done').flatMap(membersOf),
+    failed: having('failed', 'busy').flatMap(membersOf),
+    untouched: having('untouched').flatMap(({ refs }) => refs),
+    leftDrained: servers.flatMap(leftDrained),
+    elapsed: Math.round(elapsed),
+    ...(error === undefined ? {} : { error }),
+  }
+}
+
+function reportServer(server: ServerState, way: OneServer | undefined): ServerReport {
+  const { address, refs, attempt, error } = server
+  return {
+    ...(address === null ? {} : { address }),
+    refs,
+    outcome: outcomeOf(server),
+    attempts: attempt,
+    ...(error === null ? {} : { error }),
+    ...(way?.report === undefined ? {} : { drained: way.report }),
+  }
+}
+
+function outcomeOf({ state, drain }: ServerState): ServerReport['outcome'] {
+  switch (state) {
+    case 'done':
+      return 'done'
+    case 'postponed':
+      return 'busy'
+    case 'waiting':
+      return 'untouched'
+    case 'draining':
+      return drain === null ? 'untouched' : 'failed'
+    case 'failed':
+    case 'acting':
+    case 'acted':
+      return 'failed'
+  }
+}
+
+/** What its drain said of each member; of a server that was not drained here, as much as is known. */
+function reportMembers(
+  { refs, state, error, drain }: ServerState,
+  way: OneServer | undefined,
+): readonly MemberReport[] {
+  const said = new Map(way?.report?.members.map((member) => [member.ref, member]))
+  const failure = error === null ? {} : { error }
+  if (said.size > 0) return [...said.values()].map((member) => ({ ...member, ...failure }))
+  return refs.map((ref, n) => ({
+    ref,
+    outcome: state === 'done' ? 'idle' : 'aborted',
+    phase: state === 'done' ? 'active' : 'draining',
+    wasAdmin: drain?.members[n]?.wasAdmin ?? 'ready',
+    verifiedIdle: false,
+    sealed: false,
+    lost: [],
+    terminated: 0,
+    elapsed: 0,
+    why: [],
+    ...failure,
+  }))
+}

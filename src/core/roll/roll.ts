@@ -1,0 +1,294 @@
+import { randomUUID } from 'node:crypto'
+import { systemClock, wallOf } from '../../provider/clock.js'
+import type { DrainableProvider } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
+import type { RollReport } from '../../provider/report.js'
+import { checkKeys } from '../combined/divide.js'
+import { partsOf } from '../combined/parts.js'
+import type { TicketHead } from '../tickets/keeper.js'
+import { judgeOwner, ownerHere } from '../tickets/owner.js'
+import { parseStored } from '../tickets/store.js'
+import { checkTicket, parseTicket, type RollData, type Ticket } from '../tickets/ticket.js'
+import { checkProvider } from '../verbs/call.js'
+import type { ResolvedPolicy } from '../verbs/policy.js'
+import { parseTarget, type Target } from '../verbs/target.js'
+import type { RollEvent } from './events.js'
+import { RollHandle, RollHub, toRollError, type Roll } from './handle.js'
+import { RollLedger, thawServers } from './ledger.js'
+import { enterRoll } from './live.js'
+import {
+  parseResume,
+  parseRoll,
+  type ResumeRollOptions,
+  type RollOptions,
+  type RollSettings,
+} from './options.js'
+import { RollRun, type Prepared } from './run.js'
+import { findServers, splitTarget, type RollTarget, type Server } from './servers.js'
+import { Spread } from './spread.js'
+
+/**
+ * Takes one server after another out, lets the caller act on each, makes it ready again and sees it
+ * healthy. Resolves where every server is done.
+ *
+ * The floor of `keepReady` holds for each pool of each balancer, as in every drain: with too few left
+ * for a second server, the roll goes on one by one. A server whose `act` failed stays drained. One that
+ * somebody else had taken out before is acted on as well, and left out.
+ *
+ * @throws `INVALID_OPTIONS`, `NOT_FOUND`, `TICKET_INVALID`, what the balancer failed with: before anything is changed
+ * @throws `ROLL_STOPPED` with the report in `roll`; `signal.reason` on abort
+ *
+ * @example
+ * ```ts
+ * import { fileTickets, roll, type DrainableProvider } from 'drainable'
+ *
+ * export async function deploy(lb: DrainableProvider, install: (host: string) => Promise<void>) {
+ *   const report = await roll(lb, { pool: 'web' }, {
+ *     act: async ({ address = '' }) => install(address),
+ *     canary: 1,
+ *     maxUnavailable: '10%',
+ *     timeout: '5m',
+ *     waitHealthy: '2m',
+ *     tickets: fileTickets('/var/lib/deploy'),
+ *     id: 'release-42',
+ *   })
+ *   console.log(`${report.servers.length} servers done`)
+ * }
+ * ```
+ */
+export async function roll(
+  p: DrainableProvider,
+  target: RollTarget,
+  o: RollOptions,
+): Promise<RollReport> {
+  const { handle, policy } = begin(p, target, o, 'roll()')
+  const report = await handle.done
+  if (report.outcome === 'done') return report
+  if (report.outcome === 'aborted' && policy.signal?.aborted === true) throw policy.signal.reason
+  throw toRollError(report)
+}
+
+/**
+ * The same with a handle at once; its `done` always resolves with a report.
+ *
+ * @throws `INVALID_OPTIONS` at once; everything else is in the report
+ */
+export function startRoll(p: DrainableProvider, target: RollTarget, o: RollOptions): Roll {
+  return begin(p, target, o, 'startRoll()').handle
+}
+
+/**
+ * Goes on with a roll from its ticket, in this process or another. A server that is done stays so; one
+ * that was drained goes on from there; one whose `act` had begun, or failed, is acted on again with the
+ * next `attempt`; one that was acted on is made ready. Their time to drain begins anew.
+ *
+ * @throws `INVALID_OPTIONS`, `TICKET_INVALID` at once, `CONFLICT` where the process that rolls still lives
+ */
+export function resumeRoll(p: DrainableProvider, ticket: Ticket, o: ResumeRollOptions): Roll {
+  const subject = 'resumeRoll()'
+  const provider = checkProvider(p, subject)
+  const known = parseTicket(ticket, subject)
+  const call = parseResume(o, subject)
+  checkTicket(known, provider, subject, false)
+  const data = checkResume(known, call, subject)
+  const { clock = systemClock, signal, tickets, onTicket, owner } = call
+  const policy: ResolvedPolicy = {
+    data: known.policy,
+    clock,
+    signal,
+    onEvent: undefined,
+    tickets,
+    onTicket,
+    id: known.id,
+    owner: owner ?? known.owner.name ?? undefined,
+  }
+  const servers = thawServers(data, clock, known.policy.timeout)
+  const head = { ...headOf(provider, policy, known.id), startedAt: known.startedAt }
+  const spec = { provider, subject, policy, act: call.act, check: call.waitHealthy }
+  return open(spec, call.onEvent, () => {
+    const leave = enterRoll(provider, known.id, subject)
+    return prepared(provider, policy, { head, plan: data.plan, servers, leave })
+  })
+}
+
+function begin(
+  p: DrainableProvider,
+  target: RollTarget,
+  o: RollOptions,
+  subject: string,
+): { readonly handle: Roll; readonly policy: ResolvedPolicy } {
+  const provider = checkProvider(p, subject)
+  const targets = checkTargets(provider, target, subject)
+  const settings = parseRoll(o, subject)
+  const { policy, act, check, onEvent } = settings
+  const id = policy.id ?? randomUUID()
+  const handle = open({ provider, subject, policy, act, check }, onEvent, async (signal) => {
+    const leave = enterRoll(provider, id, subject)
+    try {
+      await refuseEarlier(policy, id, subject)
+      const found = await locate(provider, targets, settings, signal, subject)
+      const plan = settings.planFor(found.length, subject)
+      const servers = found.map(({ address, members }) => ({
+        address,
+        refs: members.map(({ ref }) => ref),
+        state: 'waiting' as const,
+        attempt: 0,
+        error: null,
+        drain: null,
+      }))
+      return prepared(provider, policy, {
+        head: headOf(provider, policy, id),
+        plan,
+        servers,
+        leave,
+      })
+    } catch (error) {
+      leave()
+      throw error
+    }
+  })
+  return { handle, policy }
+}
+
+/** Checks a target part by part; what it hits is seen later. */
+export function checkTargets(
+  provider: DrainableProvider,
+  target: RollTarget,
+  subject: string,
+): readonly Target[] {
+  const targets = splitTarget(target, subject)
+  const parts = partsOf(provider)
+  for (const one of targets) {
+    parseTarget(one, subject)
+    if (parts !== undefined) checkKeys(one, parts, subject)
+  }
+  return targets
+}
+
+/** The servers that a target hits; refused where nobody could see one of them healthy. */
+export async function locate(
+  provider: DrainableProvider,
+  targets: readonly Target[],
+  { policy, grouping, planFor }: RollSettings,
+  signal: AbortSignal,
+  subject: string,
+): Promise<readonly Server[]> {
+  const { clock } = policy
+  const servers = await findServers(provider, targets, { clock, signal }, grouping, subject)
+  if (planFor(servers.length, subject).health.by !== 'balancer') return servers
+  const unchecked = servers.flatMap(({ members }) =>
+    members.filter(({ health }) => health === 'unchecked'),
+  )
+  const [first] = unchecked
+  if (first === undefined) return servers
+  const more = unchecked.length > 1 ? ` and ${unchecked.length - 1} more` : ''
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: waitHealthy: no balancer checks ${formatRef(first.ref)}${more}, so nobody would see it healthy; give a function that does, or false`,
+    { ref: first.ref },
+  )
+}
+
+function open(
+  spec: Omit<ConstructorParameters<typeof RollRun>[0], 'emit' | 'prepare'>,
+  onEvent: ((e: RollEvent) => void) | undefined,
+  prepare: (signal: AbortSignal) => Promise<Prepared> | Prepared,
+): Roll {
+  const hub = new RollHub(onEvent)
+  const run = new RollRun({ ...spec, prepare, emit: (event) => hub.emit(event) })
+  return new RollHandle(hub, run)
+}
+
+function prepared(
+  provider: DrainableProvider,
+  policy: ResolvedPolicy,
+  {
+    head,
+    plan,
+    servers,
+    leave,
+  }: {
+    readonly head: TicketHead
+    readonly plan: RollData['plan']
+    readonly servers: RollLedger['servers']
+    readonly leave: () => void
+  },
+): Prepared {
+  const { clock, tickets: store, onTicket, data } = policy
+  const ledger = new RollLedger(head, { plan, servers }, { store, onTicket }, clock)
+  return { ledger, leave, spread: Spread.of(provider, clock, data.keepReady, servers) }
+}
+
+function headOf(
+  provider: DrainableProvider,
+  { data, clock, owner }: ResolvedPolicy,
+  id: string,
+): TicketHead {
+  const { name, instance } = provider
+  const combined = partsOf(provider)
+  return {
+    id,
+    instance,
+    parts:
+      combined === undefined
+        ? [{ balancer: null, name, instance }]
+        : [...combined.all].map(([balancer, part]) => ({
+            balancer,
+            name: part.name,
+            instance: part.instance,
+          })),
+    startedAt: new Date(wallOf(clock)).toISOString(),
+    deadline: null,
+    policy: data,
+    owner: ownerHere(owner ?? null),
+  }
+}
+
+/** A ticket of that id is of something that isn't over: its undo would be lost. */
+async function refuseEarlier(
+  { tickets: store }: ResolvedPolicy,
+  id: string,
+  subject: string,
+): Promise<void> {
+  const kept = await store?.get(id)
+  if (kept === undefined || kept === null) return
+  const { roll: isRoll } = parseTicket(parseStored(kept), `${subject}: ticket '${id}'`)
+  const way =
+    isRoll === undefined
+      ? 'is of a drain: restore it'
+      : 'is of a roll that is not over: resumeRoll() goes on with it, restore() takes back what it holds'
+  throw new DrainableError(
+    'TICKET_INVALID',
+    `${subject}: ticket '${id}' ${way}, or give another id`,
+  )
+}
+
+function checkResume(
+  { id, roll: data, owner }: Ticket,
+  { id: given, waitHealthy }: ResumeRollOptions,
+  subject: string,
+): RollData {
+  const refuse = (
+    code: 'TICKET_INVALID' | 'INVALID_OPTIONS' | 'CONFLICT',
+    words: string,
+  ): never => {
+    throw new DrainableError(code, `${subject}: ${words}`)
+  }
+  if (data === undefined)
+    return refuse(
+      'TICKET_INVALID',
+      `roll: ticket '${id}' is of a drain: resumeDrain() goes on with it`,
+    )
+  if (given !== undefined && given !== id)
+    return refuse('INVALID_OPTIONS', `id: the ticket's is '${id}', found '${given}'; leave it out`)
+  const byCaller = data.plan.health.by === 'caller'
+  if (byCaller && waitHealthy === undefined)
+    return refuse('INVALID_OPTIONS', 'waitHealthy: the roll began with a function, give it again')
+  if (!byCaller && waitHealthy !== undefined)
+    return refuse('INVALID_OPTIONS', 'waitHealthy: the roll began without a function, leave it out')
+  const { state, text } = judgeOwner(owner)
+  if (state === 'lives' && owner.pid !== process.pid)
+    return refuse('CONFLICT', `ticket '${id}': ${text} and may still roll; stop it first`)
+  return data
+}

@@ -1,0 +1,321 @@
+import { pause, wallOf, type Clock } from '../../provider/clock.js'
+import type { DrainableProvider } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import type { RollReport, Why } from '../../provider/report.js'
+import { toDrainableError } from '../../provider/thrown.js'
+import type { Ticket } from '../tickets/ticket.js'
+import type { ResolvedPolicy } from '../verbs/policy.js'
+import type { RollEvent } from './events.js'
+import type { RollLedger, ServerState } from './ledger.js'
+import { holdsAnything, OneServer, type WayEnd } from './one-server.js'
+import type { OwnHealthCheck, RollOptions } from './options.js'
+import type { Spread } from './spread.js'
+import { reportRoll } from './report.js'
+
+/** What a roll is made of. */
+export interface RollSpec {
+  readonly provider: DrainableProvider
+  readonly subject: string
+  readonly policy: ResolvedPolicy
+  readonly act: RollOptions['act']
+  readonly check: OwnHealthCheck | undefined
+  readonly emit: (event: RollEvent) => void
+  /** Finds the servers and refuses what can be refused, before anything is changed. */
+  readonly prepare: (signal: AbortSignal) => Promise<Prepared> | Prepared
+}
+
+/** What is known before anything is changed. */
+export interface Prepared {
+  readonly ledger: RollLedger
+  readonly spread: Spread
+  /** Lets another roll of the same ticket begin. */
+  readonly leave: () => void
+}
+
+/** How often it is asked again whether a pool has enough servers, in milliseconds. */
+const MINIMUM_PAUSE = 1_000
+
+/** One roll over several servers. */
+export class RollRun {
+  readonly done: Promise<RollReport>
+  readonly #spec: RollSpec
+  readonly #clock: Clock
+  readonly #startedAt: number
+  readonly #abort = new AbortController()
+  /** Servers that have not begun, the next one first. */
+  #queue: ServerState[] = []
+  /** Busy servers, for a last try. */
+  #later: ServerState[] = []
+  #isLastTry = false
+  readonly #active = new Set<OneServer>()
+  readonly #ways = new Map<ServerState, OneServer>()
+  #prepared: Prepared | undefined
+  readonly #ready: Promise<void>
+  /** Why no other server begins. */
+  #stopped: DrainableError | 'asked' | undefined
+  /** Its next server waits until another one is back. */
+  #isBlocked = false
+  /** Servers that were let go in their pools' turn, until they are back. */
+  readonly #taken = new Set<ServerState>()
+  #asking: Promise<unknown> = Promise.resolve()
+  #failures = 0
+  #wake: () => void = () => undefined
+  #ended: RollReport | undefined
+
+  constructor(spec: RollSpec) {
+    this.#spec = spec
+    this.#clock = spec.policy.clock
+    this.#startedAt = this.#clock.now()
+    const { signal } = spec.policy
+    const onAbort = (): void => this.#abort.abort(signal?.reason)
+    if (signal?.aborted === true) onAbort()
+    else signal?.addEventListener('abort', onAbort, { once: true })
+    this.#ready = this.#prepare()
+    this.done = this.#main().finally(() => signal?.removeEventListener('abort', onAbort))
+  }
+
+  /** How it goes at the moment. */
+  report(): RollReport {
+    if (this.#ended !== undefined) return this.#ended
+    return this.#reportAs(this.#outcome())
+  }
+
+  /** Why the servers under way are not drained yet. */
+  why(): readonly Why[] {
+    return [...this.#active].flatMap(({ handle }) => handle?.why() ?? [])
+  }
+
+  /** The ticket as of now; rejects where the roll could not begin. */
+  async ticket(): Promise<Ticket> {
+    await this.#ready
+    if (this.#prepared !== undefined) return this.#prepared.ledger.ticket()
+    throw this.#error() ?? new DrainableError('CONFLICT', 'the roll was given up before it began')
+  }
+
+  /** Begins no other server; those under way finish. */
+  stop(): Promise<RollReport> {
+    this.#stopped ??= 'asked'
+    this.#wake()
+    return this.done
+  }
+
+  /** Gives the roll up: the callers' functions are told, drains are let go. */
+  async close(): Promise<void> {
+    if (this.#ended !== undefined) return
+    this.#abort.abort(new DrainableError('CONFLICT', 'the roll was closed'))
+    this.#wake()
+    await this.done
+  }
+
+  async #prepare(): Promise<void> {
+    const { signal } = this.#abort
+    try {
+      signal.throwIfAborted()
+      this.#prepared = await this.#spec.prepare(signal)
+    } catch (thrown) {
+      if (!signal.aborted) this.#stopped = this.#toError(thrown)
+    }
+  }
+
+  async #main(): Promise<RollReport> {
+    await this.#ready
+    try {
+      if (this.#prepared !== undefined) await this.#roll(this.#prepared)
+    } catch (thrown) {
+      this.#stopped = this.#toError(thrown)
+    }
+    const report = this.#reportAs(this.#outcome())
+    this.#ended = report
+    await this.#letGo(report)
+    this.#spec.emit({ type: 'roll-end', at: this.#stamp(), report })
+    return report
+  }
+
+  /** Begins servers as others come back, until there is none left or none may begin. */
+  async #roll({ ledger }: Prepared): Promise<void> {
+    this.#queue = inOrder(ledger.servers)
+    await ledger.save()
+    for (;;) {
+      const woken = new Promise<void>((resolve) => (this.#wake = resolve))
+      const begun = this.#beginSome()
+      if (begun.length > 0) {
+        const refs = begun.flatMap(({ server }) => server.refs)
+        this.#spec.emit({ type: 'batch', at: this.#stamp(), refs })
+        for (const way of begun) void this.#follow(way)
+      }
+      if (this.#active.size > 0) await woken
+      else if (!this.#takeLater()) return
+    }
+  }
+
+  #beginSome(): readonly OneServer[] {
+    const begun: OneServer[] = []
+    while (this.#mayBegin()) {
+      const server = this.#queue.shift()
+      if (server === undefined) break
+      const way = new OneServer(server, this.#wayOf())
+      this.#ways.set(server, way)
+      this.#active.add(way)
+      begun.push(way)
+    }
+    return begun
+  }
+
+  #mayBegin(): boolean {
+    const { ledger } = this.#prepared ?? {}
+    if (ledger === undefined || this.#isOver() || this.#isBlocked) return false
+    const { maxUnavailable } = ledger.plan
+    const missing = this.#canariesMissing()
+    const most = missing > 0 ? Math.min(missing, maxUnavailable) : maxUnavailable
+    return this.#active.size < most
+  }
+
+  #canariesMissing(): number {
+    const { ledger } = this.#prepared ?? {}
+    if (ledger === undefined) return 0
+    const done = ledger.servers.filter(({ state }) => state === 'done').length
+    return Math.max(0, ledger.plan.canary - done)
+  }
+
+  #isOver(): boolean {
+    return this.#stopped !== undefined || this.#abort.signal.aborted
+  }
+
+  /** All others are through: those that were busy have their last try. */
+  #takeLater(): boolean {
+    if (this.#later.length === 0 || this.#isOver()) return false
+    this.#queue = this.#later
+    this.#later = []
+    this.#isLastTry = true
+    return true
+  }
+
+  async #follow(way: OneServer): Promise<void> {
+    const wasCanary = this.#canariesMissing() > 0
+    const end = await this.#runOne(way)
+    this.#active.delete(way)
+    this.#isBlocked = end === 'minimum' && this.#active.size > 0
+    this.#taken.delete(way.server)
+    if (end === 'minimum') this.#queue.unshift(way.server)
+    if (end === 'postponed') {
+      this.#later.push(way.server)
+      this.#spec.emit(way.event('postponed'))
+    }
+    if (end === 'failed') this.#countFailure(way, wasCanary)
+    this.#wake()
+  }
+
+  async #runOne(way: OneServer): Promise<WayEnd> {
+    if (way.server.state === 'acted') return way.run()
+    const refused = await this.#askSpread(way.server)
+    if (refused === undefined) return way.run()
+    if (this.#abort.signal.aborted) return 'aborted'
+    if (this.#active.size > 1) return 'minimum'
+    return way.refuse(refused)
+  }
+
+  /** Whether enough servers are left, one server after another; where the policy says so, it is waited for. */
+  #askSpread(server: ServerState): Promise<DrainableError | undefined> {
+    const asked = this.#asking.then(() => this.#askNow(server))
+    this.#asking = asked
+    return asked
+  }
+
+  async #askNow(server: ServerState): Promise<DrainableError | undefined> {
+    const { spread } = this.#prepared ?? {}
+    const isOut = server.drain !== null && holdsAnything(server.drain)
+    if (spread === undefined || isOut) return undefined
+    const { data } = this.#spec.policy
+    const until = this.#clock.now() + (data.timeout ?? Infinity)
+    try {
+      for (;;) {
+        const refused = await spread.ask(server, [...this.#taken], this.#abort.signal)
+        if (refused === undefined) this.#taken.add(server)
+        const waits = data.onMinimum === 'wait' && this.#active.size === 1
+        if (refused === undefined || !waits || this.#clock.now() >= until) return refused
+        await pause(this.#clock, MINIMUM_PAUSE, this.#abort.signal)
+      }
+    } catch (thrown) {
+      return this.#toError(thrown)
+    }
+  }
+
+  /** A busy server has not failed: nobody acted on it, and it serves again. */
+  #countFailure({ server }: OneServer, wasCanary: boolean): void {
+    const { ledger } = this.#prepared ?? {}
+    if (ledger === undefined || server.state === 'postponed') return
+    this.#failures += 1
+    const { maxFailed } = ledger.plan
+    const most = wasCanary ? 0 : (maxFailed ?? Infinity)
+    if (this.#failures > most) this.#stopped ??= server.error ?? 'asked'
+  }
+
+  #wayOf(): ConstructorParameters<typeof OneServer>[1] {
+    const { provider, subject, policy, act, check, emit } = this.#spec
+    const { ledger } = this.#prepared ?? {}
+    if (ledger === undefined) throw new Error('a server before its roll')
+    return {
+      provider,
+      subject,
+      policy,
+      act,
+      check,
+      ledger,
+      emit,
+      signal: this.#abort.signal,
+      stamp: () => this.#stamp(),
+      hasOthers: () => this.#active.size > 1,
+      mayPostpone: !this.#isLastTry,
+    }
+  }
+
+  /** Drains that were held for the others' sake are let go; the ticket is what a resume needs. */
+  async #letGo(report: RollReport): Promise<void> {
+    await Promise.all([...this.#ways.values()].map((way) => way.release()))
+    if (this.#prepared === undefined) return
+    const { ledger, leave } = this.#prepared
+    const writing = report.outcome === 'done' ? ledger.drop() : ledger.save()
+    await writing.catch(() => undefined)
+    leave()
+  }
+
+  #outcome(): RollReport['outcome'] {
+    if (this.#abort.signal.aborted) return 'aborted'
+    const { ledger } = this.#prepared ?? {}
+    const isDone = ledger?.servers.every(({ state }) => state === 'done') ?? false
+    return isDone ? 'done' : 'stopped'
+  }
+
+  #reportAs(outcome: RollReport['outcome']): RollReport {
+    const servers = this.#prepared?.ledger.servers ?? []
+    const elapsed = this.#clock.now() - this.#startedAt
+    return reportRoll(outcome, servers, this.#ways, elapsed, this.#error())
+  }
+
+  #error(): DrainableError | undefined {
+    return this.#stopped === 'asked' ? undefined : this.#stopped
+  }
+
+  #toError(thrown: unknown): DrainableError {
+    return toDrainableError(thrown, this.#spec.provider.name, this.#spec.subject)
+  }
+
+  #stamp(): string {
+    return new Date(wallOf(this.#clock)).toISOString()
+  }
+}
+
+/** Which comes first where a roll goes on: what is out already, or was left so. */
+const FIRST: readonly ServerState['state'][] = ['acted', 'acting', 'draining', 'failed']
+
+function inOrder(servers: readonly ServerState[]): ServerState[] {
+  const rank = ({ state, drain }: ServerState): number => {
+    const at = FIRST.indexOf(state)
+    return at < 0 || (state === 'failed' && drain === null) ? FIRST.length : at
+  }
+  return servers
+    .filter(({ state }) => state !== 'done')
+    .map((server, n) => ({ server, n }))
+    .sort((a, b) => rank(a.server) - rank(b.server) || a.n - b.n)
+    .map(({ server }) => server)
+}

@@ -1,0 +1,113 @@
+import { canonicalAddress } from '../../provider/address.js'
+import type { Clock } from '../../provider/clock.js'
+import type {
+  AddressTarget,
+  DrainableProvider,
+  MemberRef,
+  PresentReading,
+  Reading,
+} from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { formatRef, refKey } from '../../provider/member-ref.js'
+import { quote } from '../../provider/quote.js'
+import type { Target } from '../verbs/target.js'
+import { select } from '../verbs/watch.js'
+import type { RollSettings } from './options.js'
+
+/** What a roll is about: a target of a drain, or several of them. */
+export type RollTarget =
+  | Target
+  | readonly (MemberRef | AddressTarget | { readonly pool: string; readonly balancer?: string })[]
+
+/** One server: what stands behind one address, however many members it is. */
+export interface Server {
+  readonly address: string | null
+  readonly members: readonly PresentReading[]
+}
+
+type OneTarget = Exclude<Target, readonly MemberRef[]>
+
+/** The targets of a roll one by one: refs are looked for together, because one look finds them all. */
+export function splitTarget(target: RollTarget, subject: string): readonly Target[] {
+  if (!Array.isArray(target)) return [target as OneTarget]
+  const list = target as readonly OneTarget[]
+  if (list.length === 0) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${subject}: target: expected at least one member, address or pool; a roll over nothing is a mistake`,
+    )
+  }
+  const refs = list.filter((one): one is MemberRef => 'member' in Object(one))
+  const rest = list.filter((one) => !('member' in Object(one)))
+  return [...(refs.length === 0 ? [] : [refs]), ...rest]
+}
+
+/**
+ * The servers of a roll, in the order in which they are found.
+ *
+ * @throws `NOT_FOUND` where a part of the target hits nothing; what the balancer failed with
+ */
+export async function findServers(
+  provider: DrainableProvider,
+  targets: readonly Target[],
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal | undefined },
+  grouping: RollSettings['grouping'],
+  subject: string,
+): Promise<readonly Server[]> {
+  const found = await Promise.all(
+    targets.map((target) => select(provider, target, { clock, signal })),
+  )
+  const unique = new Map(found.flat().map((reading) => [refKey(reading.ref), reading]))
+  return groupServers([...unique.values()], grouping, subject)
+}
+
+/** Members as servers. */
+export function groupServers(
+  readings: readonly Reading[],
+  grouping: RollSettings['grouping'],
+  subject: string,
+): readonly Server[] {
+  const groups = new Map<string, PresentReading[]>()
+  for (const reading of readings) {
+    if (!reading.present) continue
+    const key = keyOf(reading, grouping, subject)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [reading])
+    else group.push(reading)
+  }
+  return [...groups.values()].map((members) => toServer(members, subject))
+}
+
+function keyOf(
+  reading: PresentReading,
+  grouping: RollSettings['grouping'],
+  subject: string,
+): string {
+  const alone = `ref ${refKey(reading.ref)}`
+  if (grouping === 'ref') return alone
+  if (grouping === 'address')
+    return reading.address === undefined ? alone : `address ${canonicalAddress(reading.address)}`
+  const said: unknown = grouping(reading)
+  if (typeof said === 'string') return `group ${said}`
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: group: expected a text for ${formatRef(reading.ref)}, found ${typeof said}`,
+    { ref: reading.ref },
+  )
+}
+
+/** @throws `INVALID_OPTIONS` where its members have different addresses: `act` could be told one only */
+function toServer(members: readonly PresentReading[], subject: string): Server {
+  const known = new Map<string, PresentReading>()
+  for (const member of members)
+    if (member.address !== undefined) known.set(canonicalAddress(member.address), member)
+  const [first, second] = known.values()
+  if (first !== undefined && second !== undefined) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${subject}: group: ${formatRef(first.ref)} (${quote(first.address ?? '')}) and ${formatRef(second.ref)} (${quote(second.address ?? '')}) would be one server with two addresses; group them by 'address'`,
+      { ref: second.ref },
+    )
+  }
+  return { address: first?.address ?? null, members }
+}
