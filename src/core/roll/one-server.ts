@@ -1,18 +1,19 @@
+import { pause } from '../../provider/clock.js'
 import { canonicalAddress } from '../../provider/address.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
 import type { DrainReport, Outcome } from '../../provider/report.js'
-import { toDrainableError, wordsOf } from '../../provider/thrown.js'
+import { isUnreachable, toDrainableError, wordsOf } from '../../provider/thrown.js'
 import { partsOf } from '../combined/parts.js'
 import type { DrainHandle } from '../runner/handle.js'
 import { toError } from '../runner/report.js'
 import type { Ticket, TicketMember } from '../tickets/ticket.js'
 import { openAny } from '../verbs/drain.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
-import { ready } from '../verbs/ready.js'
-import { restore } from '../verbs/restore.js'
+import { readyUnder } from '../verbs/ready.js'
+import { restoreUnder } from '../verbs/restore.js'
 import { openResumed } from '../verbs/resume.js'
 import { parseTarget } from '../verbs/target.js'
 import type { RollEvent, ServerEvent } from './events.js'
@@ -261,7 +262,8 @@ export class OneServer {
     this.#givenUp ??= (async () => {
       const { server } = this
       if (server.state !== 'draining') return
-      const isBack = putBack && (await this.#restored())
+      const may = putBack && this.#way.policy.term?.permit() === undefined
+      const isBack = may && (await this.#restored())
       await this.release()
       if (isBack || server.drain === null || !holdsAnything(server.drain)) server.state = 'waiting'
     })()
@@ -282,18 +284,18 @@ export class OneServer {
   /** Opens what this roll has drained, and nothing else, and sees it healthy. */
   async #open(): Promise<void> {
     const { server } = this
-    const { provider, policy, signal, ledger, check, emit } = this.#way
-    const { clock } = policy
+    const { provider, subject, policy, signal, ledger, check, emit } = this.#way
+    const { clock, term } = policy
     const { by, limit } = ledger.plan.health
     const members = server.drain?.members ?? []
     const refs = members.filter(wasReady).map(({ ref }) => ref)
     emit(this.event('ready'))
     if (refs.length > 0) {
-      await ready(provider, refs, {
-        clock,
-        signal,
-        waitHealthy: by === 'caller' ? check : by === 'balancer',
-        timeout: limit ?? Infinity,
+      const waitHealthy = by === 'caller' ? check : by === 'balancer'
+      const until = clock.now() + (limit ?? Infinity)
+      await this.#patiently(until, (timeout) => {
+        const how = { clock, signal, waitHealthy, timeout }
+        return readyUnder(provider, refs, how, subject, term)
       })
     }
     await this.#backAsFound(members.filter((member) => !wasReady(member)))
@@ -303,13 +305,29 @@ export class OneServer {
     emit(this.event('healthy'))
   }
 
+  /** A balancer that can't be reached for a while is no reason to leave a server out that was acted on. */
+  async #patiently(until: number, open: (timeout: number) => Promise<unknown>): Promise<void> {
+    const { policy, signal } = this.#way
+    const { clock } = policy
+    for (;;) {
+      try {
+        await open(Math.max(SHORTEST_OPENING, until - clock.now()))
+        return
+      } catch (thrown) {
+        const again = isUnreachable(thrown) && clock.now() < until
+        if (!again || !isDrainableError(thrown) || !thrown.retryable) throw thrown
+        await pause(clock, OPENING_PAUSE, signal)
+      }
+    }
+  }
+
   /** A member that somebody had taken out before us is left out, as they had it. */
   async #backAsFound(members: readonly TicketMember[]): Promise<void> {
     const { provider, policy, signal } = this.#way
     const { drain } = this.server
     if (drain === null || !members.some(changed)) return
-    const { clock } = policy
-    const report = await restore(provider, { ...drain, members }, { clock, signal })
+    const own = { ...policy, data: drain.policy, tickets: undefined, onTicket: undefined, signal }
+    const report = await restoreUnder(provider, { ...drain, members }, own)
     const error = report.members.find((member) => member.error !== undefined)?.error
     if (report.outcome !== 'restored' && error !== undefined) throw error
   }
@@ -320,6 +338,11 @@ export class OneServer {
     return address === null ? formatRef(ref) : `${formatRef(ref)} (${quote(address)})`
   }
 }
+
+/** Between two tries to make a server ready, in milliseconds. */
+const OPENING_PAUSE = 1_000
+/** Less than that says nothing, in milliseconds. */
+const SHORTEST_OPENING = 1_000
 
 /** How an undo ends where nothing of ours is left on the member. */
 const NOT_OURS: ReadonlySet<Outcome> = new Set<Outcome>(['restored', 'gone', 'overruled'])

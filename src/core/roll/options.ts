@@ -4,6 +4,7 @@ import { parseDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
 import type { DrainReport } from '../../provider/report.js'
+import type { Lease } from '../lease/lease.js'
 import type { RollData } from '../tickets/ticket.js'
 import { callShape, fn } from '../verbs/call.js'
 import { parsePolicy, ticketShape, type Policy, type ResolvedPolicy } from '../verbs/policy.js'
@@ -64,6 +65,13 @@ export interface RollOptions extends Omit<Policy, 'until' | 'onEvent' | 'onTimeo
   readonly onTimeout?: 'postpone' | 'fail' | 'terminate' | 'proceed' | undefined
   /** What a failed server means for those that have not begun: none begins, all go on, or that many may fail before none begins. @defaultValue `'stop'` */
   readonly onFailure?: 'stop' | 'continue' | { readonly maxFailed: number } | undefined
+  /**
+   * A lease that only one roll at a time has (`redisLease`, `natsLease`, one of your own). Held by
+   * somebody else: `startRoll` is refused with `NOT_LEADER`, `resumeRoll` waits 15 s for the one of a
+   * process that died. Lost on the way: nothing is changed any more, every `act` is told by its signal.
+   * @defaultValue none: the floor is exact within one process only
+   */
+  readonly lease?: Lease | undefined
   /** Called with every event. */
   readonly onEvent?: ((e: RollEvent) => void) | undefined
 }
@@ -71,7 +79,7 @@ export interface RollOptions extends Omit<Policy, 'until' | 'onEvent' | 'onTimeo
 /** What a resumed roll takes; the rest is in its ticket. */
 export interface ResumeRollOptions extends Pick<
   RollOptions,
-  'act' | 'signal' | 'onEvent' | 'tickets' | 'onTicket' | 'clock' | 'owner'
+  'act' | 'signal' | 'onEvent' | 'tickets' | 'onTicket' | 'clock' | 'owner' | 'lease'
 > {
   /** The caller's own check, where the roll began with one. */
   readonly waitHealthy?: OwnHealthCheck | undefined
@@ -88,6 +96,7 @@ export interface RollSettings {
   readonly policy: ResolvedPolicy
   readonly onEvent: ((e: RollEvent) => void) | undefined
   readonly check: OwnHealthCheck | undefined
+  readonly lease: Lease | undefined
   readonly grouping: Grouping
   /** For a roll of that many servers. */
   readonly planFor: (size: number, subject: string) => RollData['plan']
@@ -96,12 +105,20 @@ export interface RollSettings {
 const DEFAULT_HEALTH_LIMIT = 30_000
 const PERCENT = /^\d{1,3}(?:\.\d{1,6})?%$/
 
+const leaseSchema = z.custom<Lease>(
+  (value) =>
+    ['acquire', 'renew', 'release'].every(
+      (call) => typeof (value as Record<string, unknown> | null)?.[call] === 'function',
+    ),
+  'expected a lease with acquire, renew and release, such as redisLease() gives',
+)
+
 const rollShape = {
   onEvent: fn.exactOptional() as unknown as z.ZodType<RollOptions['onEvent']>,
   canary: z.int().min(0).default(0),
   maxUnavailable: z
-    .union(
-      [z.int().min(1), z.string().refine(isPercent)],
+    .custom<number | string>(
+      isShare,
       "expected a whole number from 1, or a percentage above 0% and up to 100% such as '10%'",
     )
     .default(1),
@@ -116,6 +133,7 @@ const rollShape = {
       "expected 'stop', 'continue' or { maxFailed: 2 }",
     )
     .default('stop'),
+  lease: leaseSchema.exactOptional(),
 }
 
 const rollSchema = z.strictObject(rollShape)
@@ -127,11 +145,13 @@ const resumeSchema = z.strictObject({
   id: z.string().exactOptional(),
   owner: z.string().exactOptional(),
   waitHealthy: fn.exactOptional(),
+  lease: leaseSchema.exactOptional(),
 })
 
-function isPercent(text: string): boolean {
-  const value = Number.parseFloat(text)
-  return PERCENT.test(text) && value > 0 && value <= 100
+function isShare(value: unknown): boolean {
+  if (typeof value !== 'string') return Number.isSafeInteger(value) && Number(value) >= 1
+  const percent = Number.parseFloat(value)
+  return PERCENT.test(value) && percent > 0 && percent <= 100
 }
 
 /**
@@ -147,14 +167,24 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
 
 /** The same for a plan, which acts on nothing. */
 export function parseRollPlan(o: Omit<RollOptions, 'act'>, subject: string): RollSettings {
-  const { onEvent, canary, maxUnavailable, group, waitHealthy, onTimeout, onFailure, ...policy } = o
+  const {
+    onEvent,
+    canary,
+    maxUnavailable,
+    group,
+    waitHealthy,
+    onTimeout,
+    onFailure,
+    lease,
+    ...policy
+  } = o
   if ('until' in policy && policy.until !== undefined) {
     throw new DrainableError(
       'INVALID_OPTIONS',
       `${subject}: until: a roll makes every server ready again, so it removes none; leave it out`,
     )
   }
-  const own = { onEvent, canary, maxUnavailable, group, waitHealthy, onTimeout, onFailure }
+  const own = { onEvent, canary, maxUnavailable, group, waitHealthy, onTimeout, onFailure, lease }
   const given = parseOptions(rollSchema, own, subject)
   const health = toHealth(waitHealthy, subject)
   const late = given.onTimeout
@@ -164,6 +194,7 @@ export function parseRollPlan(o: Omit<RollOptions, 'act'>, subject: string): Rol
     policy: parsePolicy({ ...policy, onTimeout: late === 'postpone' ? 'fail' : late }, subject),
     onEvent: given.onEvent,
     check: typeof waitHealthy === 'function' ? waitHealthy : undefined,
+    lease: given.lease,
     grouping: given.group as Grouping,
     planFor: (size, about) => ({
       canary: checkCanary(given.canary, size, about),

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { systemClock, wallOf } from '../../provider/clock.js'
+import { pause, systemClock, wallOf } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
@@ -15,6 +15,8 @@ import type { ResolvedPolicy } from '../verbs/policy.js'
 import { parseTarget, type Target } from '../verbs/target.js'
 import type { RollEvent } from './events.js'
 import { RollHandle, RollHub, toRollError, type Roll } from './handle.js'
+import { Leadership, LEASE_TTL, type Term } from '../lease/leadership.js'
+import type { Lease } from '../lease/lease.js'
 import { RollLedger, thawServers } from './ledger.js'
 import { enterRoll } from './live.js'
 import {
@@ -106,9 +108,15 @@ export function resumeRoll(p: DrainableProvider, ticket: Ticket, o: ResumeRollOp
   const servers = thawServers(data, clock, known.policy.timeout)
   const head = { ...headOf(provider, policy, known.id), startedAt: known.startedAt }
   const spec = { provider, subject, policy, act: call.act, check: call.waitHealthy }
-  return open(spec, call.onEvent, () => {
+  return open(spec, call.onEvent, async (aborted) => {
     const leave = enterRoll(provider, known.id, subject)
-    return prepared(provider, policy, { head, plan: data.plan, servers, leave })
+    try {
+      const term = await takeLease(call.lease, policy, aborted, subject, true)
+      return prepared(provider, policy, { head, plan: data.plan, servers, leave, term })
+    } catch (error) {
+      leave()
+      throw error
+    }
   })
 }
 
@@ -121,11 +129,13 @@ function begin(
   const provider = checkProvider(p, subject)
   const targets = checkTargets(provider, target, subject)
   const settings = parseRoll(o, subject)
-  const { policy, act, check, onEvent } = settings
+  const { policy, act, check, lease, onEvent } = settings
   const id = policy.id ?? randomUUID()
   const handle = open({ provider, subject, policy, act, check }, onEvent, async (signal) => {
     const leave = enterRoll(provider, id, subject)
+    let term: Term | undefined
     try {
+      term = await takeLease(lease, policy, signal, subject, false)
       await refuseEarlier(policy, id, subject)
       const found = await locate(provider, targets, settings, signal, subject)
       const plan = settings.planFor(found.length, subject)
@@ -137,13 +147,10 @@ function begin(
         error: null,
         drain: null,
       }))
-      return prepared(provider, policy, {
-        head: headOf(provider, policy, id),
-        plan,
-        servers,
-        leave,
-      })
+      const head = headOf(provider, policy, id)
+      return prepared(provider, policy, { head, plan, servers, leave, term })
     } catch (error) {
+      await term?.release()
       leave()
       throw error
     }
@@ -208,16 +215,19 @@ function prepared(
     plan,
     servers,
     leave,
+    term,
   }: {
     readonly head: TicketHead
     readonly plan: RollData['plan']
     readonly servers: RollLedger['servers']
     readonly leave: () => void
+    readonly term: Term | undefined
   },
 ): Prepared {
   const { clock, tickets: store, onTicket, data } = policy
-  const ledger = new RollLedger(head, { plan, servers }, { store, onTicket }, clock)
-  return { ledger, leave, spread: Spread.of(provider, clock, data.keepReady, servers) }
+  const marked = term === undefined ? head : { ...head, lease: term.mark }
+  const ledger = new RollLedger(marked, { plan, servers }, { store, onTicket }, clock)
+  return { ledger, leave, term, spread: Spread.of(provider, clock, data.keepReady, servers) }
 }
 
 function headOf(
@@ -245,6 +255,29 @@ function headOf(
   }
 }
 
+/**
+ * The lease, where there is to be one; a roll that goes on waits for that of a process that died.
+ *
+ * @throws `NOT_LEADER` naming the holder; what the engine failed with
+ */
+async function takeLease(
+  lease: Lease | undefined,
+  { clock, owner }: ResolvedPolicy,
+  signal: AbortSignal,
+  subject: string,
+  waits: boolean,
+): Promise<Term | undefined> {
+  if (lease === undefined) return undefined
+  const leadership = new Leadership({ lease, ttl: LEASE_TTL, clock, owner, subject })
+  const until = clock.now() + (waits ? LEASE_TTL + leadership.retry : 0)
+  for (;;) {
+    const answer = await leadership.acquire(signal)
+    if (!('holder' in answer)) return answer
+    if (clock.now() >= until) throw leadership.refusal(answer.holder)
+    await pause(clock, leadership.retry, signal)
+  }
+}
+
 /** A ticket of that id is of something that isn't over: its undo would be lost. */
 async function refuseEarlier(
   { tickets: store }: ResolvedPolicy,
@@ -266,7 +299,7 @@ async function refuseEarlier(
 
 function checkResume(
   { id, roll: data, owner }: Ticket,
-  { id: given, waitHealthy }: ResumeRollOptions,
+  { id: given, waitHealthy, lease }: ResumeRollOptions,
   subject: string,
 ): RollData {
   const refuse = (
@@ -287,6 +320,8 @@ function checkResume(
     return refuse('INVALID_OPTIONS', 'waitHealthy: the roll began with a function, give it again')
   if (!byCaller && waitHealthy !== undefined)
     return refuse('INVALID_OPTIONS', 'waitHealthy: the roll began without a function, leave it out')
+  // Under a lease its engine says who may roll.
+  if (lease !== undefined) return data
   const { state, text } = judgeOwner(owner)
   if (state === 'lives' && owner.pid !== process.pid)
     return refuse('CONFLICT', `ticket '${id}': ${text} and may still roll; stop it first`)

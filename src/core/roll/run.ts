@@ -3,6 +3,7 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { RollReport, Why } from '../../provider/report.js'
 import { toDrainableError } from '../../provider/thrown.js'
+import type { Term } from '../lease/leadership.js'
 import type { Ticket } from '../tickets/ticket.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
 import type { RollEvent } from './events.js'
@@ -28,6 +29,8 @@ export interface RollSpec {
 export interface Prepared {
   readonly ledger: RollLedger
   readonly spread: Spread
+  /** The lease under which it rolls. */
+  readonly term: Term | undefined
   /** Lets another roll of the same ticket begin. */
   readonly leave: () => void
 }
@@ -59,6 +62,8 @@ export class RollRun {
   readonly #taken = new Set<ServerState>()
   #asking: Promise<unknown> = Promise.resolve()
   #failures = 0
+  /** Its lease went to somebody else. */
+  #isLost = false
   #wake: () => void = () => undefined
   #ended: RollReport | undefined
 
@@ -120,15 +125,31 @@ export class RollRun {
   async #main(): Promise<RollReport> {
     await this.#ready
     try {
-      if (this.#prepared !== undefined) await this.#roll(this.#prepared)
+      if (this.#prepared !== undefined) {
+        this.#heed(this.#prepared.term?.signal)
+        await this.#roll(this.#prepared)
+      }
     } catch (thrown) {
-      this.#stopped = this.#toError(thrown)
+      this.#stopped ??= this.#toError(thrown)
     }
     const report = this.#reportAs(this.#outcome())
     this.#ended = report
     await this.#letGo(report)
     this.#spec.emit({ type: 'roll-end', at: this.#stamp(), report })
     return report
+  }
+
+  /** A lease that is lost ends it as an abort does, and is said. */
+  #heed(lost: AbortSignal | undefined): void {
+    const give = (): void => {
+      if (this.#abort.signal.aborted || this.#ended !== undefined) return
+      this.#isLost = true
+      this.#stopped = this.#toError(lost?.reason)
+      this.#abort.abort(lost?.reason)
+      this.#wake()
+    }
+    if (lost?.aborted === true) give()
+    else lost?.addEventListener('abort', give, { once: true })
   }
 
   /** Begins servers as others come back, until there is none left or none may begin. */
@@ -252,12 +273,12 @@ export class RollRun {
 
   #wayOf(): ConstructorParameters<typeof OneServer>[1] {
     const { provider, subject, policy, act, check, emit } = this.#spec
-    const { ledger } = this.#prepared ?? {}
+    const { ledger, term } = this.#prepared ?? {}
     if (ledger === undefined) throw new Error('a server before its roll')
     return {
       provider,
       subject,
-      policy,
+      policy: { ...policy, term },
       act,
       check,
       ledger,
@@ -273,14 +294,15 @@ export class RollRun {
   async #letGo(report: RollReport): Promise<void> {
     await Promise.all([...this.#ways.values()].map((way) => way.release()))
     if (this.#prepared === undefined) return
-    const { ledger, leave } = this.#prepared
+    const { ledger, leave, term } = this.#prepared
     const writing = report.outcome === 'done' ? ledger.drop() : ledger.save()
     await writing.catch(() => undefined)
+    await term?.release()
     leave()
   }
 
   #outcome(): RollReport['outcome'] {
-    if (this.#abort.signal.aborted) return 'aborted'
+    if (this.#abort.signal.aborted && !this.#isLost) return 'aborted'
     const { ledger } = this.#prepared ?? {}
     const isDone = ledger?.servers.every(({ state }) => state === 'done') ?? false
     return isDone ? 'done' : 'stopped'

@@ -8,6 +8,8 @@ import type { MemberReport } from '../../provider/report.js'
 import { onEach } from '../combined/each.js'
 import { partsOf, type Parts } from '../combined/parts.js'
 import { tagEvent, tagRef } from '../combined/tag.js'
+import type { DrainEvent } from '../events.js'
+import type { LeaseTerm } from '../lease/permit.js'
 import { openGoal, type OpenGoal } from '../machine/goal.js'
 import { initialState } from '../machine/state.js'
 import { LAST_LOOK } from '../runner/look/call.js'
@@ -104,11 +106,22 @@ export async function ready(
 ): Promise<ReadyReport> {
   const subject = 'ready()'
   const provider = checkProvider(p, subject)
+  return readyUnder(provider, target, o, subject)
+}
+
+/** The same on one balancer or on several, under a lease where there is one. */
+export function readyUnder(
+  provider: DrainableProvider,
+  target: Target,
+  o: ReadyOptions,
+  subject: string,
+  term?: LeaseTerm,
+): Promise<ReadyReport> {
   const parsed = parseTarget(target, subject)
   const parts = partsOf(provider)
   return parts === undefined
-    ? openReady(provider, parsed, o, subject)
-    : readyCombined(parts, target, o, subject)
+    ? openReady(provider, parsed, o, subject, term)
+    : readyCombined(parts, target, o, subject, term)
 }
 
 /** Makes a target ready that is checked already. */
@@ -117,6 +130,7 @@ export async function openReady(
   target: ResolvedTarget,
   o: ReadyOptions,
   subject: string,
+  term?: LeaseTerm,
 ): Promise<ReadyReport> {
   const { waitHealthy, timeout, ...call } = parseOptions(schema, o, subject)
   const { must, limit, check } = toHealthWish(waitHealthy, timeout)
@@ -127,6 +141,7 @@ export async function openReady(
     clock: call.clock ?? systemClock,
     signal: call.signal,
     onEvent: call.onEvent,
+    term,
   }
   call.signal?.throwIfAborted()
   const run = new Run({
@@ -176,20 +191,24 @@ async function readyCombined(
   target: Target,
   o: ReadyOptions,
   subject: string,
+  term: LeaseTerm | undefined,
 ): Promise<ReadyReport> {
   const { waitHealthy, clock = systemClock, signal, onEvent } = parseOptions(schema, o, subject)
-  const reports = await onEach(target, parts, subject, { clock, signal }, (part, own, key) =>
-    ready(part, own, {
+  const reports = await onEach(target, parts, subject, { clock, signal }, (part, own, key) => {
+    const bare = {
       ...o,
-      ...(onEvent === undefined ? {} : { onEvent: (event) => onEvent(tagEvent(event, key)) }),
+      ...(onEvent === undefined
+        ? {}
+        : { onEvent: (event: DrainEvent) => onEvent(tagEvent(event, key)) }),
       ...(typeof waitHealthy === 'function'
         ? {
             waitHealthy: (ref: MemberRef, given: AbortSignal) =>
               (waitHealthy as HealthCheck)(tagRef(ref, key), given),
           }
         : {}),
-    }),
-  )
+    }
+    return readyUnder(part, own, bare, subject, term)
+  })
   const members = reports.flatMap(([key, report]) =>
     report.members.map((member) => ({ ...member, ref: tagRef(member.ref, key) })),
   )

@@ -35,6 +35,16 @@ export async function restore(
 ): Promise<DrainReport> {
   const subject = 'restore()'
   const { provider, ticket: known, resolved } = resumeOptions(p, ticket, o, subject, false)
+  return restoreUnder(provider, known, resolved)
+}
+
+/** The same with a ticket that is checked already, under a lease where there is one. */
+export async function restoreUnder(
+  provider: DrainableProvider,
+  known: Ticket,
+  resolved: ResolvedPolicy,
+): Promise<DrainReport> {
+  const subject = 'restore()'
   const { clock, signal } = resolved
   signal?.throwIfAborted()
   if (known.roll !== undefined) return restoreRoll(provider, known, resolved)
@@ -83,13 +93,15 @@ export async function restore(
 async function restoreRoll(
   provider: DrainableProvider,
   ticket: Ticket,
-  { clock, signal, onEvent, tickets: store, onTicket }: ResolvedPolicy,
+  resolved: ResolvedPolicy,
 ): Promise<DrainReport> {
+  const { clock, tickets: store, onTicket } = resolved
   const startedAt = clock.now()
   const undone = new Set<unknown>()
   const reports = await Promise.all(
     drainsOf(ticket).map(async (drain) => {
-      const report = await restore(provider, drain, { clock, signal, onEvent })
+      const own = { ...resolved, data: drain.policy, tickets: undefined, onTicket: undefined }
+      const report = await restoreUnder(provider, drain, own)
       if (report.members.every(({ outcome }) => outcome !== 'unreachable' && outcome !== 'refused'))
         undone.add(drain)
       return report
@@ -116,7 +128,7 @@ async function restoreCombined(
   ticket: Ticket,
   resolved: ResolvedPolicy,
 ): Promise<DrainReport> {
-  const { clock, signal, onEvent, tickets: store, onTicket } = resolved
+  const { clock, onEvent, tickets: store, onTicket } = resolved
   const startedAt = clock.now()
   const { id } = ticket
   const shared = new SharedTicket({ id, provider, parts, waiting: new Map(), store, onTicket })
@@ -127,11 +139,11 @@ async function restoreCombined(
   if (own.length === 0 && store !== undefined) await dropTicket(store, id)
   const reports = await Promise.all(
     own.map(async ([key, part]) => {
-      const report = await restore(part, sliceTicket(ticket, key, part), {
-        clock,
-        ...(signal === undefined ? {} : { signal }),
-        ...(onEvent === undefined ? {} : { onEvent: (event) => onEvent(tagEvent(event, key)) }),
-        ...(shared.kept ? { tickets: shared.storeFor(key, part) } : {}),
+      const report = await restoreUnder(part, sliceTicket(ticket, key, part), {
+        ...resolved,
+        onEvent: onEvent && ((event) => onEvent(tagEvent(event, key))),
+        tickets: shared.kept ? shared.storeFor(key, part) : undefined,
+        onTicket: undefined,
       })
       return tagReport(report, key)
     }),

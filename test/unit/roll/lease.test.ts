@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest'
+import { resumeRoll, roll, startRoll, type Ticket } from 'drainable'
+import { fakeLease } from 'drainable/testing'
+import { jsonStore } from '../combined/set-up.js'
+import { thrown } from '../core/set-up.js'
+import { actor, setUp, web } from './set-up.js'
+
+describe('a roll under a lease', () => {
+  test('has it while it rolls, and gives it up', async () => {
+    const { clock, lb } = setUp(3)
+    const lease = fakeLease({ clock })
+    const tickets = jsonStore()
+    const fences: unknown[] = []
+    const { act } = actor(clock, async () => {
+      expect(lease.held?.holder).toContain('deploy on ')
+      fences.push(((await tickets.get('job')) as Ticket).lease)
+    })
+    await clock.runUntil(roll(lb, web, { act, clock, lease, tickets, id: 'job', owner: 'deploy' }))
+    expect(fences).toEqual(Array.from({ length: 3 }, () => ({ name: 'fake lease', fence: 1 })))
+    expect(lease.held).toBeNull()
+  })
+
+  test('is refused with the holder named before it asks the balancer', async () => {
+    const { clock, lb } = setUp(3)
+    const lease = fakeLease({ clock })
+    lease.seize('the other one')
+    const { act } = actor(clock)
+    const error = await thrown(clock.runUntil(roll(lb, web, { act, clock, lease })))
+    expect(error).toMatchObject({ code: 'NOT_LEADER', message: /held by 'the other one'/ })
+    expect(lb.requests).toEqual([])
+  })
+
+  test('of two at once one rolls', async () => {
+    const { clock, lb } = setUp(4)
+    const lease = fakeLease({ clock })
+    const { act, most, calls } = actor(clock)
+    const both = [1, 2].map((n) => startRoll(lb, web, { act, clock, lease, id: `job-${n}` }))
+    const reports = await clock.runUntil(Promise.all(both.map(({ done }) => done)))
+    expect(reports.map(({ outcome }) => outcome).sort()).toEqual(['done', 'stopped'])
+    expect(most()).toBe(1)
+    expect(calls).toHaveLength(4)
+  })
+
+  test('changes nothing once it is lost, and tells the function', async () => {
+    const { clock, lb, refs } = setUp(3)
+    const lease = fakeLease({ clock })
+    const told: unknown[] = []
+    const act = async ({ signal }: { signal: AbortSignal }): Promise<void> => {
+      signal.addEventListener('abort', () => told.push(signal.reason))
+      await new Promise<void>((resolve) => void clock.setTimeout(resolve, 60_000))
+    }
+    const run = startRoll(lb, web, { act, clock, lease, onAbort: 'restore' })
+    await clock.advance(10_000)
+    expect(lb.state(refs[0]!)).toBe('maint')
+    const before = lb.requests.filter(({ verb }) => verb === 'apply').length
+    lease.seize('the other one')
+    const report = await clock.runUntil(run.done)
+    expect(report).toMatchObject({
+      outcome: 'stopped',
+      error: { code: 'NOT_LEADER' },
+      leftDrained: [refs[0]],
+    })
+    expect(told).toMatchObject([{ code: 'NOT_LEADER' }])
+    expect(lb.requests.filter(({ verb }) => verb === 'apply')).toHaveLength(before)
+  })
+
+  test('a drain is left where it is when it is lost', async () => {
+    const { clock, lb, refs } = setUp(3)
+    const lease = fakeLease({ clock })
+    lb.occupy(refs[0]!)
+    const { act, calls } = actor(clock)
+    const run = startRoll(lb, web, { act, clock, lease, timeout: '10m', onAbort: 'restore' })
+    await clock.advance(10_000)
+    lease.failNext('throw', Infinity)
+    const report = await clock.runUntil(run.done)
+    expect(report).toMatchObject({ outcome: 'stopped', error: { code: 'NOT_LEADER' } })
+    expect(report.leftDrained).toEqual([refs[0]])
+    expect(calls).toEqual([])
+  })
+
+  test('goes on in another process as soon as the lease of the dead one is over', async () => {
+    const { clock, lb, refs } = setUp(3)
+    const lease = fakeLease({ clock })
+    const tickets = jsonStore()
+    let isDead = false
+    const dead = {
+      ...lease,
+      name: lease.name,
+      acquire: lease.acquire.bind(lease),
+      renew: (...args: Parameters<typeof lease.renew>) =>
+        isDead ? Promise.reject(new Error('dead')) : lease.renew(...args),
+      release: async (...args: Parameters<typeof lease.release>) =>
+        isDead ? undefined : lease.release(...args),
+    }
+    const hang = async ({ signal }: { signal: AbortSignal }): Promise<void> =>
+      new Promise((_, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason as Error)),
+      )
+    const first = startRoll(lb, web, { act: hang, clock, lease: dead, tickets, id: 'job' })
+    await clock.advance(10_000)
+    isDead = true
+    const ticket = (await tickets.get('job')) as Ticket
+    await clock.runUntil(first.close())
+    const { act, calls } = actor(clock)
+    const second = resumeRoll(lb, ticket, { act, clock, lease, tickets })
+    await clock.advance(5_000)
+    expect(calls).toEqual([])
+    const report = await clock.runUntil(second.done)
+    expect(report.outcome).toBe('done')
+    expect(calls).toEqual(['web1 2', 'web2 1', 'web3 1'])
+    expect(refs.map((ref) => lb.state(ref))).toEqual(['ready', 'ready', 'ready'])
+    expect(tickets.map.size).toBe(0)
+  })
+})
