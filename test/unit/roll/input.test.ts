@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isDrainableError, resumeRoll, roll, startRoll, type RollOptions } from 'drainable'
+import { isDrainableError, resumeRoll, roll, startRoll } from 'drainable'
 import { jsonStore } from '../combined/set-up.js'
 import { thrown } from '../core/set-up.js'
 import { actor, setUp, web } from './set-up.js'
