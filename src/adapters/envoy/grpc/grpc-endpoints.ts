@@ -51,9 +51,13 @@ export class GrpcEndpoints implements ServedEndpoints {
   constructor(settings: GrpcSettings) {
     this.#settings = settings
     this.instance = `grpc:${settings.host}:${settings.port}`
-    this.loads = new LoadBook(() => systemClock.now(), settings.interval)
     this.#sets = new ServedSets((resources) =>
       toSets(resources, 'adopted from the proxies', 'REJECTED'),
+    )
+    this.loads = new LoadBook(
+      () => systemClock.now(),
+      settings.interval,
+      (service) => this.#sets.get(service) !== undefined,
     )
     this.#sets.listen((cluster) => void this.#push(cluster))
     this.#others = settings.resources.map((resource) => ({

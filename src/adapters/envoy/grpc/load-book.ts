@@ -9,6 +9,8 @@ const IDLE_INTERVAL = 60_000
 const DEMAND = 10_000
 /** A report is 61 KB, so a fleet is asked less often. */
 const PER_NODE = 10
+/** More endpoints than any proxy has. */
+const MAX_MEMBERS = 200_000
 
 interface ClusterCounts {
   service: string
@@ -25,6 +27,8 @@ interface LoadStream {
   readonly incarnation: string
   readonly ask: (interval: number) => void
   readonly clusters: Map<string, ClusterCounts>
+  /** In all of its clusters. */
+  members: number
   /** The earliest moment the last report can be from; before the first: when reports were asked for. */
   bound: number
   /** The last change of the interval. */
@@ -44,6 +48,7 @@ interface LoadStream {
 export class LoadBook implements LoadReports {
   readonly #now: () => number
   readonly #interval: number
+  readonly #serves: (service: string) => boolean
   readonly #streams = new Map<object, LoadStream>()
   readonly #listeners = new Set<() => void>()
   #demandedAt = -Infinity
@@ -51,8 +56,14 @@ export class LoadBook implements LoadReports {
   #calm: NodeJS.Timeout | undefined
   #count = 0
 
-  constructor(now: () => number, interval: number) {
+  /** @param serves - whether an endpoint set is ours: who reports none of them leaves nothing behind */
+  constructor(
+    now: () => number,
+    interval: number,
+    serves: (service: string) => boolean = () => true,
+  ) {
     this.#now = now
+    this.#serves = serves
     this.#interval = interval
   }
 
@@ -104,6 +115,7 @@ export class LoadBook implements LoadReports {
       incarnation: `load stream ${++this.#count}`,
       ask,
       clusters: new Map(),
+      members: 0,
       bound: now,
       asked: { at: now, before: 0 },
       lastReport: undefined,
@@ -143,7 +155,11 @@ export class LoadBook implements LoadReports {
             counts.coarse ||= hasWork(endpoint) // whoever's it is
             continue
           }
-          const count = counts.members.get(member) ?? { active: 0, arrivals: 0 }
+          const known = counts.members.get(member)
+          if (known === undefined && ++stream.members > MAX_MEMBERS) {
+            throw new Error(`more than ${MAX_MEMBERS} endpoints in the load reports of one proxy`)
+          }
+          const count = known ?? { active: 0, arrivals: 0 }
           count.active += Number(endpoint.totalRequestsInProgress)
           count.arrivals += Number(endpoint.totalIssuedRequests)
           counts.members.set(member, count)
@@ -158,6 +174,8 @@ export class LoadBook implements LoadReports {
     if (stream === undefined) return
     stream.connected = false
     stream.since = this.#now()
+    const isOurs = [...stream.clusters.values()].some(({ service }) => this.#serves(service))
+    if (!isOurs) this.#streams.delete(key)
     for (const fn of [...this.#listeners]) fn()
   }
 

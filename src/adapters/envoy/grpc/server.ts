@@ -35,7 +35,7 @@ const LRS = '/envoy.service.load_stats.v3.LoadReportingService'
  */
 export function createServer(handlers: Handlers): Server {
   const server = new Server({
-    'grpc.max_receive_message_length': 16 * 1024 * 1024,
+    'grpc.max_receive_message_length': 4 * 1024 * 1024,
     'grpc.max_send_message_length': -1,
     'grpc.keepalive_time_ms': 10_000,
     'grpc.keepalive_timeout_ms': 5_000,

@@ -36,6 +36,10 @@ interface Subscription {
   last: string
 }
 
+/** More sets than any proxy asks for, and more answers than any owes. */
+const MAX_NAMES = 10_000
+const MAX_SENT = 512
+
 /**
  * One stream of one proxy: state of the world or delta, EDS alone or ADS.
  *
@@ -49,6 +53,9 @@ export class XdsStream {
   readonly #source: XdsSource
   readonly #sent = new Map<string, Sent>()
   readonly #subscriptions = new Map<string, Subscription>()
+  /** By type: what is to be sent once the client has read what was sent before. */
+  readonly #due = new Map<string, Set<string>>()
+  #isWriting = false
   #node: NodeIdentity | undefined
   #nonces = 0
   #over = false
@@ -109,14 +116,15 @@ export class XdsStream {
     if (known !== undefined && nonce !== known.last) return
     const subscription = known ?? { names: new Set<string>(), last: '' }
     this.#subscriptions.set(type, subscription)
-    const added = names.filter((name) => !subscription.names.has(name))
+    const wanted = new Set(names)
+    const added = [...wanted].filter((name) => !subscription.names.has(name))
     for (const name of [...subscription.names]) {
-      if (!names.includes(name)) this.#drop(type, subscription, name)
+      if (!wanted.has(name)) this.#drop(type, subscription, name)
     }
     this.#add(type, subscription, added)
     if (type === CLA_TYPE) {
       if (added.length > 0) this.#send(type, added)
-    } else if (known === undefined || added.length > 0) this.#send(type, names)
+    } else if (known === undefined || added.length > 0) this.#send(type, [...wanted])
   }
 
   #onDelta({ type, subscribe, unsubscribe, initial }: XdsRequest): void {
@@ -142,6 +150,9 @@ export class XdsStream {
   #add(type: string, subscription: Subscription, names: readonly string[]): void {
     for (const name of names) {
       subscription.names.add(name)
+      if (subscription.names.size > MAX_NAMES) {
+        throw new Error(`more than ${MAX_NAMES} resource names on one stream`)
+      }
       if (type !== CLA_TYPE || this.#node === undefined) continue
       this.#source.book.subscribe(this, this.#node.id, this.#node.version, name)
     }
@@ -152,19 +163,41 @@ export class XdsStream {
     if (type === CLA_TYPE) this.#source.book.unsubscribe(this, name)
   }
 
+  /** One response at a time: for a client that does not read, only names are kept, not what they stand for. */
   #send(type: string, names: readonly string[]): void {
-    if (this.#over) return
+    const due = this.#due.get(type) ?? new Set<string>()
+    this.#due.set(type, due)
+    // Nothing named is everything, for the types that are not endpoints.
+    for (const name of names.length === 0 ? ['*'] : names) due.add(name)
+    this.#flush()
+  }
+
+  #flush(): void {
+    for (const [type, names] of this.#due) {
+      if (this.#over || this.#isWriting) return
+      this.#due.delete(type)
+      this.#write(type, [...names])
+    }
+  }
+
+  #write(type: string, names: readonly string[]): void {
     const seqs = new Map<string, number>()
     const resources = type === CLA_TYPE ? this.#endpoints(names, seqs) : this.#others(type, names)
     if (resources.length === 0) return
     const nonce = String(++this.#nonces)
     const version = versionOf(resources)
     this.#sent.set(nonce, { type, seqs })
+    const [oldest] = this.#sent.keys()
+    if (this.#sent.size > MAX_SENT && oldest !== undefined) this.#sent.delete(oldest)
     const subscription = this.#subscriptions.get(type)
     if (subscription !== undefined) subscription.last = nonce
     for (const [cluster, seq] of seqs) this.#source.book.sent(this, cluster, seq)
     const encode = this.#delta ? encodeDelta : encodeSotw
-    this.#stream.write(Buffer.from(encode(type, version, nonce, resources)))
+    this.#isWriting = true
+    this.#stream.write(Buffer.from(encode(type, version, nonce, resources)), () => {
+      this.#isWriting = false
+      this.#flush()
+    })
   }
 
   #endpoints(names: readonly string[], seqs: Map<string, number>): XdsResource[] {

@@ -6,7 +6,7 @@ import { parseOptions } from '../../../provider/options.js'
 import { AssignmentProblem, type Assignment } from '../codec/assignment.js'
 import { adoptInBackground } from './background-adoption.js'
 import type { Version } from '../../../kit/version.js'
-import { isObject, type JsonObject } from '../../../kit/json.js'
+import { isCount, isObject, type JsonObject } from '../../../kit/json.js'
 import { CLA_TYPE, JsonAssignment } from '../codec/json.js'
 import { ReceiptBook, type NodeReceipt } from './receipts.js'
 import { ServedSets } from './served-sets.js'
@@ -43,6 +43,13 @@ const schema = z.strictObject({
 const SILENT = 30_000
 /** Envoy sends its whole node with each poll: 77 KB. */
 const MAX_REQUEST = 4 * 1024 * 1024
+/** More sets than any proxy asks for at once, and more proxies than any server of ours has. */
+const MAX_NAMES = 10_000
+const MAX_POLLERS = 10_000
+/** A whole request must be in by then. */
+const REQUEST_TIME = 30_000
+const MAX_CONNECTIONS = 10_000
+const SWEEP = 5_000
 
 /**
  * A REST xDS server for endpoint sets: the fallback where gRPC is not wanted. Envoy polls it, and
@@ -59,6 +66,13 @@ export function restEndpoints(options: RestEndpointsOptions): ServedEndpoints {
   return new RestEndpoints(host ?? '127.0.0.1', port, sets)
 }
 
+/** One node that polls, or several under one id. */
+interface Poller {
+  at: number
+  /** Whether it ever had a set of ours: who had none leaves nothing behind. */
+  took: boolean
+}
+
 class RestEndpoints implements ServedEndpoints {
   readonly kind = 'rest'
   readonly instance: string
@@ -67,7 +81,8 @@ class RestEndpoints implements ServedEndpoints {
   readonly #port: number
   readonly #sets = new ServedSets<JsonAssignment>(toSets)
   readonly #book = new ReceiptBook(() => systemClock.now())
-  readonly #pollers = new Map<string, { at: number }>()
+  readonly #pollers = new Map<string, Poller>()
+  #sweptAt = 0
   readonly #closing = new AbortController()
   #server: Server | undefined
   #opening: Promise<void> | undefined
@@ -144,7 +159,16 @@ class RestEndpoints implements ServedEndpoints {
 
   #listen(): Promise<void> {
     return new Promise((resolve, reject) => {
-      const server = createServer((request, response) => void this.#answer(request, response))
+      const server = createServer((request, response) => {
+        // Whatever a client sends, it ends its own request and nothing else.
+        this.#answer(request, response).catch(() => {
+          if (response.headersSent) response.destroy()
+          else response.writeHead(400).end()
+        })
+      })
+      server.requestTimeout = REQUEST_TIME
+      server.headersTimeout = REQUEST_TIME
+      server.maxConnections = MAX_CONNECTIONS
       server.once('error', (cause) =>
         reject(
           new DrainableError(
@@ -155,6 +179,7 @@ class RestEndpoints implements ServedEndpoints {
         ),
       )
       server.listen(this.#port, this.#host, () => {
+        server.on('error', () => undefined) // one connection that could not be taken
         this.#server = server
         resolve()
       })
@@ -172,10 +197,15 @@ class RestEndpoints implements ServedEndpoints {
       response.writeHead(400).end()
       return
     }
-    const names = Array.isArray(body['resource_names']) ? body['resource_names'].map(String) : []
-    const told = typeof body['version_info'] === 'string' ? body['version_info'] : ''
+    const names = namesIn(body['resource_names'])
+    const { node, version_info: said } = body
+    if (names === undefined || !this.#admits(idOf(node))) {
+      response.writeHead(names === undefined ? 400 : 503).end()
+      return
+    }
+    const told = typeof said === 'string' ? said : ''
     const found = names.flatMap((name) => this.#sets.get(name) ?? [])
-    this.#note(body['node'], found, told)
+    this.#note(node, found, told)
     const version = found.map((published) => published.version).join('+')
     if (found.length === 0 || version === told) {
       response.writeHead(304).end()
@@ -192,17 +222,43 @@ class RestEndpoints implements ServedEndpoints {
 
   /** A poll that names our version is the receipt; one that does not is no refusal either. */
   #note(node: unknown, found: readonly Published[], told: string): void {
-    const id = isObject(node) && typeof node['id'] === 'string' ? node['id'] : ''
+    const id = idOf(node)
     let poller = this.#pollers.get(id)
-    if (poller === undefined) this.#pollers.set(id, (poller = { at: 0 }))
+    if (poller === undefined) this.#pollers.set(id, (poller = { at: 0, took: false }))
     poller.at = systemClock.now()
     const versions = told.split('+')
     for (const [i, { set, seq, version }] of found.entries()) {
       this.#book.subscribe(poller, id, nodeVersion(node), set.cluster)
       this.#book.sent(poller, set.cluster, seq)
-      if (versions[i] === version) this.#book.acked(poller, set.cluster, seq)
+      if (versions[i] !== version) continue
+      this.#book.acked(poller, set.cluster, seq)
+      poller.took = true
     }
   }
+
+  /** Whether there is place for one more node. Those that took nothing and fell silent make place. */
+  #admits(id: string): boolean {
+    const now = systemClock.now()
+    if (now - this.#sweptAt > SWEEP) {
+      this.#sweptAt = now
+      for (const [other, { at, took }] of this.#pollers) {
+        if (!took && now - at > SILENT) this.drop(other)
+      }
+    }
+    return this.#pollers.has(id) || this.#pollers.size < MAX_POLLERS
+  }
+}
+
+/** Each name once; undefined where there is anything but names. */
+function namesIn(value: unknown): string[] | undefined {
+  if (value === undefined || value === null) return []
+  if (!Array.isArray(value) || !value.every((name) => typeof name === 'string')) return undefined
+  const names = [...new Set(value)]
+  return names.length > MAX_NAMES ? undefined : names
+}
+
+function idOf(node: unknown): string {
+  return isObject(node) && typeof node['id'] === 'string' ? node['id'] : ''
 }
 
 /** `user_agent_build_version` of a node in JSON. */
@@ -210,9 +266,10 @@ function nodeVersion(node: unknown): Version | undefined {
   const build = isObject(node) ? node['user_agent_build_version'] : undefined
   const version = isObject(build) ? build['version'] : undefined
   if (!isObject(version)) return undefined
-  const [major, minor, patch] = ['major_number', 'minor_number', 'patch'].map((key) =>
-    Number(version[key] ?? 0),
-  )
+  const [major, minor, patch] = ['major_number', 'minor_number', 'patch'].map((key) => {
+    const number = version[key] ?? 0
+    return isCount(number) ? number : undefined
+  })
   if (major === undefined || minor === undefined || patch === undefined) return undefined
   return { major, minor, patch, text: `${major}.${minor}.${patch}` }
 }

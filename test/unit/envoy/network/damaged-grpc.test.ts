@@ -5,22 +5,22 @@ import fc from 'fast-check'
 import { envoy } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { describe, expect, test } from 'vitest'
-import { AssignmentProblem } from '../../../src/adapters/envoy/codec/assignment.js'
-import { LoadStatsRequestSchema } from '../../../src/adapters/envoy/grpc/gen/envoy/service/load_stats/v3/lrs_pb.js'
-import { LoadBook } from '../../../src/adapters/envoy/grpc/load-book.js'
-import { WireAssignment } from '../../../src/adapters/envoy/grpc/wire-assignment.js'
-import { concat, head } from '../../../src/adapters/envoy/grpc/wire.js'
+import { AssignmentProblem } from '../../../../src/adapters/envoy/codec/assignment.js'
+import { LoadStatsRequestSchema } from '../../../../src/adapters/envoy/grpc/gen/envoy/service/load_stats/v3/lrs_pb.js'
+import { LoadBook } from '../../../../src/adapters/envoy/grpc/load-book.js'
+import { WireAssignment } from '../../../../src/adapters/envoy/grpc/wire-assignment.js'
+import { concat, head } from '../../../../src/adapters/envoy/grpc/wire.js'
 import {
   decodeDelta,
   decodeLoads,
   decodeNode,
   decodeSotw,
-} from '../../../src/adapters/envoy/grpc/xds-codec.js'
+} from '../../../../src/adapters/envoy/grpc/xds-codec.js'
 
 type Fixture = Readonly<Record<string, { readonly b64: string } | string>>
 
 function fixture(name: string): Fixture {
-  const text = readFileSync(new URL(`../../fixtures/envoy/${name}`, import.meta.url), 'utf8')
+  const text = readFileSync(new URL(`../../../fixtures/envoy/${name}`, import.meta.url), 'utf8')
   return JSON.parse(text) as Fixture
 }
 

@@ -1,11 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { ClustersTextDecoder, parseClustersJson } from '../../../src/adapters/envoy/codec/admin.js'
-import { parseClusterConfigs } from '../../../src/adapters/envoy/codec/config-dump.js'
-import { damagedLines, holds } from '../../support/mutations.js'
+import {
+  ClustersTextDecoder,
+  parseClustersJson,
+} from '../../../../src/adapters/envoy/codec/admin.js'
+import { parseClusterConfigs } from '../../../../src/adapters/envoy/codec/config-dump.js'
+import { damagedLines, holds } from '../../../support/mutations.js'
 
 const fixture = (name: string): string =>
-  readFileSync(new URL(`../../fixtures/envoy/${name}`, import.meta.url), 'utf8')
+  readFileSync(new URL(`../../../fixtures/envoy/${name}`, import.meta.url), 'utf8')
 
 describe('a damaged reply of an admin API', () => {
   test.each(['clusters-draining.json', 'clusters-healthy.json'])('%s loses no host', (name) => {
