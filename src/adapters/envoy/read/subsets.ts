@@ -1,6 +1,7 @@
-import { isObject, type JsonObject } from '../../../kit/json.js'
+import type { JsonObject } from '../../../kit/json.js'
 import type { Json } from '../../../provider/contract.js'
 import type { Endpoint } from '../codec/assignment.js'
+import { canonical } from '../codec/canonical.js'
 import type { SubsetRules } from '../codec/config-dump.js'
 
 /** Some hosts of a cluster that balance, and panic, by themselves. */
@@ -62,18 +63,6 @@ function valuesOf(labels: JsonObject, key: string, listAsAny: boolean): string[]
   return [textOf(value)]
 }
 
-/** One text for each value, whatever the order of its keys. */
 function textOf(value: Json): string {
-  if (typeof value === 'string') return value
-  const sorted = (item: unknown): unknown =>
-    isObject(item)
-      ? Object.fromEntries(
-          Object.entries(item)
-            .sort(([a], [b]) => (a < b ? -1 : 1))
-            .map(([key, inner]) => [key, sorted(inner)]),
-        )
-      : Array.isArray(item)
-        ? item.map(sorted)
-        : item
-  return JSON.stringify(sorted(value))
+  return typeof value === 'string' ? value : canonical(value)
 }

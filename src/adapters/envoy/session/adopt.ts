@@ -1,5 +1,9 @@
 import { DrainableError } from '../../../provider/error.js'
-import type { JsonObject } from '../../../kit/json.js'
+import { quote } from '../../../provider/quote.js'
+import { isObject, type JsonObject } from '../../../kit/json.js'
+import { canonical } from '../codec/canonical.js'
+import { addressOf, field, keyOf, withoutKeys } from '../codec/proto-json.js'
+import { toEdsStatus, type EdsStatus } from '../codec/status.js'
 
 /** Nobody holds any set. */
 export function nothingToAdopt(proxies: readonly string[]): DrainableError {
@@ -10,26 +14,150 @@ export function nothingToAdopt(proxies: readonly string[]): DrainableError {
   )
 }
 
-/** One list of sets from several proxies: the same everywhere, or refused. */
-export function agreed(
-  dumps: readonly { name: string; sets: readonly JsonObject[] }[],
-): JsonObject[] {
-  const sets = new Map<string, { text: string; from: string; set: JsonObject }>()
-  for (const { name, sets: found } of dumps) {
-    for (const set of found) {
-      const named = set['cluster_name']
+/** The sets of one proxy. */
+export interface Dump {
+  readonly name: string
+  readonly sets: readonly JsonObject[]
+}
+
+/** One endpoint of a dump, by what it means. */
+interface Member {
+  readonly name: string
+  readonly status: EdsStatus
+  /** Everything but its status and its place. */
+  readonly text: string
+}
+
+interface Held {
+  readonly from: string
+  readonly set: JsonObject
+  readonly members: ReadonlyMap<string, Member>
+  /** By member, where others have another one. */
+  readonly statuses: Map<string, EdsStatus>
+}
+
+/** The state that wins where proxies were left with different ones: whoever drained had a reason. */
+const CAUTION: readonly EdsStatus[] = [
+  'UNKNOWN',
+  'HEALTHY',
+  'DEGRADED',
+  'TIMEOUT',
+  'UNHEALTHY',
+  'DRAINING',
+]
+/** Differences that are named; the rest is counted. */
+const NAMED = 6
+
+/**
+ * One list of sets from several proxies.
+ *
+ * Order means nothing, and neither does a set without endpoints: a proxy that has just started holds
+ * one. Where only states differ, as a controller that died in mid-push leaves them, the more cautious
+ * one is taken. Members that differ are refused, and listed.
+ */
+export function agreed(dumps: readonly Dump[]): JsonObject[] {
+  const held = new Map<string, Held>()
+  const differences: string[] = []
+  for (const { name, sets } of dumps) {
+    for (const set of sets) {
+      const named = field(set, 'cluster_name')
       const cluster = typeof named === 'string' ? named : ''
-      const text = JSON.stringify(set)
-      const known = sets.get(cluster)
-      if (known !== undefined && known.text !== text) {
-        throw new DrainableError(
-          'CONFLICT',
-          `${known.from} and ${name} hold different endpoint sets '${cluster}', nothing is adopted: bring them together first, or give initial on the sink`,
-          { provider: 'envoy' },
-        )
-      }
-      sets.set(cluster, { text, from: name, set })
+      const known = held.get(cluster)
+      // Most are the same to the letter, and that is cheap to see.
+      if (known !== undefined && JSON.stringify(known.set) === JSON.stringify(set)) continue
+      const members = membersOf(set)
+      if (members.size === 0) continue
+      if (known === undefined) held.set(cluster, { from: name, set, members, statuses: new Map() })
+      else differences.push(...compared(cluster, known, name, members))
     }
   }
-  return [...sets.values()].map(({ set }) => set)
+  if (differences.length > 0) throw disagreement(differences)
+  return [...held.values()].map(({ set, statuses }) => withStatuses(set, statuses))
+}
+
+/** Takes in what another proxy holds. Returns how its members differ, in words. */
+function compared(
+  cluster: string,
+  known: Held,
+  name: string,
+  members: ReadonlyMap<string, Member>,
+): string[] {
+  const words: string[] = []
+  const only = (where: string, list: ReadonlyMap<string, Member>, other: typeof list): void => {
+    for (const member of list.keys()) {
+      if (!other.has(member)) words.push(`'${cluster}' has ${quote(member, 80)} only on ${where}`)
+    }
+  }
+  only(known.from, known.members, members)
+  only(name, members, known.members)
+  for (const [member, mine] of known.members) {
+    const theirs = members.get(member)
+    if (theirs === undefined) continue
+    if (theirs.text !== mine.text) {
+      words.push(
+        `'${cluster}' has ${quote(member, 80)} with another weight, priority, locality or metadata on ${known.from} and ${name}`,
+      )
+    }
+    const status = known.statuses.get(member) ?? mine.status
+    if (CAUTION.indexOf(theirs.status) > CAUTION.indexOf(status)) {
+      known.statuses.set(member, theirs.status)
+    }
+  }
+  return words
+}
+
+function disagreement(differences: readonly string[]): DrainableError {
+  const named = differences.slice(0, NAMED).join('; ')
+  const more = differences.length > NAMED ? `; and ${differences.length - NAMED} more` : ''
+  return new DrainableError(
+    'CONFLICT',
+    `the proxies hold different endpoints, nothing is adopted: ${named}${more}; bring them together first, or give initial on the sink`,
+    { provider: 'envoy' },
+  )
+}
+
+function membersOf(set: JsonObject): Map<string, Member> {
+  const members = new Map<string, Member>()
+  for (const { group, endpoint } of endpointsOf(set)) {
+    const name = nameOf(endpoint)
+    const status = field(endpoint, 'health_status')
+    const known = typeof status === 'string' || typeof status === 'number' ? status : 'UNKNOWN'
+    const text = canonical([
+      withoutKeys(group, keyOf(group, 'lb_endpoints')),
+      withoutKeys(endpoint, keyOf(endpoint, 'health_status')),
+    ])
+    members.set(name, { name, status: toEdsStatus(known) ?? 'UNKNOWN', text })
+  }
+  return members
+}
+
+function endpointsOf(set: JsonObject): { group: JsonObject; endpoint: JsonObject }[] {
+  return objectsIn(set, 'endpoints').flatMap((group) =>
+    objectsIn(group, 'lb_endpoints').map((endpoint) => ({ group, endpoint })),
+  )
+}
+
+function objectsIn(value: JsonObject, name: string): JsonObject[] {
+  const list = field(value, name)
+  return Array.isArray(list) ? list.filter(isObject) : []
+}
+
+/** Its address; where that can't be named, all that it is. */
+function nameOf(endpoint: JsonObject): string {
+  const inner = field(endpoint, 'endpoint')
+  const { member } = addressOf(isObject(inner) ? field(inner, 'address') : undefined)
+  return member ?? canonical(withoutKeys(endpoint, keyOf(endpoint, 'health_status')))
+}
+
+function withStatuses(set: JsonObject, statuses: ReadonlyMap<string, EdsStatus>): JsonObject {
+  if (statuses.size === 0) return set
+  const groups = objectsIn(set, 'endpoints').map((group) => ({
+    ...group,
+    [keyOf(group, 'lb_endpoints')]: objectsIn(group, 'lb_endpoints').map((endpoint) => {
+      const status = statuses.get(nameOf(endpoint))
+      if (status === undefined) return endpoint
+      return { ...endpoint, [keyOf(endpoint, 'health_status')]: status }
+    }),
+  }))
+  return { ...set, [keyOf(set, 'endpoints')]: groups }
 }

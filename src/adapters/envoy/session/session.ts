@@ -97,9 +97,10 @@ export class Fleet {
         return undefined
       }
     })
-    const found = dumps.filter((dump) => dump !== undefined).filter(({ sets }) => sets.length > 0)
-    if (found.length === 0) throw errors[0] ?? nothingToAdopt(proxies.map(({ name }) => name))
-    return agreed(found.map(({ proxy, sets }) => ({ name: proxy.name, sets })))
+    const found = dumps.flatMap((dump) => dump ?? [])
+    const sets = agreed(found.map((dump) => ({ name: dump.proxy.name, sets: dump.sets })))
+    if (sets.length === 0) throw errors[0] ?? nothingToAdopt(proxies.map(({ name }) => name))
+    return sets
   }
 
   async close(): Promise<void> {
@@ -110,7 +111,9 @@ export class Fleet {
     const { admin } = this.#options
     if (typeof admin === 'function') {
       try {
-        this.#listed = await abortable(admin(), signal)
+        const list = await abortable(admin(), signal)
+        // A list that is empty all at once is a failed lookup more likely than the end of a whole fleet.
+        if (list.length > 0 || this.#listed.length === 0) this.#listed = list
         this.#listedOnce = true
       } catch (cause) {
         signal.throwIfAborted()
