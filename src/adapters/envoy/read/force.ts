@@ -85,6 +85,8 @@ export class Force {
       const at = view.tracker.takenAt(cluster, versions, published)
       // A file without version_info leaves no receipt; then the row speaks alone.
       if (at !== undefined || versions.has('')) return at === undefined ? {} : { at }
+      // Nor does a stats_matcher that keeps version_text from being shown.
+      if (view.reading?.stats.versionOf(cluster) === undefined) return {}
       return {
         why: view.tracker.isRefusing(cluster)
           ? 'it refused the file (update_rejected or update_failure went up), its log says why'
