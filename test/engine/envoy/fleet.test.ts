@@ -65,10 +65,10 @@ describe.each(engines('envoy').slice(-1))('a fleet of Envoy $version', ({ path }
     const ref = { pool: 'web', member: it.a.member }
     await hold(it.proxies[1]!, it.a)
     const run = startDrain(it.lb, ref, { timeout: '30s' })
-    await delay(2_300)
+    const busy = () => run.why().filter(({ code }) => code === 'in-flight')
+    await until(() => busy().length > 0 && run.why().length === 1, 'one thing to wait for')
     expect(run.report().outcome).not.toBe('idle')
-    const why = run.why().filter(({ code }) => code === 'in-flight')
-    expect(why.map(({ scope }) => scope)).toEqual([it.proxies[1]!.admin])
+    expect(busy().map(({ scope }) => scope)).toEqual([it.proxies[1]!.admin])
     it.a.release()
     const report = await run.done
     expect(report.outcome).toBe('idle')
@@ -102,7 +102,7 @@ describe.each(engines('envoy').slice(-1))('a fleet of Envoy $version', ({ path }
     const run = startDrain(it.lb, ref, { timeout: '30s' })
     let over = false
     void run.done.then(() => (over = true))
-    await delay(1_300)
+    await until(() => run.why().some(({ code }) => code === 'in-flight'), 'the work')
     await it.proxies[1]!.stop()
     await delay(1_500)
     expect(over).toBe(false)
