@@ -83,3 +83,23 @@ test('with a master the end of the kept connection is no end of its process', as
   expect((await lb.observe([WEB1], context())).readings[0]!.scopes).toContainEqual(busy)
   await end()
 })
+
+// A loaded machine: the worker that was asked ends in a reload before the master can pass a question on.
+test('a reload at the first look is none of a wrong master', async () => {
+  await using fake = await withMaster()
+  let reloads = true
+  await using master = await before(fake.master, (line) =>
+    reloads && line.startsWith('@!')
+      ? `Can't find the target PID matching the prefix '${line.split(';')[0]}'\n`
+      : undefined,
+  )
+  await using lb = haproxyRuntime({ socket: fake.socket, master: master.address })
+  let now = 0
+  const clock = { ...context().clock, now: () => (now += 400) } // each question takes long
+  const error: unknown = await lb
+    .observe([WEB1], { ...context(), clock })
+    .catch((cause: unknown) => cause)
+  expect(error).toMatchObject({ code: 'CONFLICT', retryable: true })
+  reloads = false
+  expect((await lb.observe([WEB1], context())).readings[0]).toMatchObject({ present: true })
+})

@@ -67,6 +67,7 @@ function parseCliAddress(text: string | undefined): Address | undefined {
 /**
  * The master at that address, if it is the one of this process.
  *
+ * @returns `another` where it knows no such process, `gone` where that ended before it could be asked for
  * @throws `INVALID_OPTIONS` where it is no master socket at all
  */
 export async function connectMaster(
@@ -74,7 +75,7 @@ export async function connectMaster(
   limits: SocketLimits,
   info: ProcessInfo,
   signal: AbortSignal,
-): Promise<MasterSocket | undefined> {
+): Promise<MasterSocket | 'another' | 'gone'> {
   const socket = new RuntimeSocket(address, limits)
   const master = new MasterSocket(socket)
   try {
@@ -84,12 +85,12 @@ export async function connectMaster(
       throw new DrainableError('INVALID_OPTIONS', words, { provider: 'haproxy-runtime' })
     }
     const { current, old } = parseProc(said)
-    if (![...current, ...old].includes(info.pid)) return undefined
+    if (![...current, ...old].includes(info.pid)) return 'another'
     const { info: found } = await master.to(info.pid, undefined).run([], signal)
-    return incarnationOf(found) === incarnationOf(info) ? master : undefined
+    return incarnationOf(found) === incarnationOf(info) ? master : 'another'
   } catch (error) {
     socket.close()
-    if (error instanceof WorkerGone) return undefined
+    if (error instanceof WorkerGone) return 'gone'
     throw error
   }
 }

@@ -3,6 +3,7 @@ import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { AnotherProcess, type Channel, keptChannel, NoWorker, StatsChannel } from './channel.js'
+import { incarnationOf } from '../codec/info.js'
 import type { ServerState } from '../codec/state.js'
 import { connectMaster, type Facts, readFacts, whatIsIt } from './facts.js'
 import { KeptConnection } from './kept-connection.js'
@@ -146,12 +147,18 @@ export class ControlPoint {
       given ?? (facts.mworker === true && this.#socket.local ? facts.masterAddress : undefined)
     if (address === undefined) return
     let failure: unknown
+    let moved = false as boolean // set in a closure, which the compiler does not see
     const within = { every: HAND_OVER_LOOK, within: HAND_OVER }
     const found = await until(ctx, within, async () => {
       failure = undefined
       try {
         const { info } = await this.#stats.ask([], ctx.signal)
-        return await connectMaster(address, this.#settings, info, ctx.signal)
+        const master = await connectMaster(address, this.#settings, info, ctx.signal)
+        if (typeof master !== 'string') return master
+        // A reload between the two questions proves nothing, however long they took.
+        const { info: then } = await this.#stats.ask([], ctx.signal)
+        moved = master === 'gone' || incarnationOf(then) !== incarnationOf(info)
+        return undefined
       } catch (error) {
         if (ctx.signal.aborted || !isDrainableError(error)) throw error
         // A master that executes itself anew (a start, a reload) does not listen for a moment.
@@ -160,17 +167,23 @@ export class ControlPoint {
         return refused || error.code === 'CONNECTION_LOST' ? undefined : 'failed'
       }
     })
-    if (found !== undefined && found !== 'failed') this.#master = found
-    else if (given !== undefined) {
-      throw (
-        failure ??
-        new DrainableError(
-          'INVALID_OPTIONS',
-          `haproxyRuntime(): the master given is not the one of the process that serves ${this.label}: its 'show proc' does not list that process`,
-          { provider: PROVIDER },
-        )
-      )
+    if (found !== undefined && found !== 'failed') {
+      this.#master = found
+      return
     }
+    if (failure === undefined && moved) {
+      const words = `${this.label} is being reloaded, whether the master at ${address.label} is its own can't be told yet`
+      throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
+    }
+    if (given === undefined) return
+    throw (
+      failure ??
+      new DrainableError(
+        'INVALID_OPTIONS',
+        `haproxyRuntime(): the master given is not the one of the process that serves ${this.label}: its 'show proc' does not list that process`,
+        { provider: PROVIDER },
+      )
+    )
   }
 
   /** Reads whoever serves the socket, and follows it through a reload. */
