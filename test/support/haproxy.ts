@@ -205,6 +205,12 @@ ${config((name) => this.port(name), this.dir)}
     writeFileSync(join(this.dir, 'state'), await this.cli('show servers state'))
   }
 
+  /** The master and every worker that it has, old ones too. */
+  async processes(): Promise<number[]> {
+    const rows = (await cli(this.master, 'show proc;quit')).matchAll(/^(\d+)\s+(?:master|worker)/gm)
+    return [...rows].map(([, pid]) => Number(pid))
+  }
+
   /** To the process that serves. */
   async signal(name: NodeJS.Signals): Promise<number> {
     const pid = await this.pid()

@@ -3,7 +3,7 @@ import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { drainAtRandom } from '../../support/haproxy-random.js'
 
-/** On each version. */
+/** On each version, side by side. */
 const DRAINS = 5
 
 describe('random drains over mixed traffic', () => {
