@@ -1,7 +1,7 @@
 /**
  * Drains a server over the HAProxy Data Plane API, does its work on it, and makes it ready again,
- * while somebody else reloads HAProxy in the middle: the drain is put back, the replaced process is
- * waited for, and the durable mark keeps new work away in between.
+ * while somebody else reloads HAProxy in the middle: the drain is put back, and the replaced process is
+ * waited for as long as HAProxy's configuration lets it live.
  *
  * The API is the stand-in of `drainable/testing/haproxy-dataplane`; give DATAPLANE_URL,
  * DATAPLANE_USER, DATAPLANE_PASSWORD, and BACKEND and SERVER, to drain on a real one.
@@ -16,12 +16,12 @@ const { BACKEND = 'web', SERVER = 'web1' } = process.env
 const fake =
   DATAPLANE_URL === undefined
     ? await startFake({
-        pools: {
-          web: [
-            { name: 'web1', check: true, weight: 100 },
-            { name: 'web2', check: true, weight: 100 },
-          ],
-        },
+        config: `global
+  hard-stop-after 3s
+backend web
+  server web1 127.0.0.1:8001 check inter 1s weight 100
+  server web2 127.0.0.1:8002 check inter 1s weight 100
+`,
         version: '3.2',
       })
     : undefined
@@ -30,8 +30,7 @@ await using lb = haproxyDataplane({
   url: fake?.url ?? DATAPLANE_URL ?? '',
   username: DATAPLANE_USER,
   password: () => (fake === undefined ? DATAPLANE_PASSWORD : 'secret'),
-  durable: true,
-  oldWorkers: { within: '3s' }, // this HAProxy's hard-stop-after
+  oldWorkers: 'hard-stop-after', // what HAProxy's configuration says
 })
 
 try {

@@ -11,7 +11,7 @@
  *   url: 'https://lb1.example:5555',
  *   username: 'drainer',
  *   password: () => process.env['DATAPLANE_PASSWORD'] ?? '',
- *   oldWorkers: { within: '5m' }, // this HAProxy's hard-stop-after
+ *   oldWorkers: 'hard-stop-after', // what HAProxy's configuration says
  * })
  * await drain(lb, { pool: 'web', member: 'web1' }, { timeout: '2m' })
  * await ready(lb, { pool: 'web', member: 'web1' }, { waitHealthy: '60s' })

@@ -13,13 +13,18 @@ import { parseOptions } from '../../provider/options.js'
  * - `wait`: one that was replaced in mid-drain stays listed as unread, so the drain is never idle;
  *   `why()` names this option
  * - `accept`: go on without them; idle is said with `verifiedIdle: false`
- * - `within`: HAProxy's own `hard-stop-after`: once the present process has run for that long, no
- *   older one can be left
+ * - `hard-stop-after`: as long as HAProxy's configuration says (`hard-stop-after` of its `global`
+ *   section, read at each change of it; the largest value that was seen counts). Your word that the
+ *   processes were started with what the file says: one that was lowered or added a moment ago says
+ *   nothing of processes from before
+ * - `within`: at least the `hard-stop-after` of every HAProxy process: once the present one has run for
+ *   that long, no older one can be left. One below the configuration's value proves nothing
  *
- * A reload from before the drain can't be seen over this API: unless `within` has passed, idle is
- * said with `verifiedIdle: false` and that reason.
+ * A reload from before the drain can't be seen over this API: unless that time has passed, idle is
+ * said with `verifiedIdle: false` and that reason. With `wait` a process that was replaced in mid-drain
+ * ends by the configuration's `hard-stop-after` too, where that was known for 10 s before.
  */
-export type OldWorkers = 'wait' | 'accept' | { readonly within: Duration }
+export type OldWorkers = 'wait' | 'accept' | 'hard-stop-after' | { readonly within: Duration }
 
 /** How {@link haproxyDataplane} reaches the Data Plane API, and what it may change there. */
 export interface HaproxyDataplaneOptions {
@@ -74,9 +79,10 @@ const schema = z
         [
           z.literal('wait'),
           z.literal('accept'),
+          z.literal('hard-stop-after'),
           z.strictObject({ within: durationOption({ min: 1 }) }),
         ],
-        "expected 'wait', 'accept' or { within: '30s' }",
+        "expected 'wait', 'accept', 'hard-stop-after' or { within: '30s' }",
       )
       .default('wait'),
     maintCuts: z.boolean().exactOptional(),

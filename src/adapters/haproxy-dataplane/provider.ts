@@ -93,6 +93,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       refs === 'all' ? refs : new Set(refs.map((ref) => ref.pool).filter((pool) => isName(pool)))
     const round = await this.#gate.run(ctx, false, () => readRound(this.#api, pools, ctx))
     const processes = this.#memory.note(round.infos, ctx.clock.now())
+    await this.#readHardStop(round, ctx)
     const names = [...round.pools.keys()]
     const configured = await this.#configured(names, round, ctx)
     const readings: Reading[] = []
@@ -168,6 +169,16 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       native: toNative(found, config, this.#settings.durable),
       ...(unverified === undefined ? {} : { unverified }),
       ...(hints.length === 0 ? {} : { hints }),
+    }
+  }
+
+  /** Read in the life of the process that was just seen, so before the reload that replaces it. */
+  async #readHardStop(round: Round, ctx: CallContext): Promise<void> {
+    try {
+      const value = await this.#configuration.hardStop(configStamp(round), ctx)
+      if (value !== undefined) this.#memory.hardStop(value, ctx.clock.now())
+    } catch (error) {
+      if (!isDrainableError(error, 'MALFORMED_REPLY', 'REJECTED', 'FORBIDDEN')) throw error
     }
   }
 

@@ -1,6 +1,6 @@
 import { ok, refuse, type Answer } from './answer.js'
 import type { HaproxyConfig, ServerLine } from './haproxy-config.js'
-import { HaproxyConfig as Config } from './haproxy-config.js'
+import { HaproxyConfig as Config, milliseconds } from './haproxy-config.js'
 import { invalid, readBody, target, textOf, type Api, type Call } from './call.js'
 import { command } from './runtime-view.js'
 
@@ -25,6 +25,12 @@ export function backend(api: Api, call: Call): Answer {
   const mode = config.setting('backend', name, 'mode') ?? 'http'
   const defaultServer = config.defaultServer('backend', name)
   return bare(api, { name, mode, ...(defaultServer && { default_server: defaultServer }) })
+}
+
+/** Times in milliseconds; what is not set is absent. */
+export function global(api: Api, call: Call): Answer {
+  const stop = api.store.seen(call.query).setting('global', '', 'hard-stop-after')
+  return bare(api, { daemon: true, ...(stop && { hard_stop_after: milliseconds(stop) }) })
 }
 
 export function defaults(api: Api, call: Call): Answer {

@@ -43,7 +43,7 @@ export class HaproxyConfig {
   setting(kind: string, name: string, keyword: string): string | undefined {
     for (const section of [
       ...this.#sections(kind).filter((s) => s.name === name),
-      ...this.#sections('defaults'),
+      ...(kind === 'global' ? [] : this.#sections('defaults')),
     ]) {
       for (const line of this.#lines.slice(section.from + 1, section.to)) {
         const [first, ...rest] = line.trim().split(/\s+/)
@@ -187,7 +187,8 @@ function printServer(server: ServerLine, unknown: readonly string[]): string {
   return [...words, ...unknown].join(' ')
 }
 
-function milliseconds(text: string): number {
+/** A time as HAProxy writes it. */
+export function milliseconds(text: string): number {
   const match = /^(\d+)(us|ms|s|m|h|d)?$/.exec(text)
   if (!match) return 0
   const unit = { us: 0.001, ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }

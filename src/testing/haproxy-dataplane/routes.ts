@@ -48,6 +48,7 @@ export function routesOf(generation: Generation): readonly Route[] {
     }),
     route(`${services}/configuration/backends`, { POST: configuration.addBackend }),
     route(`${services}/configuration/backends/*`, { GET: configuration.backend }),
+    route(`${services}/configuration/global`, { GET: configuration.global }),
     route(`${services}/configuration/defaults`, { GET: configuration.defaults }),
     ...(tree === 'v2'
       ? [route(`${services}/configuration/named_defaults`, { GET: configuration.namedDefaults })]

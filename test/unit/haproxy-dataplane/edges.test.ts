@@ -55,6 +55,7 @@ const GOOD: readonly HttpHandler[] = [
     HttpResponse.json({ runtimeAPI: 'x@1', stats: [row(ROW)] }),
   ),
   http.get(`${API}/runtime/backends/web/servers`, () => HttpResponse.json([server('ready')])),
+  http.get(`${API}/configuration/global`, () => HttpResponse.json({ daemon: true })),
 ]
 
 function play(...odd: readonly HttpHandler[]) {

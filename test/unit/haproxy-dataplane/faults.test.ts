@@ -270,9 +270,10 @@ describe.concurrent('the configuration, and others who write it', () => {
 
 describe.concurrent('an API that starts again in mid-drain', () => {
   test.each(['2.9', '3.4'])('%s: the drain goes on', async (version) => {
-    await using r = await rig({ version }, NO_OLD)
+    const config = 'global\n  hard-stop-after 1ms\nbackend web\n  server web1 127.0.0.1:1\n'
+    await using r = await rig({ version, config }, NO_OLD)
     const end = await r.fake.occupy(WEB1)
-    const run = startDrain(r.lb, WEB1, { timeout: '15s' })
+    const run = startDrain(r.lb, WEB1, { timeout: '15s', keepReady: 0 })
     await until('the drain', async () => (await present(r.lb, WEB1)).own === 'drain')
     await r.fake.restart(600)
     await end()

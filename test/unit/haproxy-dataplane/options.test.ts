@@ -24,7 +24,7 @@ test.each<[object, string]>([
   [{ url: 'http://lb1:5555' }, 'use https or set allowPlaintext: true'],
   [{ username: '' }, 'expected a user name'],
   [{ password: 7 }, 'password'],
-  [{ oldWorkers: 'never' }, "expected 'wait', 'accept' or { within: '30s' }"],
+  [{ oldWorkers: 'never' }, "expected 'wait', 'accept', 'hard-stop-after' or { within: '30s' }"],
   [{ oldWorkers: { within: 'soon' } }, 'oldWorkers'],
   [{ membership: 'file' }, 'membership'],
   [{ timout: '5s' }, "unknown option 'timout'"],

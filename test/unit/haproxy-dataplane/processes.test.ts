@@ -84,6 +84,44 @@ describe('a reload in mid-drain', () => {
   })
 })
 
+describe('hard-stop-after of the configuration', () => {
+  test('ends a replaced process that was known to live by it', () => {
+    const story = new Story()
+    story.memory.hardStop(5_000, 0)
+    for (let uptime = 100; uptime < 110; uptime++) story.look(1, uptime, true)
+    for (let uptime = 0; uptime < 6; uptime++)
+      expect(states(story.look(2, uptime, true))).toContain('worker 1 unread')
+    expect(states(story.look(2, 6, true))).toContain('worker 1 ended')
+    expect(story.memory.unverified([])).toContain('5000 ms')
+  })
+
+  test('says nothing of a process that is replaced just after it was read', () => {
+    const story = new Story()
+    story.memory.hardStop(5_000, 0)
+    story.look(1, 100, true)
+    for (let uptime = 0; uptime < 30; uptime++)
+      expect(states(story.look(2, uptime, true))).toContain('worker 1 unread')
+  })
+
+  test.each(['unset', 900_000] as const)('that is %s ends nothing in a minute', (value) => {
+    const story = new Story()
+    story.memory.hardStop(1_000, 0)
+    story.memory.hardStop(value, 0)
+    for (let uptime = 100; uptime < 115; uptime++) story.look(1, uptime, true)
+    for (let uptime = 0; uptime < 30; uptime++)
+      expect(states(story.look(2, uptime, true))).toContain('worker 1 unread')
+  })
+
+  test('counts by the largest value that was seen', () => {
+    const story = new Story('hard-stop-after')
+    story.memory.hardStop(300_000, 0)
+    story.look(1, 100, true)
+    story.memory.hardStop(2_000, 1)
+    for (let uptime = 0; uptime < 30; uptime++)
+      expect(states(story.look(2, uptime, true))).toContain('worker 1 unread')
+  })
+})
+
 test('a reload before the drain blocks nothing, and is forgotten after a while', () => {
   const story = new Story()
   story.look(1, 100, false)

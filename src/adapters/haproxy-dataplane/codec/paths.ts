@@ -24,6 +24,8 @@ export function isName(name: string): boolean {
 /** Path and query of each thing, for one tree. */
 export interface Paths {
   readonly processInfo: string
+  /** The `global` section, where hard-stop-after is. */
+  readonly configGlobal: string
   /** The configuration's version, for where a proxy in front drops the header that says it. */
   readonly configVersion: string
   /** Rows of servers: of one backend, or of all. */
@@ -51,6 +53,7 @@ export function pathsOf(tree: Tree): Paths {
     `${base}/stats/native?type=server${pool === undefined ? '' : `&parent=${encode(pool)}`}`
   const common = {
     processInfo: `${base}/runtime/info`,
+    configGlobal: `${config}/global`,
     configVersion: `${config}/version`,
     stats,
   }

@@ -306,6 +306,14 @@ export function parseDefaultServers(
   return data.flatMap((section) => (section.default_server ? [section.default_server] : []))
 }
 
+const globalSchema = z.looseObject({ hard_stop_after: count.nullable().exactOptional() })
+
+/** `hard-stop-after` in the reply of `configuration/global`, in milliseconds; undefined where it is not set. */
+export function parseHardStopAfter(tree: Tree, text: string): number | undefined {
+  const { data } = versioned(tree, globalSchema, text, undefined, 'configuration global')
+  return data.hard_stop_after ?? undefined
+}
+
 const reloadSchema = z.looseObject({ status: z.string(), response: z.string().exactOptional() })
 
 /** The reply of `reloads/ID`. */

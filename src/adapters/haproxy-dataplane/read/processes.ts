@@ -2,6 +2,7 @@ import type { LoadScope, MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { ProcessInfo } from '../codec/replies.js'
 import type { Settings } from '../options.js'
+import { HardStops, type HardStop } from './hard-stop.js'
 
 /** A HAProxy process that answers at present. */
 export interface Process {
@@ -35,6 +36,7 @@ const KEEP_ENDED = 60_000
 export class ProcessMemory {
   readonly #oldWorkers: Settings['oldWorkers']
   readonly #members = new Map<string, Map<string, Seen>>()
+  readonly #hardStops = new HardStops()
   /** Per slot (there is more than one only before HAProxy 2.5): the process last seen in it. */
   readonly #current: { process: Process; uptime: number; restarts: number }[] = []
 
@@ -59,8 +61,14 @@ export class ProcessMemory {
         seenAt: same && restarts === last.restarts ? last.process.seenAt : now,
       }
       this.#current[slot] = { process, uptime: info.uptime, restarts }
+      this.#hardStops.present(process.incarnation, now)
       return process
     })
+  }
+
+  /** Takes note of what the configuration says of how long replaced processes live. */
+  hardStop(value: HardStop, now: number): void {
+    this.#hardStops.read(value, now)
   }
 
   /** Takes note of a hold that is on its way: from now on the member counts as being drained. */
@@ -116,32 +124,60 @@ export class ProcessMemory {
 
   /** What can't be seen of a member's work: undefined only where nothing can be left. */
   unverified(processes: readonly Process[]): string | undefined {
-    if (this.#outlived(processes)) return undefined
-    return (
-      'the Data Plane API shows nothing of HAProxy processes that a reload before this drain replaced: ' +
-      (typeof this.#oldWorkers === 'object'
-        ? `the present one has run for ${Math.min(...processes.map((p) => p.uptime))} s, oldWorkers.within is not over yet`
-        : "set hard-stop-after in HAProxy and oldWorkers: { within: <that time> }, or use the Runtime API's master socket")
-    )
+    const contradiction = this.#contradiction()
+    if (contradiction === undefined && this.#outlived(processes)) return undefined
+    return `the Data Plane API shows nothing of HAProxy processes that a reload before this drain replaced: ${contradiction ?? this.#remedy(processes)}`
+  }
+
+  /** Why what the operator says of replaced processes can't be so. */
+  #contradiction(): string | undefined {
+    const { largest } = this.#hardStops
+    if (this.#oldWorkers === 'hard-stop-after' || typeof this.#oldWorkers === 'object') {
+      if (largest === 'unset')
+        return "HAProxy's configuration has no hard-stop-after, they live as long as their connections"
+    }
+    if (typeof this.#oldWorkers !== 'object' || typeof largest !== 'number') return undefined
+    const { within } = this.#oldWorkers
+    if (within >= largest) return undefined
+    return `oldWorkers.within (${within} ms) is below hard-stop-after of HAProxy's configuration (${largest} ms)`
+  }
+
+  #remedy(processes: readonly Process[]): string {
+    const { largest } = this.#hardStops
+    const uptime = Math.min(...processes.map((process) => process.uptime))
+    if (typeof this.#oldWorkers === 'object')
+      return `the present one has run for ${uptime} s, oldWorkers.within is not over yet`
+    if (this.#oldWorkers === 'hard-stop-after' && typeof largest === 'number')
+      return `the present one has run for ${uptime} s, hard-stop-after (${largest} ms) is not over yet`
+    const known = typeof largest === 'number' ? ` (its configuration has ${largest} ms)` : ''
+    return `set hard-stop-after in HAProxy${known} and oldWorkers: { within: <that time> }, or use the Runtime API's master socket`
   }
 
   #age(entry: Seen, processes: readonly Process[], now: number): void {
     if (entry.endedAt !== undefined) return
     // it was told to stop when the present process was ready, which may be long after that started
-    const ended = this.#outlived(processes) && processes.every((p) => this.#over(now - p.seenAt))
+    const lives = this.#lives(entry.scope.incarnation)
+    const ended = processes.length > 0 && processes.every((p) => now - p.seenAt >= lives)
     if (!entry.held || this.#oldWorkers === 'accept' || ended) {
       this.#end(entry, now)
       return
     }
-    entry.scope = {
-      ...entry.scope,
-      state: 'unread',
-      old: true,
-      note:
-        typeof this.#oldWorkers === 'object'
-          ? `replaced by a reload; oldWorkers.within (${this.#oldWorkers.within} ms) counts from the start of the present process`
-          : 'replaced by a reload; the Data Plane API cannot see what it still holds: set oldWorkers',
-    }
+    entry.scope = { ...entry.scope, state: 'unread', old: true, note: this.#unreadNote(lives) }
+  }
+
+  /** How long a process that was seen may live on after it was replaced, in milliseconds. */
+  #lives(incarnation: string): number {
+    if (typeof this.#oldWorkers === 'object') return this.#oldWorkers.within
+    const trusted = this.#oldWorkers === 'hard-stop-after'
+    return this.#hardStops.boundOf(incarnation, trusted) ?? Infinity
+  }
+
+  #unreadNote(lives: number): string {
+    if (typeof this.#oldWorkers === 'object')
+      return `replaced by a reload; oldWorkers.within (${this.#oldWorkers.within} ms) counts from the start of the present process`
+    if (lives < Infinity)
+      return `replaced by a reload; HAProxy ends it by hard-stop-after, ${lives} ms after the present process was first seen`
+    return 'replaced by a reload; the Data Plane API cannot see what it still holds: set oldWorkers'
   }
 
   #end(entry: Seen, now: number): void {
@@ -159,12 +195,18 @@ export class ProcessMemory {
     }
   }
 
-  /** Whether every present process is older than any replaced one can live. */
+  /**
+   * Whether every present process is older than any replaced one can live. What was replaced before the
+   * first look was started with a value that nobody has read: only the operator knows of it.
+   */
   #outlived(processes: readonly Process[]): boolean {
-    return processes.length > 0 && processes.every((p) => this.#over(p.uptime * 1_000))
-  }
-
-  #over(ms: number): boolean {
-    return typeof this.#oldWorkers === 'object' && ms >= this.#oldWorkers.within
+    const { largest } = this.#hardStops
+    const told =
+      typeof this.#oldWorkers === 'object'
+        ? this.#oldWorkers.within
+        : this.#oldWorkers === 'hard-stop-after' && typeof largest === 'number'
+          ? largest
+          : Infinity
+    return processes.length > 0 && processes.every((p) => p.uptime * 1_000 >= told)
   }
 }

@@ -2,12 +2,14 @@ import { doubling, retried } from '../../../kit/retry.js'
 import type { CallContext, MaintEffect, MemberRef } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
+import type { HardStop } from '../read/hard-stop.js'
 import { PROVIDER, type DataplaneApi } from './session.js'
 import {
   parseConfigServer,
   parseConfigServers,
   parseDefaultServers,
   parseConfigVersion,
+  parseHardStopAfter,
   type ConfigServer,
   type Versioned,
 } from '../codec/replies.js'
@@ -49,6 +51,7 @@ export class Configuration {
     { readonly stamp: string; readonly servers: Map<string, Configured> }
   >()
 
+  #hardStopAt: string | undefined
   #defaults: { readonly stamp: string; readonly sections: Sections } | undefined
 
   constructor(api: DataplaneApi) {
@@ -71,6 +74,19 @@ export class Configuration {
     if (servers === undefined) return () => UNKNOWN
     this.#pools.set(pool, { stamp, servers })
     return (member) => servers.get(member) ?? UNKNOWN
+  }
+
+  /**
+   * What the configuration says of how long a replaced process lives; undefined where that was told for
+   * this stamp already.
+   */
+  async hardStop(stamp: string, ctx: CallContext): Promise<HardStop | undefined> {
+    if (this.#hardStopAt === stamp) return undefined
+    const { paths, tree } = await this.#api.served(ctx)
+    const reply = await this.#api.get(paths.configGlobal, ctx)
+    this.#hardStopAt = stamp
+    if (reply.status !== 200) return 'unknown'
+    return this.#api.parse(reply, (text) => parseHardStopAfter(tree, text)) ?? 'unset'
   }
 
   /** Forgets what was read of a backend. */
