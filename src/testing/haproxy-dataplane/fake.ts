@@ -138,6 +138,7 @@ export async function openFake(options: FakeOptions): Promise<DataplaneFake> {
     reload: async () => {
       await cli.reload(store.config.text)
     },
+    advanceReload: () => reloads.advance(),
     refuseReload: (complaint) => inMemory().refuseReload(complaint),
     setDown: (down) => {
       inMemory().down = down

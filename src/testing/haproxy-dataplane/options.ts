@@ -47,9 +47,9 @@ export interface FakeOptions {
   readonly username?: string
   /** @default secret */
   readonly password?: string
-  /** Milliseconds for which reloads are gathered; the real API's default is 5 s. @default 200 */
+  /** Milliseconds for which reloads are gathered; the real API's default is 5 s. `Infinity`: until {@link DataplaneFake.advanceReload}. @default 200 */
   readonly reloadDelay?: number
-  /** Milliseconds from the signal of a reload to the new process; 2.x only, where a sent signal is a reload that succeeded. @default 60 */
+  /** Milliseconds from the signal of a reload to the new process; 2.x only, where a sent signal is a reload that succeeded. `Infinity` as for `reloadDelay`. @default 60 */
   readonly startup?: number
   /** @default 20 */
   readonly maxTransactions?: number
@@ -100,6 +100,8 @@ export interface DataplaneFake extends HttpFake<FakeFailure> {
   retry(ref: MemberRef): void
   /** HAProxy reads its configuration again: states, counts and servers added at run time are lost. */
   reload(): Promise<void>
+  /** The reload under way makes one step: what was gathered is reloaded; in 2.x, then the new process answers. Does nothing where none is. */
+  advanceReload(): Promise<void>
   /** The next reload is refused with this complaint. */
   refuseReload(complaint: string): void
   /** HAProxy can't be reached any more, or can be again. */

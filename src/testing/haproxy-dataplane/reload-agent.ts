@@ -31,7 +31,14 @@ export class ReloadAgent {
   readonly #day = new Date().toISOString().slice(0, 10)
   #count = 0
   #pending:
-    { readonly id: string; readonly timer: NodeJS.Timeout; readonly before: string } | undefined
+    | {
+        readonly id: string
+        readonly timer: NodeJS.Timeout | undefined
+        readonly before: string
+      }
+    | undefined
+  /** In 2.x: lets the process of a reload that "succeeded" answer. */
+  #starting: (() => Promise<unknown>) | undefined
   #running: string | undefined
   #last: (Required<Pick<ReloadEntry, 'id'>> & ReloadEntry & { readonly nr: number }) | undefined
   readonly #failures = new Map<string, ReloadEntry>()
@@ -55,8 +62,7 @@ export class ReloadAgent {
     if (this.#pending !== undefined) return this.#pending.id
     const id = `${this.#day}-${this.#count++}`
     const { before } = this.#file
-    const timer = setTimeout(() => void this.#execute(id, before), this.#delay)
-    timer.unref()
+    const timer = after(this.#delay, () => void this.#execute(id, before))
     this.#pending = { id, timer, before }
     return id
   }
@@ -66,8 +72,13 @@ export class ReloadAgent {
     await this.#reload()
   }
 
-  /** Reloads now whatever is pending. */
-  async flush(): Promise<void> {
+  /** One step of the reload under way: what was gathered is reloaded; in 2.x, then the new process answers. */
+  async advance(): Promise<void> {
+    const start = this.#starting
+    if (start !== undefined) {
+      await start()
+      return
+    }
     if (this.#pending === undefined) return
     const { id, timer, before } = this.#pending
     clearTimeout(timer)
@@ -96,11 +107,13 @@ export class ReloadAgent {
   async #reload(): Promise<string> {
     const { text } = this.#file
     if (this.#generation.tree === 'v3') return this.#cli.reload(text)
-    const later = setTimeout(
-      () => void this.#cli.reload(text).catch(() => undefined),
-      this.#startup,
-    )
-    later.unref()
+    const start = (): Promise<unknown> => {
+      if (this.#starting === start) this.#starting = undefined
+      clearTimeout(timer)
+      return this.#cli.reload(text).catch(() => undefined)
+    }
+    this.#starting = start
+    const timer = after(this.#startup, () => void start())
     return ''
   }
 
@@ -121,6 +134,14 @@ export class ReloadAgent {
       this.#running = undefined
     }
   }
+}
+
+/** A timer that keeps no process alive. Node takes a time that is not finite for none at all. */
+function after(ms: number, run: () => void): NodeJS.Timeout | undefined {
+  if (!Number.isFinite(ms)) return undefined
+  const timer = setTimeout(run, ms)
+  timer.unref()
+  return timer
 }
 
 function print(entry: ReloadEntry & { readonly nr: number }): ReloadEntry {
