@@ -24,7 +24,13 @@ export function backend(api: Api, call: Call): Answer {
   }
   const mode = config.setting('backend', name, 'mode') ?? 'http'
   const defaultServer = config.defaultServer('backend', name)
-  return bare(api, { name, mode, ...(defaultServer && { default_server: defaultServer }) })
+  const from = config.defaultsOf(name)
+  return bare(api, {
+    name,
+    mode,
+    ...(from === undefined ? {} : { from }),
+    ...(defaultServer && { default_server: defaultServer }),
+  })
 }
 
 /** Times in milliseconds; what is not set is absent. */
@@ -34,12 +40,12 @@ export function global(api: Api, call: Call): Answer {
 }
 
 export function defaults(api: Api, call: Call): Answer {
-  const section = defaultsSection(api, call)
-  return api.generation.tree === 'v2' ? bare(api, section) : bare(api, [section])
+  const sections = defaultsSections(api, call)
+  return bare(api, api.generation.tree === 'v2' ? sections[0] : sections)
 }
 
 export function namedDefaults(api: Api, call: Call): Answer {
-  return bare(api, [defaultsSection(api, call)])
+  return bare(api, defaultsSections(api, call))
 }
 
 export async function add(api: Api, call: Call): Promise<Answer> {
@@ -54,7 +60,9 @@ export async function add(api: Api, call: Call): Promise<Answer> {
   api.store.write(under, config.withServer(name, body.name, body))
   if ('transaction' in under) return ok(body, 202)
   if (forced(call)) return reloaded(api, ok(body, 201))
-  const plain = !config.defaultServer('defaults') && !config.defaultServer('backend', name)
+  const plain =
+    !config.defaultServer('defaults', config.defaultsOf(name) ?? '') &&
+    !config.defaultServer('backend', name)
   if (api.generation.tree === 'v3' && plain && (await addAtRuntime(api, name, body))) {
     return ok(body, 201)
   }
@@ -133,9 +141,13 @@ export async function rawPush(api: Api, call: Call): Promise<Answer> {
   return ok(call.text, 201)
 }
 
-function defaultsSection(api: Api, call: Call): Record<string, unknown> {
-  const defaultServer = api.store.seen(call.query).defaultServer('defaults')
-  return { name: 'unnamed_defaults_1', ...(defaultServer && { default_server: defaultServer }) }
+function defaultsSections(api: Api, call: Call): Record<string, unknown>[] {
+  const config = api.store.seen(call.query)
+  const sections = config.defaultsNames().map((name) => {
+    const defaultServer = config.defaultServer('defaults', name)
+    return { name, ...(defaultServer && { default_server: defaultServer }) }
+  })
+  return sections.length === 0 ? [{ name: 'unnamed_defaults_1' }] : sections
 }
 
 /** v2 wraps every configuration value. */

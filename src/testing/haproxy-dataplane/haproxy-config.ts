@@ -53,7 +53,20 @@ export class HaproxyConfig {
     return undefined
   }
 
-  /** `default-server` settings of a backend, or of the defaults sections. */
+  /** The defaults sections; those without a name as the API calls them. */
+  defaultsNames(): readonly string[] {
+    return this.#sections('defaults').map(({ name }) => name)
+  }
+
+  /** The defaults section that applies to a backend: the one it names, else the last one before it. */
+  defaultsOf(backend: string): string | undefined {
+    const section = this.#section(backend)
+    if (section === undefined) return undefined
+    const [, from] = / from (\S+)/.exec(this.#lines[section.from] ?? '') ?? []
+    return from ?? this.#sections('defaults').findLast((one) => one.from < section.from)?.name
+  }
+
+  /** `default-server` settings of a backend, or of a defaults section. */
   defaultServer(
     kind: 'backend' | 'defaults',
     name?: string,
@@ -121,6 +134,10 @@ export class HaproxyConfig {
       const match = SECTION.exec(line)
       return match ? [{ kind: match[1] ?? '', name: match[2] ?? '', from }] : []
     })
+    let unnamed = 0
+    for (const head of heads) {
+      if (head.kind === 'defaults' && head.name === '') head.name = `unnamed_defaults_${++unnamed}`
+    }
     return heads
       .map((head, i) => ({ ...head, to: heads[i + 1]?.from ?? this.#lines.length }))
       .filter((section) => section.kind === kind)

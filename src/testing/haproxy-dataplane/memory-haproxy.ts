@@ -102,7 +102,7 @@ export class MemoryHaproxy implements HaproxyCli {
       const servers = new Map<string, MemoryServer>()
       for (const line of this.#config.servers(name) ?? []) {
         const merged = {
-          ...this.#config.defaultServer('defaults'),
+          ...this.#config.defaultServer('defaults', this.#config.defaultsOf(name) ?? ''),
           ...this.#config.defaultServer('backend', name),
           ...line,
         }

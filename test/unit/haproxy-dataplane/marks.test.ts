@@ -20,7 +20,7 @@ async function diesDraining(fake: DataplaneFake, options = {}): Promise<Ticket> 
   await using lb = connect(fake, { ...DURABLE, ...options })
   let ticket: Ticket | undefined
   const run = startDrain(lb, WEB1, {
-    timeout: '10s',
+    timeout: '60s',
     onTicket: (next) => {
       ticket = next
     },
@@ -59,7 +59,7 @@ describe.concurrent('what a durable drain left behind', () => {
     await diesDraining(fake)
     await meddle(fake)
     await using lb = connect(fake, DURABLE)
-    await ready(lb, WEB1, { timeout: '10s' })
+    await ready(lb, WEB1, { timeout: '60s' })
     await expectOpen(fake, 7)
   })
 
@@ -85,7 +85,7 @@ describe.concurrent('what a durable drain left behind', () => {
     await diesDraining(fake)
     await meddle(fake)
     await using lb = connect(fake)
-    await expect(ready(lb, WEB1, { timeout: '10s' })).rejects.toThrow('durable: true')
+    await expect(ready(lb, WEB1, { timeout: '60s' })).rejects.toThrow('durable: true')
     expect((await present(lb, WEB1)).serves).toBe(false)
   })
 
@@ -109,7 +109,7 @@ describe.concurrent('what a durable drain left behind', () => {
     await diesDraining(fake)
     await fake.reload()
     await using lb = connect(fake, DURABLE)
-    await expect(ready(lb, WEB1, { timeout: '10s' })).rejects.toThrow("the drain's ticket")
+    await expect(ready(lb, WEB1, { timeout: '60s' })).rejects.toThrow("the drain's ticket")
   })
 })
 
@@ -127,7 +127,7 @@ describe.concurrent('a server of weight 0', () => {
       return row.split(' ').slice(5, 8) // operational state, admin mask, weight
     }
     const before = await states()
-    const run = startDrain(lb, WEB1, { timeout: '10s' })
+    const run = startDrain(lb, WEB1, { timeout: '60s' })
     expect((await run.done).outcome).toBe('idle')
     expect((await present(lb, WEB1)).own).toBe('maint')
     expect((await run.restore()).outcome).toBe('restored')
@@ -139,7 +139,7 @@ describe.concurrent('a server of weight 0', () => {
     await using fake = await startFake()
     await fake.run('set server web/web1 weight 0')
     await using lb = connect(fake, DURABLE)
-    await expect(ready(lb, WEB1, { timeout: '10s' })).rejects.toThrow('weight')
+    await expect(ready(lb, WEB1, { timeout: '60s' })).rejects.toThrow('weight')
     expect((await present(lb, WEB1)).own).toBe('drain')
   })
 })
@@ -151,7 +151,7 @@ test.each(['drain', 'maint'] as const)(
     await fake.setBehind(WEB1, found)
     const config = fake.config
     await using lb = connect(fake, DURABLE)
-    const run = startDrain(lb, WEB1, { timeout: '10s' })
+    const run = startDrain(lb, WEB1, { timeout: '60s' })
     expect((await run.done).outcome).toBe('idle')
     expect((await run.restore()).outcome).toBe('restored')
     expect((await present(lb, WEB1)).own).toBe(found)

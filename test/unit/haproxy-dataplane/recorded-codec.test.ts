@@ -77,6 +77,15 @@ describe.each(recordings())('$name', (recording) => {
   })
 })
 
+test.each([' dev.dirty', 'dev', ''])('an API whose version is %j is used without it', (version) => {
+  const text = JSON.stringify({ api: { version }, system: {} })
+  expect(parseGeneration('v3', text)).toEqual({
+    tree: 'v3',
+    version: version.trim(),
+    setsWeight: false,
+  })
+})
+
 test('states are judged from both witnesses as they were recorded', () => {
   const judged = new Set<string>()
   for (const recording of recordings()) {

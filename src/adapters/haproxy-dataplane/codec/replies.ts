@@ -21,7 +21,7 @@ const PROVIDER = 'haproxy-dataplane'
 /** What answers. */
 export interface Generation {
   readonly tree: Tree
-  /** Such as `3.2.13`. */
+  /** Such as `3.2.13`; what it says where that is no version (`dev.dirty`). */
   readonly version: string
   /** Whether the runtime PUT understands `weight` (3.4, and 3.3 from 3.3.6 on). */
   readonly setsWeight: boolean
@@ -99,8 +99,9 @@ const infoSchema = z.looseObject({ api: z.looseObject({ version: z.string() }) }
 export function parseGeneration(tree: Tree, text: string): Generation {
   const { api } = decode(infoSchema, text, `GET /${tree}/info`)
   const version = parseVersion(api.version)
+  // a plain build of the API says ` dev.dirty`: what needs the version goes without it
   if (version === undefined) {
-    throw malformed(`GET /${tree}/info`, `a version such as 'v3.2.13'`, api.version)
+    return { tree, version: quote(api.version.trim(), 40), setsWeight: false }
   }
   const setsWeight = tree === 'v3' && isAtLeast(version, 3, 3, 6)
   return { tree, version: `${version.major}.${version.minor}.${version.patch}`, setsWeight }
@@ -235,7 +236,7 @@ const address = z
 
 const serverSchema = z.looseObject({
   name: z.string().min(1),
-  address: address.exactOptional(),
+  address,
   port: z.int().min(0).max(65_535).nullable().exactOptional(),
   admin_state: z.string().exactOptional(),
   uweight: count.exactOptional(),
@@ -255,7 +256,7 @@ function toRuntimeServer(server: z.output<typeof serverSchema>): RuntimeServer {
   const admin = server.admin_state
   return {
     name: server.name,
-    address: server.address ?? '',
+    address: server.address,
     port: server.port ?? 0,
     admin: admin === 'ready' || admin === 'drain' || admin === 'maint' ? admin : undefined,
     weight: server.uweight,
@@ -287,23 +288,34 @@ export function parseConfigVersion(text: string): number {
   return decode(z.int(), text, 'configuration version')
 }
 
-const defaultServerSchema = z.looseObject({
+const sectionSchema = z.looseObject({
+  name: z.string().exactOptional(),
+  from: z.string().nullable().exactOptional(),
   default_server: z.looseObject({}).nullable().exactOptional(),
 })
 
-/** The `default-server` settings in a reply about a backend or about defaults sections. */
-export function parseDefaultServers(
-  tree: Tree,
-  text: string,
-): readonly Readonly<Record<string, unknown>>[] {
+/** What a backend, or a defaults section, sets for servers. */
+export interface Section {
+  readonly name: string | undefined
+  /** The defaults section that applies to it. */
+  readonly from: string | undefined
+  readonly defaultServer: Readonly<Record<string, unknown>>
+}
+
+/** A reply about a backend or about defaults sections. */
+export function parseSections(tree: Tree, text: string): readonly Section[] {
   const { data } = versioned(
     tree,
-    oneOrMany(defaultServerSchema),
+    oneOrMany(sectionSchema),
     text,
     undefined,
     'configuration section',
   )
-  return data.flatMap((section) => (section.default_server ? [section.default_server] : []))
+  return data.map(({ name, from, default_server: settings }) => ({
+    name,
+    from: from ?? undefined,
+    defaultServer: settings ?? {},
+  }))
 }
 
 const globalSchema = z.looseObject({ hard_stop_after: count.nullable().exactOptional() })

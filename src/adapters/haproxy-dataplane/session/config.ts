@@ -7,10 +7,11 @@ import { PROVIDER, type DataplaneApi } from './session.js'
 import {
   parseConfigServer,
   parseConfigServers,
-  parseDefaultServers,
+  parseSections,
   parseConfigVersion,
   parseHardStopAfter,
   type ConfigServer,
+  type Section,
   type Versioned,
 } from '../codec/replies.js'
 
@@ -278,21 +279,21 @@ export class Configuration {
     const { data } = this.#api.parse(lines, (text) =>
       parseConfigServers(tree, text, lines.configVersion),
     )
-    const backend = await this.#defaultServers([paths.configBackend(pool)], ctx)
+    const backend = await this.#sections([paths.configBackend(pool)], ctx)
     if (this.#defaults?.stamp !== stamp) {
-      const sections = await this.#defaultServers(paths.configDefaults, ctx)
+      const sections = await this.#sections(paths.configDefaults, ctx)
       this.#defaults = { stamp, sections }
     }
-    const { sections: defaults } = this.#defaults
+    const defaults = appliesTo(backend, this.#defaults.sections)
     return new Map(data.map((line) => [line.name, configured(line, backend, defaults)]))
   }
 
-  async #defaultServers(paths: readonly string[], ctx: CallContext): Promise<Sections> {
+  async #sections(paths: readonly string[], ctx: CallContext): Promise<Sections> {
     const { tree } = await this.#api.served(ctx)
     for (const path of paths) {
       const reply = await this.#api.get(path, ctx)
       if (reply.status === 200) {
-        return this.#api.parse(reply, (text) => parseDefaultServers(tree, text))
+        return this.#api.parse(reply, (text) => parseSections(tree, text))
       }
     }
     return 'unknown'
@@ -300,7 +301,16 @@ export class Configuration {
 }
 
 type Line = Readonly<Record<string, unknown>>
-type Sections = readonly Line[] | 'unknown'
+type Sections = readonly Section[] | 'unknown'
+
+/** The defaults sections that may apply to a backend: the one that it names, else every one. */
+function appliesTo(backend: Sections, defaults: Sections): Sections {
+  if (backend === 'unknown' || defaults === 'unknown') return defaults
+  const named = new Set(backend.map(({ from }) => from))
+  const own = defaults.filter(({ name }) => name !== undefined && named.has(name))
+  if (own.length === 0) return defaults
+  return own
+}
 
 function configured(line: ConfigServer, backend: Sections, defaults: Sections): Configured {
   const down = option('on-marked-down', 'shutdown-sessions', line, backend, defaults)
@@ -316,7 +326,7 @@ function configured(line: ConfigServer, backend: Sections, defaults: Sections): 
   }
 }
 
-/** Whether a server has an option: its own line decides, then its backend's; which defaults section applies is not known. */
+/** Whether a server has an option: its own line decides, then its backend's, then the defaults section that applies. */
 function option(
   key: string,
   value: string,
@@ -326,8 +336,10 @@ function option(
 ): boolean | 'unknown' {
   if (line[key] !== undefined) return line[key] === value
   if (backend === 'unknown' || defaults === 'unknown') return 'unknown'
-  if (backend.some((section) => section[key] === value)) return true
-  return defaults.some((section) => section[key] === value) ? 'unknown' : false
+  const has = ({ defaultServer }: Section): boolean => defaultServer[key] === value
+  if (backend.some(has)) return true
+  if (!defaults.some(has)) return false
+  return defaults.every(has) ? true : 'unknown'
 }
 
 function exists(ref: MemberRef): DrainableError {
