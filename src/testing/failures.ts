@@ -1,7 +1,7 @@
 import { DrainableError } from '../provider/error.js'
 import type { ProtocolFailure } from './protocol-fake.js'
 
-const HOWS: readonly string[] = ['status', 'refuse', 'silent', 'reset', 'garbage']
+const HOWS: readonly string[] = ['status', 'refuse', 'silent', 'reset', 'garbage', 'cut']
 
 /** Where a fake can be reached, as far as it can be told not to listen there. */
 export interface Listening {

@@ -13,8 +13,9 @@ export interface ProtocolFailure {
    * - `silent`: never answered; the connection stays open
    * - `reset`: the connection is cut without an answer
    * - `garbage`: answered with something that the product never says
+   * - `cut`: the first half of the true answer, then the end of the connection; what was asked for is carried out
    */
-  readonly how: 'status' | 'refuse' | 'silent' | 'reset' | 'garbage'
+  readonly how: 'status' | 'refuse' | 'silent' | 'reset' | 'garbage' | 'cut'
   /** How many requests. @default all, until it is ended */
   readonly times?: number
   /** How many of the requests that match go well before. @default 0 */
@@ -40,6 +41,8 @@ export interface ProtocolFake<
 > extends AsyncDisposable {
   /** Every request so far, oldest first. */
   readonly requests: readonly Request[]
+  /** Connections that are open at present. */
+  readonly sockets: number
   /** Puts work in flight on a member, with nobody behind it; the returned function ends it. */
   occupy(ref: MemberRef): Promise<() => Promise<void>>
   /** Changes a member as somebody else would; `gone` takes it out of its pool. */

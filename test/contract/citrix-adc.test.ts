@@ -1,6 +1,7 @@
 import { citrixAdc, type CitrixAdcOptions } from 'drainable/citrix-adc'
 import { type ContractHarness, providerContract } from 'drainable/testing'
 import { type FakeOptions, startFake } from 'drainable/testing/citrix-adc'
+import type { DrainableProvider } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/provider/clock.js'
 
@@ -33,14 +34,16 @@ async function open(
     vservers: { 'vs api': VSERVER.members.map(({ member }) => member) },
     ...fakeOptions,
   })
-  const provider = citrixAdc({
-    url: fake.urls,
-    username: fake.username,
-    password: fake.password,
-    freshness: '50ms',
-    ...(fake.ca === '' ? {} : { tls: { ca: fake.ca } }),
-    ...options,
-  })
+  const connect = (password: string): DrainableProvider =>
+    citrixAdc({
+      url: fake.urls,
+      username: fake.username,
+      password,
+      freshness: '50ms',
+      ...(fake.ca === '' ? {} : { tls: { ca: fake.ca } }),
+      ...options,
+    })
+  const provider = connect(fake.password)
   return {
     provider,
     pool,
@@ -56,6 +59,11 @@ async function open(
       fake.fail({ match: /action=disable|object=/, how: 'reset', execute: true, times: 1 })
       return Promise.resolve()
     },
+    damage: async (how) => fake.fail({ how }),
+    sockets: () => fake.sockets,
+    refuseChange: async (nth) =>
+      fake.fail({ match: /action=disable|object=/, how: 'status', skip: nth, times: 1 }),
+    stranger: () => ({ provider: connect('not-the-password'), password: 'not-the-password' }),
     requests: () => fake.requests.length,
     async [Symbol.asyncDispose]() {
       await provider.close()

@@ -97,6 +97,8 @@ async function overFile(options: FakeOptions = {}): Promise<ContractHarness> {
       fake.fail({ how: 'refuse' })
       return Promise.resolve()
     },
+    damage: async (how) => fake.fail({ how }),
+    sockets: () => fake.sockets,
     requests: () => fake.requests.length,
     [Symbol.asyncDispose]: async () => {
       await provider.close()
@@ -145,6 +147,8 @@ async function overCallback(): Promise<ContractHarness> {
       fake.fail({ how: 'reset' })
       return Promise.resolve()
     },
+    damage: async (how) => fake.fail({ how }),
+    sockets: () => fake.sockets,
     requests: () => fake.requests.length,
     [Symbol.asyncDispose]: async () => {
       await provider.close()

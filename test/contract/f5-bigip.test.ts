@@ -1,4 +1,5 @@
 import { f5Bigip, type F5BigipOptions } from 'drainable/f5-bigip'
+import type { DrainableProvider } from 'drainable/provider'
 import { providerContract, type ContractHarness } from 'drainable/testing'
 import { startFake, type BigipFake, type FakeOptions } from 'drainable/testing/f5-bigip'
 import { describe, test } from 'vitest'
@@ -14,15 +15,17 @@ interface Case {
 
 async function open({ fake: given, options, reload }: Case): Promise<ContractHarness> {
   const fake = await startFake({ pools: { web: MEMBERS, other: ['10.0.0.1:81'] }, ...given })
-  const provider = f5Bigip({
-    url: fake.urls,
-    username: fake.username,
-    password: fake.password,
-    ...(fake.ca === '' ? {} : { tls: { ca: fake.ca } }),
-    freshness: given.statsLag ?? 10,
-    minInterval: 20,
-    ...options,
-  })
+  const connect = (password: string): DrainableProvider =>
+    f5Bigip({
+      url: fake.urls,
+      username: fake.username,
+      password,
+      ...(fake.ca === '' ? {} : { tls: { ca: fake.ca } }),
+      freshness: given.statsLag ?? 10,
+      minInterval: 20,
+      ...options,
+    })
+  const provider = connect(fake.password)
   const [a, b, c] = MEMBERS.map((member) => ({ pool: '/Common/web', member: `/Common/${member}` }))
   return {
     provider,
@@ -35,6 +38,11 @@ async function open({ fake: given, options, reload }: Case): Promise<ContractHar
     loseAnswer: async () => {
       fake.fail({ match: /^PATCH /, how: 'reset', execute: true, times: 1 })
     },
+    damage: async (how) => fake.fail({ how }),
+    sockets: () => fake.sockets,
+    refuseChange: async (nth) =>
+      fake.fail({ match: /^PATCH /, how: 'status', skip: nth, times: 1 }),
+    stranger: () => ({ provider: connect('not-the-password'), password: 'not-the-password' }),
     requests: () => fake.requests.length,
     timeScale: 2,
     [Symbol.asyncDispose]: async () => {

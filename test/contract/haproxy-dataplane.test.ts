@@ -28,6 +28,19 @@ async function open(
     loseAnswer: async () => {
       fake.fail({ match: /^PUT /, how: 'reset', execute: true, times: 1 })
     },
+    damage: async (how) => fake.fail({ how }),
+    sockets: () => fake.sockets,
+    // what somebody else opens is put back by a durable drain: the case could not begin again
+    ...(options?.durable === true
+      ? {}
+      : {
+          refuseChange: async (nth) =>
+            fake.fail({ match: /^(PUT|POST|DELETE) /, how: 'status', skip: nth, times: 1 }),
+        }),
+    stranger: () => {
+      const password = 'not-the-password'
+      return { provider: connect(fake, { ...options, password }), password }
+    },
     requests: () => fake.requests.length,
     [Symbol.asyncDispose]: async () => {
       await provider.close()

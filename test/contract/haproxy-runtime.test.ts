@@ -25,6 +25,15 @@ describe.each([
       setBehind: (member, to) => fake.setBehind(member, to),
       reload: () => fake.reload(),
       disconnect: () => fake.close(),
+      damage: async (how) => fake.fail({ how }),
+      sockets: () => fake.sockets,
+      refuseChange: async (nth) =>
+        fake.fail({
+          match: /set server|able server|set weight/,
+          how: 'status',
+          skip: nth,
+          times: 1,
+        }),
       requests: () => fake.requests.length,
       async [Symbol.asyncDispose]() {
         await provider.close()

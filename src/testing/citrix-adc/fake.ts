@@ -149,6 +149,10 @@ class Fake implements CitrixFake {
     }
   }
 
+  get sockets(): number {
+    return this.#front.sockets
+  }
+
   get requests(): readonly FakeRequest[] {
     return this.#front.requests
   }

@@ -23,6 +23,20 @@ export interface ContractHarness extends AsyncDisposable {
   disconnect(): Promise<void>
   /** The next change of a state is carried out, and its answer gets lost. For products that a test can do that to. */
   loseAnswer?(): Promise<void>
+  /**
+   * From now on every answer is damaged: its first half and then the end of the connection, or something that
+   * the product never says. The returned function ends that.
+   */
+  damage?(how: 'cut' | 'garbage'): Promise<() => Promise<void>>
+  /**
+   * Of the requests that change something, the one after the next `nth` is refused in the product's words; the
+   * returned function ends that.
+   */
+  refuseChange?(nth: number): Promise<() => Promise<void>>
+  /** A provider of the same product that was given a wrong password, and what it was given. It is closed by the case. */
+  stranger?(): { readonly provider: DrainableProvider; readonly password: string }
+  /** Connections that are open at the product at present. */
+  readonly sockets?: () => number
   /** How many requests the product got so far. Batching is a feature, so it is tested. */
   readonly requests: () => number
   /** How much slower than a local socket the product is; every bound is multiplied by it. Default 1. */

@@ -1,5 +1,6 @@
 import { Bench } from './bench.js'
 import { changes } from './changes.js'
+import { damage } from './damage.js'
 import { failures } from './failures.js'
 import type { ContractCase, ContractHarness } from './harness.js'
 import { load } from './load.js'
@@ -45,12 +46,14 @@ const TIMEOUT = 60_000
  * ```
  */
 export function providerContract(open: () => Promise<ContractHarness>): readonly ContractCase[] {
-  return Object.entries({ ...reads, ...changes, ...load, ...failures }).map(([name, check]) => ({
-    name,
-    timeout: TIMEOUT,
-    run: async () => {
-      await using harness = await open()
-      await check(await Bench.over(harness))
-    },
-  }))
+  return Object.entries({ ...reads, ...changes, ...load, ...failures, ...damage }).map(
+    ([name, check]) => ({
+      name,
+      timeout: TIMEOUT,
+      run: async () => {
+        await using harness = await open()
+        await check(await Bench.over(harness))
+      },
+    }),
+  )
 }

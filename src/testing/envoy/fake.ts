@@ -86,6 +86,10 @@ class Fake implements EnvoyFake {
     return this.#server.url
   }
 
+  get sockets(): number {
+    return this.#front.sockets
+  }
+
   get requests(): readonly HttpFakeRequest[] {
     return this.#front.requests
   }

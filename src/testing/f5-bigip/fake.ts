@@ -85,6 +85,10 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
   }
 
   /** Every request of every unit, in the order they came. */
+  get sockets(): number {
+    return this.#front.sockets
+  }
+
   get requests(): readonly FakeRequest[] {
     return this.#front.requests
   }

@@ -114,6 +114,9 @@ export async function openFake(options: FakeOptions): Promise<DataplaneFake> {
     ca: tls?.ca ?? '',
     fingerprint256: tls?.fingerprint256 ?? '',
     requests: front.requests,
+    get sockets() {
+      return front.sockets
+    },
     get config() {
       return store.config.text
     },

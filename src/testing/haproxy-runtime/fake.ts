@@ -110,6 +110,10 @@ class Fake implements HaproxyFake {
     return Object.fromEntries([...this.#frontends].map(([name, { port }]) => [name, port]))
   }
 
+  get sockets(): number {
+    return this.#stats.sockets + (this.#master?.sockets ?? 0)
+  }
+
   get requests(): readonly FakeRequest[] {
     return this.#lines
   }

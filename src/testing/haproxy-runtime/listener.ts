@@ -29,6 +29,11 @@ export class Listener {
     this.#open = open
   }
 
+  /** Connections that are open at present. */
+  get sockets(): number {
+    return this.#sockets.size
+  }
+
   get address(): SocketAddress {
     return this.#address
   }

@@ -55,6 +55,10 @@ export class HttpFront<F extends HttpFakeFailure, R extends HttpFakeRequest> {
     return Math.max(0, ...[...this.#servers.values()].map(({ peak }) => peak))
   }
 
+  get sockets(): number {
+    return [...this.#servers.values()].reduce((sum, { sockets }) => sum + sockets, 0)
+  }
+
   /** Cuts every connection; new ones are taken. */
   hangUp(): void {
     for (const server of this.#servers.values()) server.hangUp()

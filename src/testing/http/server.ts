@@ -117,6 +117,11 @@ export class HttpServer {
     if (socket === undefined) this.#port = (this.#server.address() as AddressInfo).port
   }
 
+  /** Connections that are open at present. */
+  get sockets(): number {
+    return this.#sockets.size
+  }
+
   /** Cuts every connection. */
   hangUp(): void {
     for (const socket of this.#sockets.values()) socket.destroy()
@@ -169,14 +174,17 @@ export class HttpServer {
     response: ServerResponse,
   ): Promise<void> {
     const { answer } = this.#address
-    const due =
-      failure === undefined || failure.execute === true ? await answer(request) : undefined
+    const carriedOut = failure === undefined || failure.execute === true || failure.how === 'cut'
+    const due = carriedOut ? await answer(request) : undefined
     switch (failure?.how) {
       case 'silent':
         return
       case 'refuse':
       case 'reset':
         this.#reset(message.socket)
+        return
+      case 'cut':
+        cutShort(due, message.socket, response)
         return
       case 'status':
       case 'garbage':
@@ -201,4 +209,21 @@ export class HttpServer {
     if (this.#address.socket === undefined && raw !== undefined) raw.resetAndDestroy()
     else socket.destroy()
   }
+}
+
+/** Half of an answer whose head says how long all of it is. */
+function cutShort(due: HttpAnswer | undefined, socket: Socket, response: ServerResponse): void {
+  const text = Buffer.from(due?.text ?? '')
+  if (due === undefined || text.length < 2) {
+    socket.destroy()
+    return
+  }
+  const headers = Object.entries(due.headers ?? {}).filter(
+    ([name]) => name.toLowerCase() !== 'content-length',
+  )
+  response.writeHead(due.status, {
+    ...Object.fromEntries(headers),
+    'content-length': text.length,
+  })
+  response.write(text.subarray(0, text.length >> 1), () => socket.end())
 }

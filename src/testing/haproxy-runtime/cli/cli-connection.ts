@@ -117,22 +117,29 @@ export class CliConnection {
     const line = raw.replace(/\r$/, '')
     const failure = this.#hooks.onLine(line.trim())
     this.#rest()
-    if (failure && failure.execute !== true) return this.#goWrong(failure)
+    const isCut = failure?.how === 'cut'
+    if (failure && failure.execute !== true && !isCut) return this.#goWrong(failure)
     if (this.#version === '3.2' && Buffer.byteLength(raw) + 1 > BUFFER) {
       this.#write(TOO_BIG)
       return 'stop'
     }
     const before = this.#mode
     const commands = splitCommands(line)
+    let whole = ''
     for (const [i, command] of commands.entries()) {
       const instead = this.#hooks.onCommand(command.trim())
       const run = instead === undefined || instead.execute === true
       const ran = run ? await this.#run(command) : undefined
       const reply = instead === undefined ? (ran ?? { text: '' }) : { text: errorText(instead) }
-      if (failure) continue
       const prompted = before !== 'once' || this.#mode !== 'once'
+      if (isCut) whole += this.#framed(reply, i === commands.length - 1, prompted)
+      if (failure) continue
       this.#write(this.#framed(reply, i === commands.length - 1, prompted))
       if (reply.close) return 'stop'
+    }
+    if (isCut) {
+      this.#write(whole.slice(0, whole.length >> 1))
+      return 'stop'
     }
     if (failure) return this.#goWrong(failure)
     if (raw.endsWith('\r') && this.#version === '3.2') this.#write('\n')

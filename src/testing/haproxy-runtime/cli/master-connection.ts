@@ -63,7 +63,7 @@ export class MasterConnection {
       }
     }
     if (failure?.how === 'garbage') this.#write(GARBAGE)
-    else if (failure?.how === 'refuse' || failure?.how === 'reset') this.close()
+    else if (failure !== undefined && failure.how !== 'silent') this.close()
     else if (failure === undefined && this.#prompt) this.#write('master> ')
   }
 
