@@ -36,7 +36,7 @@ export function awsTargetGroup(
       signal.throwIfAborted()
       throw toDrainableError(thrown, provider, 'DescribeTargetHealth')
     })
-    const none = { active: 0, queued: 0, inForce: true, state: 'read', sampledAt } as const
+    const none = { active: 0, queued: 0, state: 'read', sampledAt } as const
     return targets.map(({ id, ip, port, state }) => ({
       ref: { pool: arn, member: id },
       present: true,

@@ -182,6 +182,8 @@ const policies: readonly (readonly [string, object, RegExp])[] = [
   ['null for a timeout', { timeout: null }, /timeout/],
   ['an id with a control character', { id: 'deploy\n1' }, /id/],
   ['an empty id', { id: '' }, /id/],
+  ['an owner with a control character', { owner: 'deploy\u001b[2J' }, /owner/],
+  ['an empty owner', { owner: '' }, /owner/],
   ['half a member to keep', { keepReady: 0.5 }, /keepReady/],
 ]
 
