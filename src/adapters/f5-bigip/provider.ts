@@ -95,7 +95,7 @@ export class F5BigipProvider implements DrainableProvider {
         : readMember(composer, target, views),
     )
     await this.#askWhy(active, readings, ctx)
-    const pools = this.#pools(targets, active)
+    const pools = this.#pools(targets, active, given === undefined)
     // A unit that passes no traffic holds nothing; what is not listed by those that were read is gone.
     return views.every(isReadUnit) ? { readings, pools, ended: 'unlisted' } : { readings, pools }
   }
@@ -254,8 +254,15 @@ export class F5BigipProvider implements DrainableProvider {
     }
   }
 
-  #pools(targets: readonly Target[], active: readonly ReadUnit[]): readonly PoolReading[] {
+  /** @param whole - every pool there is, those without a member too: that is where the first one is added */
+  #pools(
+    targets: readonly Target[],
+    active: readonly ReadUnit[],
+    whole: boolean,
+  ): readonly PoolReading[] {
     const asked = new Map<string, string>()
+    if (whole)
+      for (const { pools } of active) for (const name of pools.keys()) asked.set(name, name)
     for (const target of targets) {
       if (target.kind === 'member') asked.set(target.ref.pool, target.pool)
     }
