@@ -37,7 +37,7 @@ const core = ['eventemitter3', 'zod']
 const http = [...core, 'undici']
 
 export const entries: readonly Entry[] = [
-  entry('', 'src/index.ts', core, 400),
+  entry('', 'src/index.ts', core, 472),
   ...adapter('haproxy-runtime', {
     about: 'HAProxy Runtime API, 2.6 and newer',
     externals: core,

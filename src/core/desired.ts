@@ -43,6 +43,8 @@ export interface PlannedChange {
 export interface HeldBack {
   readonly ref: MemberRef
   readonly reason: string
+  /** It is somebody else's, and as wished all the same. */
+  readonly asWished?: true
 }
 
 /** What should be changed, and what should not be yet. `formatPlan` prints it. */

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { startFake as startBigip } from 'drainable/testing/f5-bigip'
 import { startFake as startEnvoy } from 'drainable/testing/envoy'
 import { startFake, type HaproxyFake } from 'drainable/testing/haproxy-runtime'
 import { freePort } from '../support/haproxy.js'
@@ -151,6 +152,64 @@ describe('the programs users would write', () => {
     } finally {
       await Promise.all(fakes.map((fake) => fake.close()))
     }
+  })
+
+  test('06: a controller adds what is new and drains what ends', async () => {
+    await using fake = await startBigip({ pools: { '/k8s/web': [] }, username: 'ctl' })
+    const slice = (second: object): string =>
+      JSON.stringify({
+        metadata: {
+          name: 'web-1',
+          namespace: 'shop',
+          labels: { 'kubernetes.io/service-name': 'web' },
+        },
+        addressType: 'IPv4',
+        ports: [{ name: 'https', port: 443 }],
+        endpoints: [
+          { addresses: ['10.0.0.1'], conditions: { ready: true } },
+          { addresses: ['10.0.0.2'], conditions: second },
+        ],
+      })
+    const globals = `
+      const stop = new AbortController()
+      let now = ${slice({ ready: true })}
+      let tell = () => {}
+      const kept = new Map()
+      Object.assign(globalThis, {
+        slices: () => [now],
+        synced: () => true,
+        onChange: (fn) => (tell = fn),
+        configMapStore: {
+          get: async (k) => kept.get(k),
+          set: async (k, v) => void kept.set(k, v),
+          delete: async (k) => kept.delete(k),
+        },
+        patchStatus: ({ drainingMembers: [one] }) => {
+          if (one === undefined || stop.signal.aborted) return
+          console.log('draining ' + one.name)
+          stop.abort()
+        },
+        run: async (lead, settled) => {
+          const done = lead({ spec: { pool: '/k8s/web' }, status: { drainingMembers: [] } }, stop.signal)
+          await settled()
+          now = ${slice({ ready: false, serving: true, terminating: true })}
+          tell()
+          await done
+        },
+      })`
+    const places = {
+      'https://bigip': fake.url,
+      "ca: '/ca.pem'": `ca: ${JSON.stringify(fake.ca)}`,
+      '  await r.done\n}': `  globalThis.loop = r
+  await r.done
+}
+await globalThis.run(lead, () => globalThis.loop.settled())`,
+    }
+    const env = { F5_PASSWORD: fake.password }
+    const { status, stdout, stderr } = await runProgram('06-controller.ts', places, globals, env)
+    expect(stderr).toBe('')
+    expect(stdout.trim()).toBe('draining /k8s/10.0.0.2:443')
+    expect(status).toBe(0)
   })
 
   test('08: green in, blue out, a whole backend away', async () => {

@@ -34,3 +34,8 @@ export async function closeUndone(run: RunState): Promise<void> {
 export async function flushTicket({ keeper, spec }: RunState): Promise<void> {
   if (keeper?.kept === true) await settledWithin(keeper.written(), spec.clock, STORE_LIMIT)
 }
+
+/** Another run goes on with the ticket: what was written is there by then, and nothing of this one comes after it. */
+export async function handOverTicket({ keeper, spec }: RunState): Promise<void> {
+  if (keeper !== undefined) await settledWithin(keeper.handOver(), spec.clock, STORE_LIMIT)
+}

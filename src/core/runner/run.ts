@@ -9,7 +9,7 @@ import type { OpenGoal } from '../machine/goal.js'
 import type { DrainState } from '../machine/state.js'
 import type { Ticket } from '../tickets/ticket.js'
 import { Action } from './action.js'
-import { closeTicket, flushTicket } from './close-ticket.js'
+import { closeTicket, flushTicket, handOverTicket } from './close-ticket.js'
 import type { Companion } from './company.js'
 import { Contest } from './balancer/contest.js'
 import { Ending } from './ending.js'
@@ -28,7 +28,7 @@ import type { Scheduler } from './look/scheduler.js'
 import { Sender } from './sender.js'
 import { Undo } from './undo.js'
 
-/** How long an abort waits for a change of ours that may be carried out late, in milliseconds. */
+/** How long an abort waits for a change of ours that may come late, in milliseconds. */
 const ABORT_LATE = 5_000
 
 /**
@@ -174,6 +174,9 @@ export class Run implements HandleBody {
   why(): readonly Why[] {
     return this.#run.members?.why() ?? []
   }
+
+  /** See {@link handOverTicket}. */
+  readonly handOver = (): Promise<void> => handOverTicket(this.#run)
 
   /** How the opening of a member went. */
   goalOf(ref: MemberRef): OpenGoal | undefined {

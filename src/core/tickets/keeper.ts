@@ -49,6 +49,11 @@ export class TicketKeeper {
     return this.#writer.written()
   }
 
+  /** See {@link TicketWriter.handOver}. */
+  handOver(): Promise<void> {
+    return this.#writer.handOver()
+  }
+
   /** See {@link TicketWriter.drop}. */
   drop(): Promise<void> {
     return this.#writer.drop()

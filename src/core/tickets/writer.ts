@@ -16,6 +16,7 @@ export class TicketWriter {
   /** A writing that has not begun yet: whoever asks meanwhile is served by it. */
   #waiting: Promise<void> | undefined
   #closed = false
+  #handedOver = false
 
   constructor(id: string, targets: TicketTargets) {
     this.#id = id
@@ -52,12 +53,26 @@ export class TicketWriter {
     await this.#writing.catch(() => undefined)
   }
 
+  /**
+   * Another run writes this ticket from now on: once all that was asked for is written, nothing of this one is,
+   * and it is not forgotten by it either.
+   */
+  async handOver(): Promise<void> {
+    this.#handedOver = true
+    let last: Promise<void>
+    do {
+      last = this.#writing
+      await this.written()
+    } while (last !== this.#writing)
+    this.#closed = true
+  }
+
   /** Writes nothing any more and forgets the ticket in the store: nothing is left to undo. */
   async drop(): Promise<void> {
     this.#closed = true
     await this.written()
     const { store } = this.#targets
-    if (store !== undefined) await dropTicket(store, this.#id)
+    if (store !== undefined && !this.#handedOver) await dropTicket(store, this.#id)
   }
 
   async #write(ticket: Ticket): Promise<void> {

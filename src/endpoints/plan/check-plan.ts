@@ -25,39 +25,48 @@ export function checkPlanInput(
   options: PlanOptions,
 ): void {
   checkPlanOptions(options)
-  if (!Array.isArray(desired)) refuse(SUBJECT, 'desired', desired, 'a list of desired members')
-  const pools = new Set(options.pools)
-  for (let i = 0; i < desired.length; i++) checkDesired(desired[i], i, pools)
+  checkDesiredList(SUBJECT, desired, options.pools)
   checkSnapshot(SUBJECT, snapshot)
 }
 
+/** A list of desired members of these pools, or an error that names the place. */
+export function checkDesiredList(
+  subject: string,
+  desired: unknown,
+  pools: readonly string[],
+): asserts desired is readonly DesiredMember[] {
+  if (!Array.isArray(desired)) refuse(subject, 'desired', desired, 'a list of desired members')
+  const named = new Set(pools)
+  for (let i = 0; i < desired.length; i++) checkDesired(subject, desired[i], i, named)
+}
+
 /** Written for a hundred thousand members: a path becomes text only where something is wrong. */
-function checkDesired(one: unknown, i: number, pools: ReadonlySet<unknown>): void {
-  if (!isObject(one)) refuse(SUBJECT, `desired[${i}]`, one, 'a desired member')
+function checkDesired(subject: string, one: unknown, i: number, pools: ReadonlySet<unknown>): void {
+  if (!isObject(one)) refuse(subject, `desired[${i}]`, one, 'a desired member')
   const { pool, member, address, port, weight, state, serving, ifAbsent, reason } = one
-  if (!isName(pool)) refuse(SUBJECT, `desired[${i}].pool`, pool, `a pool's name`)
+  if (!isName(pool)) refuse(subject, `desired[${i}].pool`, pool, `a pool's name`)
   if (!pools.has(pool)) {
     const named = pools.size === 0 ? 'which is empty' : `which are ${[...pools].join(', ')}`
-    refuse(SUBJECT, `desired[${i}].pool`, pool, `one of the option pools, ${named}`)
+    refuse(subject, `desired[${i}].pool`, pool, `one of the option pools, ${named}`)
   }
   if (state !== 'serve' && state !== 'drain' && state !== 'absent') {
-    refuse(SUBJECT, `desired[${i}].state`, state, `'serve', 'drain' or 'absent'`)
+    refuse(subject, `desired[${i}].state`, state, `'serve', 'drain' or 'absent'`)
   }
   if (member !== undefined && !isName(member))
-    refuse(SUBJECT, `desired[${i}].member`, member, `a member's name`)
+    refuse(subject, `desired[${i}].member`, member, `a member's name`)
   if (address !== undefined && !isName(address))
-    refuse(SUBJECT, `desired[${i}].address`, address, 'an address')
+    refuse(subject, `desired[${i}].address`, address, 'an address')
   if (member === undefined && address === undefined)
-    refuse(SUBJECT, `desired[${i}].address`, address, 'an address, or a name in member')
-  if (port !== undefined && !isPort(port)) refuse(SUBJECT, `desired[${i}].port`, port, A_PORT)
+    refuse(subject, `desired[${i}].address`, address, 'an address, or a name in member')
+  if (port !== undefined && !isPort(port)) refuse(subject, `desired[${i}].port`, port, A_PORT)
   if (weight !== undefined && !isAmount(weight))
-    refuse(SUBJECT, `desired[${i}].weight`, weight, AN_AMOUNT)
+    refuse(subject, `desired[${i}].weight`, weight, AN_AMOUNT)
   if (serving !== undefined && typeof serving !== 'boolean') {
-    refuse(SUBJECT, `desired[${i}].serving`, serving, 'true or false')
+    refuse(subject, `desired[${i}].serving`, serving, 'true or false')
   }
   if (ifAbsent !== undefined)
-    checkWord(SUBJECT, `desired[${i}].ifAbsent`, ifAbsent, ['add', 'skip'])
-  if (reason !== undefined) checkText(SUBJECT, `desired[${i}].reason`, reason)
+    checkWord(subject, `desired[${i}].ifAbsent`, ifAbsent, ['add', 'skip'])
+  if (reason !== undefined) checkText(subject, `desired[${i}].reason`, reason)
 }
 
 function isName(value: unknown): boolean {

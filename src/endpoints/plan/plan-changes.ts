@@ -46,6 +46,24 @@ export function planChanges(
   snapshot: Snapshot,
   options: PlanOptions,
 ): Plan {
+  const { changes, steps, held } = planWithWishes(desired, snapshot, options)
+  return { changes, steps, held }
+}
+
+/** A plan, and what it was made of: for a loop that has drains of its own under way. */
+export interface WishedPlan extends Plan {
+  /** What is to be down, whatever state it is in. */
+  readonly down: readonly Wish[]
+  /** The members by pool that nothing is said about, and why: their list is empty or not complete. */
+  readonly unsaid: ReadonlyMap<string, string>
+}
+
+/** The same as {@link planChanges}, with its wishes. */
+export function planWithWishes(
+  desired: readonly DesiredMember[],
+  snapshot: Snapshot,
+  options: PlanOptions,
+): WishedPlan {
   checkPlanInput(desired, snapshot, options)
   const findings = new Findings()
   const [only, ...more] = options.pools
@@ -61,7 +79,7 @@ export function planChanges(
         findings.hold({ ref: refOf(one), reason: `there is no pool ${pool} in the snapshot` })
     }
     for (const [balancer, readings] of balancers)
-      planPool({ desired: own, readings, balancer, options }, findings)
+      planPool({ pool, desired: own, readings, balancer, options }, findings)
   }
   return findings.plan()
 }
@@ -95,6 +113,16 @@ function membersByPool(
 class Findings {
   readonly #steps: PlannedChange[] = []
   readonly #held: HeldBack[] = []
+  readonly #down: Wish[] = []
+  readonly #unsaid = new Map<string, string>()
+
+  wish(one: Wish): void {
+    if (one.state !== 'serve') this.#down.push(one)
+  }
+
+  say(pool: string, nothing: string): void {
+    this.#unsaid.set(pool, nothing)
+  }
 
   add(one: PlannedChange | HeldBack | undefined): void {
     if (one === undefined) return
@@ -106,8 +134,10 @@ class Findings {
     this.#held.push(one)
   }
 
-  plan(): Plan {
+  plan(): WishedPlan {
     return {
+      down: this.#down,
+      unsaid: this.#unsaid,
       changes: this.#steps.map(({ change }) => change),
       steps: this.#steps,
       held: this.#held,
@@ -117,15 +147,20 @@ class Findings {
 
 /** One pool of one balancer. */
 interface PoolInput {
+  readonly pool: string
   readonly desired: readonly DesiredMember[]
   readonly readings: readonly PresentReading[]
   readonly balancer: string | undefined
   readonly options: PlanOptions
 }
 
-function planPool({ desired, readings, balancer, options }: PoolInput, findings: Findings): void {
+function planPool(
+  { pool, desired, readings, balancer, options }: PoolInput,
+  findings: Findings,
+): void {
   const refuseAll = whyNothing(desired, options)
   if (refuseAll !== undefined) {
+    findings.say(pool, refuseAll)
     for (const { ref } of readings) findings.hold({ ref, reason: refuseAll })
     return
   }
@@ -164,8 +199,10 @@ function wishesOf(
     // Nearly all of them, nearly always.
     if (ours && one?.state === 'serve' && servesAsWished(reading)) continue
     const wish = one === undefined ? vanished(reading) : wishOf(reading, one)
-    if (ours) wishes.push(wish)
-    else findings.hold({ ref, reason: foreign(wish) })
+    if (ours) {
+      wishes.push(wish)
+      findings.wish(wish)
+    } else findings.hold(foreign(wish))
   }
   return wishes
 }
@@ -199,9 +236,9 @@ function wishOf(reading: PresentReading, one: DesiredMember): Wish {
   return { reading, state: serving ? 'drain' : 'gone', reason, remove: false }
 }
 
-function foreign({ reading, state, reason }: Wish): string {
-  const asWished = (state === 'serve') === (reading.own === 'ready')
+function foreign({ reading: { ref, own }, state, reason }: Wish): HeldBack {
+  const asWished = (state === 'serve') === (own === 'ready')
   return asWished
-    ? 'foreign: left alone'
-    : `foreign: left alone in ${reading.own}, although: ${reason}`
+    ? { ref, reason: 'foreign: left alone', asWished }
+    : { ref, reason: `foreign: left alone in ${own}, although: ${reason}` }
 }

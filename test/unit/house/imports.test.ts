@@ -11,7 +11,8 @@ function layerOf(file: string): string {
   const [, first = '', second = ''] = file.split('/')
   if (first === 'adapters') return `adapters/${second}`
   if (first === 'testing') return fakes.includes(second) ? `testing/${second}` : 'testing'
-  if (first === 'index.ts' || first === 'machine.ts') return 'core'
+  if (first === 'index.ts') return 'entry'
+  if (first === 'machine.ts') return 'core'
   return first
 }
 
@@ -27,6 +28,10 @@ function mayImport(from: string): (layer: string, file: string, typeOnly: boolea
     case 'endpoints':
       return (layer, file, typeOnly) =>
         layer === 'provider' || (file === 'src/core/desired.ts' && typeOnly)
+    case 'reconcile':
+      return (layer) => ['provider', 'core', 'endpoints'].includes(layer)
+    case 'entry':
+      return (layer) => ['provider', 'core', 'reconcile'].includes(layer)
     case 'adapters':
       return (layer, file) =>
         layer === 'provider' || layer === 'kit' || file === 'src/core/with-events.ts'

@@ -1,0 +1,147 @@
+import type { Run } from '../core/runner/run.js'
+import type { ResolvedPolicy } from '../core/verbs/policy.js'
+import { openDrain } from '../core/verbs/drain.js'
+import { resumedRun } from '../core/verbs/drain-run.js'
+import { DrainHandle, EventHub } from '../core/runner/handle.js'
+import { statusOf, type MemberStatus } from '../core/status.js'
+import type { SeenLook } from '../core/runner/look/look.js'
+import type { Ticket } from '../core/tickets/ticket.js'
+import { wallOf } from '../provider/clock.js'
+import type { DrainableProvider, MemberRef } from '../provider/contract.js'
+import type { DrainReport, MemberReport } from '../provider/report.js'
+import { Backoff } from './backoff.js'
+
+/** The drain of one member: what a reconciler has under way for it, or holds. */
+export interface DrainShape {
+  readonly hold: 'drain' | 'maint'
+  readonly until: 'idle' | 'removed'
+  readonly keepReady: number
+  /** Milliseconds; null for none. */
+  readonly timeout: number | null
+}
+
+/** What a drain is opened with. */
+export interface OpenSpec {
+  readonly provider: DrainableProvider
+  readonly policy: ResolvedPolicy
+  readonly ref: MemberRef
+  readonly identity: string
+  readonly look: SeenLook
+  readonly subject: string
+}
+
+/** A drain of ours of one member, and what became of it. */
+export class MemberDrain {
+  readonly ref: MemberRef
+  readonly identity: string
+  readonly backoff: Backoff
+  shape: DrainShape
+  /** `running`: no outcome yet. `held`: it has one, and the drain is kept up. `failed`: it is tried again. */
+  state: 'running' | 'held' | 'failed' = 'running'
+  /** Whether it is being taken back. */
+  restoring = false
+  /** Why it is not as wished, for a person. */
+  held: string | null = null
+  /** What is wished of it, as of the last plan. */
+  said: string
+  /** What was wished when somebody overruled it: until that changes it is left alone. */
+  leftFor: string | null = null
+  /** Somebody else set another state: what its ticket knows is not ours to undo any more. */
+  foreign = false
+  /** Another drain is about to take its place. */
+  replaced = false
+  since: string
+  readonly #clock: ResolvedPolicy['clock']
+  #handle: DrainHandle
+  #run: Run
+  #deadline: string | null
+
+  private constructor(
+    { ref, identity, policy }: Pick<OpenSpec, 'ref' | 'identity' | 'policy'>,
+    shape: DrainShape,
+    opened: { readonly handle: DrainHandle; readonly run: Run },
+    before?: MemberDrain,
+  ) {
+    this.ref = ref
+    this.identity = identity
+    this.shape = shape
+    this.#clock = policy.clock
+    this.#handle = opened.handle
+    this.#run = opened.run
+    this.backoff = before?.backoff ?? new Backoff()
+    const now = wallOf(this.#clock)
+    this.said = before?.said ?? ''
+    this.since = before?.since ?? new Date(now).toISOString()
+    this.#deadline = shape.timeout === null ? null : new Date(now + shape.timeout).toISOString()
+  }
+
+  /** Begins it. A ticket that is kept for the member is inherited: its undo, and what may come late. */
+  static open(spec: OpenSpec, shape: DrainShape, before?: MemberDrain): MemberDrain {
+    const { provider, policy, ref, identity, look, subject } = spec
+    const resolved = { ...policy, data: { ...policy.data, ...shape } }
+    const target = { kind: 'members', refs: [ref], planned: { look, identity } } as const
+    return new MemberDrain(spec, shape, openDrain(provider, target, resolved, subject), before)
+  }
+
+  /** A drain that another process began, or an earlier term: to be taken back. */
+  static fromTicket(
+    { provider, policy, ref, identity, subject }: Omit<OpenSpec, 'look'>,
+    ticket: Ticket,
+  ): MemberDrain {
+    const hub = new EventHub(policy.onEvent)
+    const resolved = { ...policy, data: ticket.policy, id: ticket.id }
+    const run = resumedRun(provider, ticket, resolved, subject, (event) => hub.emit(event))
+    const { hold, until, keepReady, timeout } = ticket.policy
+    const handle = new DrainHandle(hub, run)
+    const shape = { hold, until, keepReady, timeout }
+    const drain = new MemberDrain({ ref, identity, policy }, shape, { handle, run })
+    drain.since = ticket.startedAt
+    return drain
+  }
+
+  get done(): Promise<DrainReport> {
+    return this.#handle.done
+  }
+
+  /** Whether it has nothing to wait for but the balancer. */
+  get isBusy(): boolean {
+    return this.state === 'running'
+  }
+
+  /** Whether the member is still held up by its run; a drain that somebody has overruled is not. */
+  get isHeld(): boolean {
+    const state = this.#run.parts?.members.all[0]
+    return state === undefined ? this.state === 'running' : state.ending.holding
+  }
+
+  get deadline(): number | null {
+    return this.#deadline === null ? null : Date.parse(this.#deadline)
+  }
+
+  /** Takes it back: only what we changed. */
+  async restore(): Promise<MemberReport | undefined> {
+    const { members } = await this.#handle.restore()
+    return members[0]
+  }
+
+  /** Another drain goes on with its ticket. */
+  handOver(): Promise<void> {
+    return this.#run.handOver()
+  }
+
+  /** Lets go of the member as it is. */
+  release(): Promise<void> {
+    return this.#handle.release()
+  }
+
+  /** As it is now; undefined while it is not known yet. */
+  status(): MemberStatus | undefined {
+    const { members } = this.#run.parts ?? {}
+    const state = members?.all[0]
+    if (members === undefined || state === undefined) return undefined
+    const now = this.#clock.now()
+    const wallOffset = wallOf(this.#clock) - now
+    const { since } = this
+    return statusOf(state, members.policy, { since, deadline: this.#deadline, now, wallOffset })
+  }
+}

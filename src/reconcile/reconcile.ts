@@ -1,0 +1,344 @@
+import { EventEmitter } from 'eventemitter3'
+import { z } from 'zod'
+import { partsOf } from '../core/combined/parts.js'
+import { tagRef, tagWhy } from '../core/combined/tag.js'
+import type { DesiredMember } from '../core/desired.js'
+import { guarded } from '../core/emitter.js'
+import { Leadership, Term } from '../core/lease/leadership.js'
+import { settledWithin } from '../core/runner/look/call.js'
+import { callShape, checkProvider, type Call } from '../core/verbs/call.js'
+import type { TicketStore } from '../core/tickets/store.js'
+import { checkDesiredList } from '../endpoints/plan/check-plan.js'
+import { abortable } from '../provider/abort.js'
+import { pause } from '../provider/clock.js'
+import type { DrainableProvider, Reading } from '../provider/contract.js'
+import { DrainableError } from '../provider/error.js'
+import { parseOptions } from '../provider/options.js'
+import { toDrainableError } from '../provider/thrown.js'
+import { memoryTickets } from './memory-tickets.js'
+import { parseReconcile, type ReconcileOptions, type ResolvedReconcile } from './options.js'
+import { isLost, Session, type SessionSpec } from './session.js'
+import type { ReconciledMember } from './status.js'
+
+/** What happens to a {@link Reconciler}. */
+export interface ReconcilerEvents {
+  /** The status has changed; at most ten times a second. */
+  readonly status: readonly ReconciledMember[]
+  /** Something failed and is tried again: the balancer, the store, the lease, a change. */
+  readonly fault: DrainableError
+  /** It holds the lease from now on, or does not any more. */
+  readonly leading: boolean
+}
+
+/** A loop that runs until it is closed: one desired set after another, compared with what a balancer has. */
+export interface Reconciler extends AsyncDisposable {
+  /**
+   * What the members of the pools should be, from now on: the whole set, each time. Cheap: many a second make
+   * one look after another. Before the first one nothing is changed.
+   *
+   * @throws `INVALID_OPTIONS` with the path, for input of a shape the types do not allow
+   */
+  set(desired: readonly DesiredMember[]): void
+  /** Every member that is not simply as wished: drained, held back, or left alone, with the reason. */
+  status(): readonly ReconciledMember[]
+  /**
+   * Resolves once nothing is under way for the newest set: every member is as wished, or has its reason in
+   * {@link ReconciledMember.held}. While another one has the lease it waits.
+   *
+   * @throws `signal.reason`, `CONFLICT` where it was closed, or what it ended with
+   */
+  settled(o?: Pick<Call, 'signal' | 'clock'>): Promise<void>
+  /** Whether it may change anything: it has the lease, or needs none. */
+  readonly leading: boolean
+  /**
+   * Resolves when it was closed, or its signal fired; it never ends by itself otherwise. Rejects where nothing
+   * can go on: the provider was closed, or `owns` does not answer with true or false.
+   */
+  readonly done: Promise<void>
+  /** Listens. */
+  on<K extends keyof ReconcilerEvents>(e: K, fn: (event: ReconcilerEvents[K]) => void): this
+  /** Stops listening. */
+  off<K extends keyof ReconcilerEvents>(e: K, fn: (event: ReconcilerEvents[K]) => void): this
+  /** Ends it, as disposing does: what is held stays so, the tickets stay, and the lease is given up. */
+  close(): Promise<void>
+}
+
+const SUBJECT = 'reconcile()'
+const EVENTS = ['status', 'fault', 'leading']
+/** Between two events that the status has changed, in milliseconds. */
+const STATUS_PAUSE = 100
+/** How long the end of a term waits for what can't send any more, in milliseconds. */
+const TERM_END = 2_000
+
+/**
+ * Keeps members of a balancer as a controller wants them, for as long as it runs: adds what is missing, drains
+ * what is to go and takes it out once it is proved idle, makes ready what comes back. It is `planChanges` of
+ * `drainable/endpoints` over and over, carried out by drains side by side; a member that fails is tried again
+ * with growing waits and says why.
+ *
+ * Only what it added or drained itself, or what `owns` claims, is changed. A member that comes back is made
+ * ready only where the drain is ours: what an operator holds stays held. With `tickets` that outlives a crash.
+ *
+ * @throws `INVALID_OPTIONS` at once; everything else is an event, or ends {@link Reconciler.done}
+ *
+ * @example
+ * ```ts
+ * import { fileTickets, reconcile, type DrainableProvider, type DesiredMember } from 'drainable'
+ *
+ * export async function lead(lb: DrainableProvider, next: () => Promise<readonly DesiredMember[]>) {
+ *   await using loop = reconcile(lb, {
+ *     pools: ['web'],
+ *     owns: ({ ref }) => ref.member.startsWith('ctl-'),
+ *     tickets: fileTickets('/var/lib/controller'),
+ *   })
+ *   loop.on('fault', (error) => console.error(error.message))
+ *   for (;;) loop.set(await next())
+ * }
+ * ```
+ */
+export function reconcile(p: DrainableProvider, o: ReconcileOptions): Reconciler {
+  const provider = checkProvider(p, SUBJECT)
+  return new Loop(provider, parseReconcile(o, SUBJECT))
+}
+
+class Loop implements Reconciler {
+  readonly done: Promise<void>
+  readonly #provider: DrainableProvider
+  readonly #options: ResolvedReconcile
+  readonly #tickets: TicketStore
+  readonly #emitter = new EventEmitter()
+  readonly #stop = new AbortController()
+  readonly #waiting = new Set<() => void>()
+  #sessions: readonly { readonly key: string | undefined; readonly session: Session }[] = []
+  #desired: readonly DesiredMember[] | undefined
+  #leading = false
+  #failure: { readonly error: unknown } | undefined
+  #cancelTelling: (() => void) | undefined
+
+  constructor(provider: DrainableProvider, options: ResolvedReconcile) {
+    this.#provider = provider
+    this.#options = options
+    this.#tickets = options.policy.tickets ?? memoryTickets()
+    const { signal } = options.policy
+    const abort = (): void => this.#stop.abort()
+    if (signal?.aborted === true) abort()
+    else signal?.addEventListener('abort', abort, { once: true })
+    this.done = this.#run().finally(() => {
+      signal?.removeEventListener('abort', abort)
+      if (this.#cancelTelling !== undefined) this.#tellStatus()
+      this.#wake()
+    })
+    this.done.catch(() => undefined) // whoever asks sees it; the fault was told
+  }
+
+  get leading(): boolean {
+    return this.#leading
+  }
+
+  set(desired: readonly DesiredMember[]): void {
+    checkDesiredList(`${SUBJECT}.set()`, desired, this.#options.pools)
+    this.#desired = [...desired]
+    for (const { session } of this.#sessions) session.set(this.#desired)
+  }
+
+  status(): readonly ReconciledMember[] {
+    return this.#sessions.flatMap(({ key, session }) => {
+      const rows = session.status()
+      if (key === undefined) return rows
+      return rows.map((row) => ({
+        ...row,
+        ref: tagRef(row.ref, key),
+        why: row.why.map((why) => tagWhy(why, key)),
+      }))
+    })
+  }
+
+  async settled(o: Pick<Call, 'signal' | 'clock'> = {}): Promise<void> {
+    const { signal } = parseOptions(
+      z.strictObject({ signal: callShape.signal, clock: callShape.clock }),
+      o,
+      'settled()',
+    )
+    signal?.throwIfAborted()
+    while (!this.#isSettled()) {
+      if (this.#failure !== undefined) throw this.#failure.error
+      if (this.#stop.signal.aborted) throw closed()
+      await abortable(new Promise<void>((resolve) => void this.#waiting.add(resolve)), signal)
+    }
+  }
+
+  on(event: string, listener: unknown): this {
+    checkListener(event, listener)
+    this.#emitter.on(event, listener)
+    return this
+  }
+
+  off(event: string, listener: unknown): this {
+    checkListener(event, listener)
+    this.#emitter.off(event, listener)
+    return this
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await this.done.catch(() => undefined)
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  // --- terms
+
+  async #run(): Promise<void> {
+    const { lease, leaseTtl: ttl, policy } = this.#options
+    const { clock, owner } = policy
+    try {
+      if (lease === undefined) {
+        await this.#lead(undefined)
+        return
+      }
+      const leadership = new Leadership({ lease, ttl, clock, owner, subject: SUBJECT })
+      while (!this.#stop.signal.aborted) {
+        const term = await this.#win(leadership)
+        if (term === undefined) continue
+        try {
+          await this.#lead(term)
+        } finally {
+          await term.release()
+        }
+      }
+    } catch (thrown) {
+      if (!this.#stop.signal.aborted || this.#failure !== undefined) throw thrown
+    }
+  }
+
+  /** One try to get the lease, and the wait after one that failed. */
+  async #win(leadership: Leadership): Promise<Term | undefined> {
+    const { signal } = this.#stop
+    try {
+      const got = await leadership.acquire(signal)
+      if (got instanceof Term) return got
+    } catch (thrown) {
+      signal.throwIfAborted()
+      this.#fault(toDrainableError(thrown, this.#options.lease?.name ?? '', SUBJECT))
+    }
+    await pause(this.#options.policy.clock, leadership.retry, signal)
+    return undefined
+  }
+
+  /** Changes the balancer until it is closed, or the term is over. */
+  async #lead(term: Term | undefined): Promise<void> {
+    const over = new AbortController()
+    const stop = (): void => over.abort()
+    this.#stop.signal.addEventListener('abort', stop, { once: true })
+    term?.signal.addEventListener('abort', stop, { once: true })
+    if (this.#stop.signal.aborted || term?.signal.aborted === true) stop()
+    const failed = (error: unknown): void => {
+      this.#failure ??= { error }
+      this.#fault(toDrainableError(error, this.#provider.name, SUBJECT))
+      stop()
+    }
+    this.#begin(term, failed)
+    this.#tell(true)
+    await new Promise<void>((resolve) => {
+      if (over.signal.aborted) resolve()
+      else over.signal.addEventListener('abort', () => resolve(), { once: true })
+    })
+    const lost = term !== undefined && term.signal.aborted
+    if (lost) this.#fault(term.signal.reason as DrainableError)
+    this.#stop.signal.removeEventListener('abort', stop)
+    await this.#endSessions(lost)
+    this.#tell(false)
+    if (this.#failure !== undefined) throw this.#failure.error
+  }
+
+  #begin(term: Term | undefined, failed: (error: unknown) => void): void {
+    const { owns = () => false } = this.#options
+    const parts = [...(partsOf(this.#provider)?.all ?? [[undefined, this.#provider] as const])]
+    this.#sessions = parts.map(([key, provider]) => {
+      const spec: SessionSpec = {
+        provider,
+        options: this.#options,
+        term,
+        tickets: this.#tickets,
+        owns: key === undefined ? owns : (reading) => owns(tagReading(reading, key)),
+        subject: SUBJECT,
+        changed: () => this.#changed(),
+        fault: (error) => {
+          if (!isLost(error)) this.#fault(error)
+        },
+        failed,
+      }
+      const session = new Session(spec)
+      if (this.#desired !== undefined) session.set(this.#desired)
+      return { key, session }
+    })
+  }
+
+  /** What can't send any more is not waited for; else an undo under way is brought to its end. */
+  async #endSessions(lost: boolean): Promise<void> {
+    const ends = Promise.all(this.#sessions.map(({ session }) => session.end()))
+    if (lost) await settledWithin(ends, this.#options.policy.clock, TERM_END)
+    else await ends
+    this.#sessions = []
+    this.#changed()
+  }
+
+  // --- what is said
+
+  #tell(leading: boolean): void {
+    this.#leading = leading
+    this.#emit('leading', leading)
+  }
+
+  #fault(error: DrainableError): void {
+    this.#emit('fault', error)
+  }
+
+  #changed(): void {
+    if (this.#isSettled()) this.#wake()
+    const { clock } = this.#options.policy
+    this.#cancelTelling ??= clock.setTimeout(() => this.#tellStatus(), STATUS_PAUSE)
+  }
+
+  #tellStatus(): void {
+    this.#cancelTelling?.()
+    this.#cancelTelling = undefined
+    if (this.#emitter.listenerCount('status') > 0) this.#emit('status', this.status())
+  }
+
+  #isSettled(): boolean {
+    const sessions = this.#sessions
+    return sessions.length > 0 && sessions.every(({ session }) => session.isSettled)
+  }
+
+  #wake(): void {
+    const waiting = [...this.#waiting]
+    this.#waiting.clear()
+    for (const wake of waiting) wake()
+  }
+
+  #emit<K extends keyof ReconcilerEvents>(name: K, event: ReconcilerEvents[K]): void {
+    for (const listener of this.#emitter.listeners(name)) guarded(() => listener(event))
+  }
+}
+
+function closed(): DrainableError {
+  return new DrainableError('CONFLICT', `${SUBJECT}: it was closed`, { retryable: false })
+}
+
+function checkListener(
+  event: unknown,
+  listener: unknown,
+): asserts listener is (...args: unknown[]) => void {
+  if (typeof event === 'string' && EVENTS.includes(event) && typeof listener === 'function') return
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${SUBJECT}: on(): expected one of ${EVENTS.join(', ')}, and a function`,
+  )
+}
+
+function tagReading(reading: Reading, key: string): Reading {
+  return { ...reading, ref: tagRef(reading.ref, key) }
+}

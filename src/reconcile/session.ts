@@ -1,0 +1,291 @@
+import type { DesiredMember, HeldBack } from '../core/desired.js'
+import type { Term } from '../core/lease/leadership.js'
+import type { Look, SeenLook } from '../core/runner/look/look.js'
+import { readingsOf } from '../core/runner/look/readings.js'
+import { schedulerOf, type Scheduler, type Subscription } from '../core/runner/look/scheduler.js'
+import type { TicketStore } from '../core/tickets/store.js'
+import type { Ticket } from '../core/tickets/ticket.js'
+import { planWithWishes, type WishedPlan } from '../endpoints/plan/plan-changes.js'
+import { pause, wallOf } from '../provider/clock.js'
+import type { Capabilities, DrainableProvider, Reading } from '../provider/contract.js'
+import { isDrainableError, type DrainableError } from '../provider/error.js'
+import { refKey } from '../provider/member-ref.js'
+import { isClosed, toDrainableError } from '../provider/thrown.js'
+import type { ResolvedReconcile } from './options.js'
+import { recoverTickets } from './recovered.js'
+import type { ReconciledMember } from './status.js'
+import { Work } from './work.js'
+
+/** Shortest and longest pause between two looks at everything that nothing asked for, in milliseconds. */
+const RESYNC_FROM = 2_000
+const RESYNC_TO = 60_000
+/** Such looks take at most one part in that many of the time, and those that a new set asks for one in a few. */
+const RESYNC_SHARE = 100
+const SOON_SHARE = 2
+/** Waits after looks, stores or descriptions that failed, in milliseconds. */
+const RETRY_FROM = 250
+const RETRY_TO = 15_000
+
+/** What one session is about: one balancer, for as long as we may change it. */
+export interface SessionSpec {
+  readonly provider: DrainableProvider
+  readonly options: ResolvedReconcile
+  readonly term: Term | undefined
+  readonly tickets: TicketStore
+  readonly owns: (reading: Reading) => boolean
+  readonly subject: string
+  readonly changed: () => void
+  readonly fault: (error: DrainableError) => void
+  /** Nothing can go on: the provider was closed, or a function of the caller answers nonsense. */
+  readonly failed: (error: unknown) => void
+}
+
+/** Compares set after set with the balancer, and has the difference carried out, until it is ended. */
+export class Session {
+  readonly #spec: SessionSpec
+  readonly #scheduler: Scheduler
+  readonly #stop = new AbortController()
+  #desired: readonly DesiredMember[] | undefined
+  /** The newest look that was planned by, and with what. */
+  #planned:
+    | {
+        readonly look: SeenLook
+        readonly plan: WishedPlan
+        readonly desired: readonly DesiredMember[]
+      }
+    | undefined
+  #work: Work | undefined
+  #seat: Subscription | undefined
+  #failures = 0
+  #lastCost = 0
+
+  constructor(spec: SessionSpec) {
+    this.#spec = spec
+    this.#scheduler = schedulerOf(spec.provider, spec.options.policy.clock)
+    void this.#begin().catch((thrown: unknown) => {
+      if (!this.#stop.signal.aborted) spec.failed(thrown)
+    })
+  }
+
+  set(desired: readonly DesiredMember[]): void {
+    this.#desired = desired
+    this.#soon()
+  }
+
+  /** Whether the newest set is in place, as far as it can be. */
+  get isSettled(): boolean {
+    const planned = this.#planned
+    if (planned === undefined || planned.desired !== this.#desired) return false
+    return this.#work?.isBusy === false && !this.#isOpen()
+  }
+
+  /** Ends it: nothing is changed any more, and what is held stays so. */
+  async end(): Promise<void> {
+    this.#stop.abort()
+    this.#seat?.leave()
+    await this.#work?.end()
+  }
+
+  status(): readonly ReconciledMember[] {
+    const { plan } = this.#planned ?? {}
+    const work = this.#work
+    if (plan === undefined || work === undefined) return []
+    const rows = new Map<string, ReconciledMember>()
+    const held = new Map(plan.held.map((one) => [refKey(one.ref), one]))
+    for (const [key, one] of held) if (one.asWished !== true) rows.set(key, this.#rowOf(one))
+    for (const [key, reason] of work.refused) {
+      const ref = plan.steps.find(({ change }) => refKey(change.ref) === key)?.change.ref
+      if (ref !== undefined) rows.set(key, this.#rowOf({ ref, reason }))
+    }
+    for (const [key, { ref, held: why, kind }] of work.singles.all)
+      rows.set(key, this.#rowOf({ ref, reason: why ?? `${kind} is under way` }))
+    const wanted = new Map(plan.down.map((wish) => [refKey(wish.reading.ref), wish]))
+    for (const [key, drain] of work.drains) {
+      const wish = wanted.get(key)
+      const unsaid = plan.unsaid.get(drain.ref.pool)
+      const gone = wish?.remove === true ? 'absent' : 'drain'
+      const want = unsaid !== undefined ? 'unknown' : wish === undefined ? 'serve' : gone
+      const status = drain.status() ?? this.#rowOf({ ref: drain.ref, reason: '' })
+      const reason = drain.held ?? unsaid ?? held.get(key)?.reason ?? null
+      rows.set(key, { ...status, since: drain.since, want, held: reason })
+    }
+    if (this.#spec.options.dryRun) this.#addDry(rows, plan)
+    return [...rows.values()]
+  }
+
+  // --- the beginning
+
+  async #begin(): Promise<void> {
+    const { signal } = this.#stop
+    const info = await this.#insist(() => this.#scheduler.describe(signal))
+    const recovered = await this.#insist(() => this.#recover())
+    const { provider, options, tickets, subject, term, changed, fault } = this.#spec
+    const { policy } = options
+    const { capabilities } = info
+    this.#work = new Work(
+      {
+        provider,
+        scheduler: this.#scheduler,
+        policy: { ...policy, tickets, term, signal: undefined },
+        tickets,
+        waits: options.drain,
+        capabilities,
+        subject,
+        changed: (soon) => {
+          if (soon) this.#soon()
+          changed()
+        },
+        fault,
+      },
+      recovered,
+    )
+    const work = this.#work
+    this.#seat = this.#scheduler.join({
+      refs: () => 'all',
+      background: false,
+      see: (look) => this.#see(look, work, capabilities),
+    })
+  }
+
+  #recover(): Promise<Map<string, Ticket>> {
+    const { tickets, provider, options, fault, subject } = this.#spec
+    return recoverTickets(tickets, provider, options.pools, this.#stop.signal, (_, error) =>
+      fault(toDrainableError(error, provider.name, subject)),
+    )
+  }
+
+  /** Tries until it works: nothing is changed before it is known what is there. */
+  async #insist<T>(ask: () => Promise<T>): Promise<T> {
+    const { signal } = this.#stop
+    const { options, provider, subject, fault } = this.#spec
+    for (;;) {
+      try {
+        const answer = await ask()
+        signal.throwIfAborted()
+        this.#failures = 0
+        return answer
+      } catch (thrown) {
+        signal.throwIfAborted()
+        const error = toDrainableError(thrown, provider.name, subject)
+        if (isClosed(error)) throw error
+        fault(error)
+        await pause(options.policy.clock, this.#retryPause(), signal)
+      }
+    }
+  }
+
+  #retryPause(): number {
+    this.#failures += 1
+    return Math.min(RETRY_TO, RETRY_FROM * 2 ** (this.#failures - 1))
+  }
+
+  // --- looks
+
+  #soon(): void {
+    // Many sets a second make one look after another, not one each.
+    this.#seat?.next(this.#lastCost * SOON_SHARE)
+  }
+
+  #see(look: Look, work: Work, capabilities: Capabilities): void {
+    const { term, fault, failed, changed } = this.#spec
+    if (this.#stop.signal.aborted) return
+    if (term?.permit() !== undefined) return // its signal ends this session
+    if (look.error !== undefined) {
+      if (isClosed(look.error)) failed(look.error)
+      else {
+        fault(look.error)
+        this.#seat?.next(this.#retryPause())
+      }
+      return
+    }
+    this.#failures = 0
+    this.#lastCost = look.took
+    try {
+      this.#plan(look, work, capabilities)
+    } catch (thrown) {
+      failed(thrown)
+      return
+    }
+    changed()
+    const resync = Math.min(RESYNC_TO, Math.max(RESYNC_FROM, look.took * RESYNC_SHARE))
+    const due = Math.max(0, work.dueAt - this.#now())
+    this.#seat?.next(Math.min(resync, due))
+  }
+
+  #plan(look: SeenLook, work: Work, capabilities: Capabilities): void {
+    const desired = this.#desired
+    if (desired === undefined) return
+    const { options, owns } = this.#spec
+    const { pools, keepReady, allowEmpty, gone, dryRun } = options
+    const plan = planWithWishes(desired, look.snapshot, {
+      pools,
+      owns: (reading) => (reading.present && work.isOurs(reading)) || owns(reading),
+      ...(keepReady === undefined ? {} : { keepReady }),
+      ...(gone === undefined ? {} : { gone }),
+      allowEmpty,
+      idle: () => true, // the drain that removes it proves it
+      capabilities,
+    })
+    this.#planned = { look, plan, desired }
+    if (!dryRun) work.carryOut(plan, look)
+  }
+
+  // --- status
+
+  /** Whether a planned change is still to be begun: not one that waits for its next try, and says why. */
+  #isOpen(): boolean {
+    const { plan } = this.#planned ?? {}
+    const work = this.#work
+    if (plan === undefined || work === undefined) return true
+    if (this.#spec.options.dryRun) return false
+    return plan.steps.some(({ change }) => {
+      const key = refKey(change.ref)
+      const known = work.drains.get(key)?.held ?? work.singles.all.get(key)?.held
+      return (known ?? work.refused.get(key)) === undefined
+    })
+  }
+
+  #addDry(rows: Map<string, ReconciledMember>, plan: WishedPlan): void {
+    for (const { change, reason } of plan.steps) {
+      const what = change.kind === 'hold' ? `hold in ${change.to}` : change.kind
+      rows.set(
+        refKey(change.ref),
+        this.#rowOf({ ref: change.ref, reason: `dry run: would ${what}: ${reason}` }),
+      )
+    }
+  }
+
+  /** A member of which nothing is under way. */
+  #rowOf({ ref, reason }: HeldBack): ReconciledMember {
+    const { plan, look } = this.#planned ?? {}
+    const reading = look === undefined ? undefined : readingsOf(look.snapshot).get(refKey(ref))
+    const wish = plan?.down.find((one) => refKey(one.reading.ref) === refKey(ref))
+    const unsaid = plan?.unsaid.has(ref.pool) === true
+    const { clock } = this.#spec.options.policy
+    const scopes = reading?.scopes.filter(({ state }) => state !== 'ended') ?? []
+    const whole = scopes.length > 0 && scopes.every(({ state }) => state === 'read')
+    const sum = (key: 'active' | 'queued'): number | null =>
+      whole ? scopes.reduce((all, scope) => all + scope[key], 0) : null
+    const down = wish?.remove === true ? 'absent' : 'drain'
+    return {
+      ref,
+      phase: 'active',
+      since: new Date(wallOf(clock)).toISOString(),
+      deadline: null,
+      active: sum('active'),
+      queued: sum('queued'),
+      why: [],
+      want: unsaid ? 'unknown' : wish === undefined ? 'serve' : down,
+      held: reason === '' ? null : reason,
+    }
+  }
+
+  #now(): number {
+    return this.#spec.options.policy.clock.now()
+  }
+}
+
+/** Whether a fault is that we are not the leader any more, which is said another way. */
+export function isLost(error: unknown): boolean {
+  return isDrainableError(error, 'NOT_LEADER')
+}

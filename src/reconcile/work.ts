@@ -1,0 +1,400 @@
+import type { PlannedChange } from '../core/desired.js'
+import type { DrainEvent } from '../core/events.js'
+import type { SeenLook } from '../core/runner/look/look.js'
+import { readingsOf } from '../core/runner/look/readings.js'
+import type { Scheduler } from '../core/runner/look/scheduler.js'
+import { dropTicket } from '../core/tickets/saved.js'
+import type { TicketStore } from '../core/tickets/store.js'
+import type { Ticket } from '../core/tickets/ticket.js'
+import type { ResolvedPolicy } from '../core/verbs/policy.js'
+import type { WishedPlan } from '../endpoints/plan/plan-changes.js'
+import type { Wish } from '../endpoints/plan/wish.js'
+import type {
+  Capabilities,
+  DrainableProvider,
+  MemberRef,
+  PresentReading,
+} from '../provider/contract.js'
+import { isDrainableError, type DrainableError } from '../provider/error.js'
+import { refKey } from '../provider/member-ref.js'
+import type { MemberReport } from '../provider/report.js'
+import { toDrainableError, wordsOf } from '../provider/thrown.js'
+import { MemberDrain, type DrainShape } from './member-drain.js'
+import { shapeOf, type EarlierDrain } from './shape.js'
+import { Singles } from './singles.js'
+import { ticketId } from './ticket-id.js'
+import { saidOf, type Wanted } from './wanted.js'
+
+/** What the work on members is done with. */
+export interface WorkSpec {
+  readonly provider: DrainableProvider
+  readonly scheduler: Scheduler
+  /** With its tickets, and its term where there is a lease. */
+  readonly policy: ResolvedPolicy
+  readonly tickets: TicketStore
+  /** `false`: no work is waited for. */
+  readonly waits: boolean
+  readonly capabilities: Capabilities
+  readonly subject: string
+  /** A member's work has changed: look again soon, and tell the status. */
+  readonly changed: (soon: boolean) => void
+  readonly fault: (error: DrainableError) => void
+}
+
+/** All that is under way for members, and what is held. Carries plans out; decides nothing a plan says. */
+export class Work {
+  readonly #spec: WorkSpec
+  readonly drains = new Map<string, MemberDrain>()
+  readonly singles: Singles
+  /** What an earlier controller has left and nobody has taken over yet. */
+  readonly #recovered: Map<string, Ticket>
+  /** When something of ours ended: a look from before that does not show it. */
+  readonly #touched = new Map<string, number>()
+  /** Why a planned change is not done, by member. */
+  readonly refused = new Map<string, string>()
+  #ended = false
+
+  constructor(spec: WorkSpec, recovered: Map<string, Ticket>) {
+    this.#spec = spec
+    this.#recovered = recovered
+    this.singles = new Singles(spec, {
+      ended: (key) => this.#touched.set(key, this.#now()),
+      removed: (key) => {
+        const drain = this.drains.get(key)
+        if (drain !== undefined) this.#forget(key, drain, true)
+      },
+    })
+  }
+
+  /** Whether a member was added or drained by us, in this life or by the word of a ticket. */
+  isOurs(reading: PresentReading): boolean {
+    const { ref, identity } = reading
+    const key = refKey(ref)
+    if (this.drains.get(key)?.identity === identity) return true
+    if (this.singles.added(reading)) return true
+    return this.#recovered.get(key)?.members[0]?.identity === identity
+  }
+
+  get isBusy(): boolean {
+    return this.singles.isBusy || [...this.drains.values()].some((drain) => drain.isBusy)
+  }
+
+  /** When something that failed is due again; Infinity for nothing. */
+  get dueAt(): number {
+    const now = this.#now()
+    const waiting = [...this.drains.values(), ...this.singles.all.values()].filter(
+      (one) => one.held !== null && one.backoff.notBefore > now,
+    )
+    return Math.min(Infinity, ...waiting.map(({ backoff }) => backoff.notBefore))
+  }
+
+  /** Makes what a plan says happen; what is under way already goes on. */
+  carryOut(plan: WishedPlan, look: SeenLook): void {
+    const wanted: Wanted = {
+      look,
+      steps: new Map(plan.steps.map((step) => [refKey(step.change.ref), step])),
+      down: new Map(plan.down.map((wish) => [refKey(wish.reading.ref), wish])),
+      isSaid: (pool) => !plan.unsaid.has(pool),
+    }
+    this.refused.clear()
+    for (const [key, at] of this.#touched) if (at < look.askedAt) this.#touched.delete(key)
+    for (const [key, drain] of [...this.drains]) this.#goOn(key, drain, wanted)
+    for (const [key, step] of wanted.steps)
+      if (!this.drains.has(key)) this.#begin(key, step, wanted)
+    for (const [key, ticket] of [...this.#recovered]) this.#takeOver(key, ticket, wanted)
+    this.singles.keepOnly(wanted.steps)
+  }
+
+  /** Lets go of everything as it is. */
+  async end(): Promise<void> {
+    this.#ended = true
+    await Promise.all([...this.drains.values()].map((drain) => drain.release()))
+  }
+
+  // --- drains that are there
+
+  #goOn(key: string, drain: MemberDrain, wanted: Wanted): void {
+    if (!wanted.isSaid(drain.ref.pool) || this.#isStale(key, wanted)) return
+    const reading = readingsOf(wanted.look.snapshot).get(key)
+    if (reading?.present !== true || reading.identity !== drain.identity) {
+      // The run sees it too, and ends as gone; one that has ended already is not needed any more.
+      if (!drain.isBusy) this.#forget(key, drain, true)
+      return
+    }
+    const wish = wanted.down.get(key)
+    if (wish === undefined) this.#takeBack(key, drain)
+    else this.#keepDown(key, drain, wish, reading, wanted)
+  }
+
+  #keepDown(
+    key: string,
+    drain: MemberDrain,
+    wish: Wish,
+    reading: PresentReading,
+    wanted: Wanted,
+  ): void {
+    const step = wanted.steps.get(key)
+    drain.said = saidOf(wish)
+    if (drain.leftFor !== null && drain.leftFor !== drain.said) {
+      drain.leftFor = null
+      drain.backoff.reset()
+    }
+    if (drain.leftFor !== null || drain.replaced) return
+    if (this.#now() < drain.backoff.notBefore) return
+    if (drain.state === 'held' && !drain.isHeld && step?.change.kind === 'hold') {
+      this.#overruled(drain)
+      return
+    }
+    const shape = this.#shapeOf(step, wish, drain)
+    const raised = shape.hold === 'maint' && drain.shape.hold === 'drain'
+    const removes = step?.change.kind === 'remove' && drain.shape.until === 'idle'
+    const again = drain.state === 'failed' && step !== undefined
+    if (removes && !this.#spec.waits) this.singles.send(key, step.change)
+    else if (raised || removes || again || drain.restoring)
+      void this.#replace(key, drain, shape, { reading, look: wanted.look })
+  }
+
+  /** Another drain in place of this one: it inherits its ticket, so what an undo goes back to is kept. */
+  async #replace(
+    key: string,
+    drain: MemberDrain,
+    shape: DrainShape,
+    { reading, look }: { readonly reading: PresentReading; readonly look: SeenLook },
+  ): Promise<void> {
+    drain.state = 'running'
+    drain.held = null
+    drain.replaced = true
+    // One that is being taken back ends only then: the new one is the later call, and takes over.
+    if (!drain.restoring) await drain.release()
+    await drain.handOver()
+    // What it is found in now is theirs: the new one goes back to that, and not to what was before us.
+    if (drain.foreign) await this.#drop(ticketId(this.#spec.provider, drain.ref))
+    if (this.#ended || this.drains.get(key) !== drain) return
+    this.#open(key, reading, look, shape, drain)
+    if (drain.restoring) void drain.release()
+  }
+
+  #takeBack(key: string, drain: MemberDrain): void {
+    if (drain.replaced || (drain.restoring && drain.isBusy)) return
+    if (this.#now() < drain.backoff.notBefore && drain.restoring) return
+    drain.restoring = true
+    drain.leftFor = null
+    drain.state = 'running'
+    drain.held = null
+    void this.#restored(key, drain)
+  }
+
+  async #restored(key: string, drain: MemberDrain): Promise<void> {
+    let member: MemberReport | undefined
+    let error: DrainableError | undefined
+    try {
+      member = await drain.restore()
+      error = member?.error
+    } catch (thrown) {
+      error = toDrainableError(thrown, this.#spec.provider.name, this.#spec.subject)
+    }
+    if (this.#ended || this.drains.get(key) !== drain || !drain.restoring) return
+    const over = member === undefined ? error === undefined : OVER.has(member.outcome)
+    this.#touched.set(key, this.#now())
+    if (over) this.#forget(key, drain, member?.outcome === 'overruled')
+    else this.#fail(drain, error ?? `it could not be made ready: ${member?.outcome ?? 'unknown'}`)
+    this.#spec.changed(true)
+  }
+
+  // --- what is begun
+
+  #begin(key: string, step: PlannedChange, wanted: Wanted): void {
+    const { change } = step
+    if (this.#isStale(key, wanted)) return
+    const reading = readingsOf(wanted.look.snapshot).get(key)
+    switch (change.kind) {
+      case 'add':
+        this.singles.send(key, change)
+        return
+      case 'hold':
+      case 'remove': {
+        const wish = wanted.down.get(key)
+        if (reading?.present !== true || wish === undefined) return
+        if (change.kind === 'remove' && !this.#spec.waits) this.singles.send(key, change)
+        else
+          this.#open(key, reading, wanted.look, this.#shapeOf(step, wish), undefined, saidOf(wish))
+        return
+      }
+      case 'restore':
+        if (reading?.present === true && !this.#recovered.has(key))
+          this.#refuseRestore(key, reading)
+        return
+      case 'terminate':
+        return
+    }
+  }
+
+  /** Nothing of ours holds it: an operator does, or a drain whose ticket is lost. */
+  #refuseRestore(key: string, { own }: PresentReading): void {
+    this.refused.set(
+      key,
+      `it should serve and is in ${own}, but not by a drain of ours: whoever set that, or ready(), makes it ready`,
+    )
+  }
+
+  #takeOver(key: string, ticket: Ticket, wanted: Wanted): void {
+    const [member] = ticket.members
+    if (member === undefined || !wanted.isSaid(member.ref.pool) || this.#isStale(key, wanted))
+      return
+    this.#recovered.delete(key)
+    if (this.drains.has(key)) return // begun by the plan: it has inherited the ticket
+    const reading = readingsOf(wanted.look.snapshot).get(key)
+    if (reading?.present !== true || reading.identity !== member.identity) {
+      void this.#drop(ticket.id)
+      return
+    }
+    const wish = wanted.down.get(key)
+    if (wish !== undefined) {
+      const deadline = ticket.deadline === null ? null : Date.parse(ticket.deadline)
+      const shape = this.#shapeOf(wanted.steps.get(key), wish, { deadline })
+      this.#open(key, reading, wanted.look, shape, undefined, saidOf(wish))
+      const drain = this.drains.get(key)
+      if (drain !== undefined) drain.since = ticket.startedAt
+      return
+    }
+    const { identity, ref } = reading
+    const drain = MemberDrain.fromTicket({ ...this.#openSpec(ref), ref, identity }, ticket)
+    this.drains.set(key, drain)
+    this.#takeBackNow(key, drain)
+  }
+
+  #takeBackNow(key: string, drain: MemberDrain): void {
+    drain.restoring = true
+    void this.#restored(key, drain)
+    this.#spec.changed(false)
+  }
+
+  #openSpec(ref: MemberRef) {
+    const { provider, policy, subject, changed } = this.#spec
+    const onEvent = (event: DrainEvent): void => {
+      changed(false)
+      policy.onEvent?.(event)
+    }
+    return { provider, subject, policy: { ...policy, id: ticketId(provider, ref), onEvent } }
+  }
+
+  #open(
+    key: string,
+    { ref, identity }: PresentReading,
+    look: SeenLook,
+    shape: DrainShape,
+    before?: MemberDrain,
+    said?: string,
+  ): void {
+    const drain = MemberDrain.open({ ...this.#openSpec(ref), ref, identity, look }, shape, before)
+    if (said !== undefined) drain.said = said
+    this.drains.set(key, drain)
+    this.refused.delete(key)
+    void this.#over(key, drain)
+    this.#spec.changed(false)
+  }
+
+  async #over(key: string, drain: MemberDrain): Promise<void> {
+    const report = await drain.done
+    if (this.#ended || this.drains.get(key) !== drain || drain.restoring) return
+    const [member] = report.members
+    const error = report.error ?? member?.error
+    this.#touched.set(key, this.#now())
+    switch (report.outcome) {
+      case 'removed':
+      case 'gone':
+        this.#forget(key, drain, false)
+        break
+      case 'idle':
+      case 'terminated':
+      case 'proceeded':
+      case 'timeout':
+        this.#reached(drain, report.outcome, error)
+        break
+      case 'overruled':
+        this.#overruled(drain, error)
+        break
+      default:
+        this.#fail(drain, error ?? `it ended as ${report.outcome}`)
+    }
+    this.#spec.changed(true)
+  }
+
+  /** Its time is over one way or another, and it is held. */
+  #reached(
+    drain: MemberDrain,
+    outcome: 'idle' | 'terminated' | 'proceeded' | 'timeout',
+    error: DrainableError | undefined,
+  ): void {
+    if (drain.shape.until === 'removed') {
+      // What was cut is gone by the next look; the removal has its own verdict all the same.
+      this.#fail(drain, error ?? 'its time passed with work left: it is taken out once it is idle')
+      if (outcome === 'terminated') drain.backoff.reset()
+      return
+    }
+    drain.state = 'held'
+    drain.backoff.reset()
+    drain.held =
+      outcome === 'timeout' ? wordsOf(error ?? 'it was not idle when its time passed') : null
+  }
+
+  #overruled(drain: MemberDrain, error?: DrainableError): void {
+    const reapplies = this.#spec.policy.data.onOverrule === 'reapply'
+    const word = reapplies ? 'it is drained again' : 'it is left alone until its endpoint changes'
+    this.#fail(drain, `somebody else made it ready: ${word}`, error)
+    drain.foreign = true
+    if (!reapplies) drain.leftFor = drain.said
+  }
+
+  #fail(drain: MemberDrain, why: DrainableError | string, cause?: DrainableError): void {
+    drain.state = 'failed'
+    drain.held = typeof why === 'string' ? why : why.message
+    drain.backoff.fail(this.#now())
+    const error = typeof why === 'string' ? cause : why
+    if (error !== undefined && !isDrainableError(error, 'DRAIN_TIMEOUT')) this.#spec.fault(error)
+  }
+
+  #forget(key: string, drain: MemberDrain, drop: boolean): void {
+    this.drains.delete(key)
+    this.#touched.set(key, this.#now())
+    const { ref } = drain
+    void drain.release().then(() => {
+      // Nothing is left of the member that the ticket is about.
+      if (drop && !this.#ended && !this.drains.has(key))
+        void this.#drop(ticketId(this.#spec.provider, ref))
+    })
+  }
+
+  async #drop(id: string): Promise<void> {
+    const { tickets, provider, subject, fault } = this.#spec
+    try {
+      await dropTicket(tickets, id)
+    } catch (thrown) {
+      fault(toDrainableError(thrown, provider.name, subject))
+    }
+  }
+
+  // --- how
+
+  #shapeOf(step: PlannedChange | undefined, wish: Wish, before?: EarlierDrain): DrainShape {
+    const { policy, waits, capabilities } = this.#spec
+    return shapeOf({ step, wish, before }, { policy, waits, capabilities })
+  }
+
+  #isStale(key: string, { look }: Wanted): boolean {
+    const touched = this.#touched.get(key)
+    return touched !== undefined && touched >= look.askedAt
+  }
+
+  #now(): number {
+    return this.#spec.policy.clock.now()
+  }
+}
+
+/** Outcomes of an undo after which nothing of ours is left. */
+const OVER: ReadonlySet<MemberReport['outcome']> = new Set([
+  'restored',
+  'gone',
+  'removed',
+  'overruled',
+])

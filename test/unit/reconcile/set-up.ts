@@ -1,0 +1,64 @@
+import {
+  reconcile,
+  type DesiredMember,
+  type ReconcileOptions,
+  type Reconciler,
+  type TicketStore,
+} from 'drainable'
+import { fakeClock, fakeProvider, type FakeClock, type FakeProvider } from 'drainable/testing'
+
+export type State = DesiredMember['state'] | 'dead'
+
+export function web(member: string): { readonly pool: string; readonly member: string } {
+  return { pool: 'web', member }
+}
+
+/** A set by name: `dead` is drained and does not answer any more. */
+export function desired(wanted: Readonly<Record<string, State>>, pool = 'web'): DesiredMember[] {
+  return Object.entries(wanted).map(([member, state]) =>
+    state === 'dead' ? { pool, member, state: 'drain', serving: false } : { pool, member, state },
+  )
+}
+
+/** A store that outlives its controllers. */
+export function memoryStore(): TicketStore & { readonly kept: Map<string, unknown> } {
+  const kept = new Map<string, unknown>()
+  return {
+    kept,
+    get: async (k) => structuredClone(kept.get(k)),
+    set: async (k, v) => void kept.set(k, structuredClone(v)),
+    delete: async (k) => kept.delete(k),
+    keys: () => kept.keys(),
+  }
+}
+
+export interface Bench {
+  readonly clock: FakeClock
+  readonly lb: FakeProvider
+  readonly tickets: ReturnType<typeof memoryStore>
+  start(options?: Partial<ReconcileOptions>): Reconciler
+  states(...names: string[]): string[]
+  /** Changes that were asked for so far: `hold web1`. */
+  sent(): string[]
+}
+
+export function bench(...members: string[]): Bench {
+  const clock = fakeClock()
+  const lb = fakeProvider({ pools: { web: members, other: ['x1', 'x2'] }, clock })
+  const tickets = memoryStore()
+  return {
+    clock,
+    lb,
+    tickets,
+    start: (options = {}) =>
+      reconcile(lb, { pools: ['web'], owns: () => true, tickets, clock, ...options }),
+    states: (...names) => names.map((name) => lb.state(web(name))),
+    sent: () =>
+      lb.requests.flatMap(({ changes = [] }) =>
+        changes.map((change) => {
+          const to = 'to' in change ? ` ${change.to}` : ''
+          return `${change.kind} ${change.ref.member}${to}`
+        }),
+      ),
+  }
+}

@@ -1,0 +1,200 @@
+import { describe, expect, it } from 'vitest'
+import { bench, desired, web } from './set-up.js'
+
+describe('a reconciler', () => {
+  it('drains side by side what is to go, and takes it out once it is idle', async () => {
+    const at = bench('a', 'b', 'c', 'd')
+    const endB = at.lb.occupy(web('b'))
+    await using loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'drain', c: 'absent' }))
+    await at.clock.advance(5_000)
+    // c and d have no endpoint any more; b works on
+    expect(at.states('a', 'b', 'c', 'd')).toEqual(['ready', 'drain', 'gone', 'gone'])
+    expect(loop.status()).toMatchObject([
+      { ref: web('b'), phase: 'draining', want: 'drain', active: 1, held: null },
+    ])
+    endB()
+    await at.clock.runUntil(loop.settled())
+    expect(at.states('b')).toEqual(['maint'])
+    expect(loop.status()).toMatchObject([{ ref: web('b'), phase: 'idle', active: 0 }])
+  })
+
+  it('makes ready what comes back, and nothing is left of the drain', async () => {
+    const at = bench('a', 'b')
+    await using loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.runUntil(loop.settled())
+    expect(at.states('a', 'b')).toEqual(['ready', 'maint'])
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await at.clock.runUntil(loop.settled())
+    expect(at.states('a', 'b')).toEqual(['ready', 'ready'])
+    expect(loop.status()).toEqual([])
+    expect([...at.tickets.kept.keys()].filter((key) => key.startsWith('reconcile:'))).toEqual([])
+  })
+
+  it('changes its mind in the middle, each way, many times', async () => {
+    const at = bench('a', 'b')
+    const end = at.lb.occupy(web('b'))
+    await using loop = at.start()
+    for (let i = 0; i < 20; i += 1) {
+      loop.set(desired({ a: 'serve', b: i % 2 === 0 ? 'drain' : 'serve' }))
+      await at.clock.advance(i * 7)
+    }
+    await at.clock.runUntil(loop.settled())
+    expect(at.states('a', 'b')).toEqual(['ready', 'ready'])
+    end()
+    loop.set(desired({ a: 'serve', b: 'absent' }))
+    await at.clock.runUntil(loop.settled())
+    expect(at.states('a', 'b')).toEqual(['ready', 'gone'])
+  })
+
+  it('adds what is missing, and takes out what it added without owns', async () => {
+    const at = bench('a')
+    await using loop = at.start({ owns: () => false })
+    const fresh = { pool: 'web', member: 'n', address: '10.0.0.9', port: 80 }
+    loop.set([...desired({ a: 'serve' }), { ...fresh, state: 'serve' }])
+    await at.clock.runUntil(loop.settled())
+    expect(at.states('n')).toEqual(['ready'])
+    loop.set(desired({ a: 'serve' }))
+    await at.clock.runUntil(loop.settled())
+    expect(at.states('a', 'n')).toEqual(['ready', 'gone'])
+  })
+
+  it('raises to maint what stops answering while it drains', async () => {
+    const at = bench('a', 'b')
+    at.lb.occupy(web('b'))
+    await using loop = at.start({ timeout: '10m' })
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.advance(2_000)
+    expect(at.states('b')).toEqual(['drain'])
+    loop.set(desired({ a: 'serve', b: 'dead' }))
+    await at.clock.advance(2_000)
+    expect(at.states('b')).toEqual(['maint'])
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await at.clock.runUntil(loop.settled())
+    expect(at.states('b')).toEqual(['ready'])
+  })
+
+  it('touches nobody else: strangers in its pool, and other pools', async () => {
+    const at = bench('ctl-a', 'ctl-b', 'vm')
+    await using loop = at.start({ owns: ({ ref }) => ref.member.startsWith('ctl-') })
+    loop.set(desired({ 'ctl-a': 'serve' }))
+    await at.clock.runUntil(loop.settled())
+    expect(at.sent().filter((line) => !line.includes('ctl-b'))).toEqual([])
+    expect(loop.status()).toMatchObject([{ ref: web('vm'), held: /foreign/ }])
+    expect(at.lb.state({ pool: 'other', member: 'x1' })).toBe('ready')
+  })
+
+  it('changes nothing by an empty list, unless that is meant', async () => {
+    const at = bench('a', 'b')
+    {
+      await using loop = at.start()
+      loop.set([])
+      await at.clock.runUntil(loop.settled())
+      expect(at.sent()).toEqual([])
+      expect(loop.status()).toMatchObject([
+        { want: 'unknown', held: expect.stringContaining('empty') as string },
+        { want: 'unknown' },
+      ])
+    }
+    await using loop = at.start({ allowEmpty: true, keepReady: 0 })
+    loop.set([])
+    await at.clock.runUntil(loop.settled())
+    expect(at.states('a', 'b')).toEqual(['gone', 'gone'])
+  })
+
+  it('waits for a first set, and then for nothing', async () => {
+    const at = bench('a', 'b')
+    await using loop = at.start()
+    await at.clock.advance(60_000)
+    expect(at.sent()).toEqual([])
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.advance(10)
+    expect(at.states('b')).toEqual(['drain'])
+  })
+
+  it('says what it would do, and does nothing, in a dry run', async () => {
+    const at = bench('a', 'b')
+    await using loop = at.start({ dryRun: true })
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.runUntil(loop.settled())
+    expect(at.sent()).toEqual([])
+    expect(loop.status()).toMatchObject([
+      { ref: web('b'), held: expect.stringContaining('would hold in drain') as string },
+    ])
+  })
+
+  it('takes out at once what is not to be drained', async () => {
+    const at = bench('a', 'b')
+    at.lb.occupy(web('b'))
+    await using loop = at.start({ drain: false })
+    loop.set(desired({ a: 'serve', b: 'absent' }))
+    await at.clock.runUntil(loop.settled())
+    expect(at.states('a', 'b')).toEqual(['ready', 'gone'])
+    expect(at.clock.now()).toBeLessThan(5_000)
+  })
+
+  it('ends when it is closed, and leaves what is held, and no timer', async () => {
+    const at = bench('a', 'b')
+    at.lb.occupy(web('b'))
+    const loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.advance(1_000)
+    await at.clock.runUntil(loop.close())
+    await loop.done
+    await expect(loop.settled()).rejects.toMatchObject({ code: 'CONFLICT' })
+    expect(at.states('b')).toEqual(['drain'])
+    expect(at.clock.pending).toBe(0)
+  })
+
+  it('ends by the signal of its caller', async () => {
+    const at = bench('a', 'b')
+    const stop = new AbortController()
+    const loop = at.start({ signal: stop.signal })
+    loop.set(desired({ a: 'serve' }))
+    await at.clock.advance(10)
+    stop.abort(new Error('enough'))
+    await at.clock.runUntil(loop.done)
+  })
+
+  it('ends with the error where its provider was closed', async () => {
+    const at = bench('a', 'b')
+    const loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await at.clock.advance(10)
+    await at.lb.close()
+    await expect(at.clock.runUntil(loop.done)).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
+    await expect(loop.settled()).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
+  })
+
+  it('ends with the error where owns answers with a promise', async () => {
+    const at = bench('a', 'b')
+    const loop = at.start({ owns: (async () => true) as never })
+    loop.set(desired({ a: 'serve' }))
+    await expect(at.clock.runUntil(loop.done)).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
+    expect(at.sent()).toEqual([])
+  })
+})
+
+describe('options of a reconciler', () => {
+  it.each([
+    ['no pools', { pools: [] }, /pools/],
+    ['until', { until: 'idle' }, /until/],
+    ['an unknown one', { drian: true }, /drian/],
+    ['a lease that is none', { lease: {} }, /lease/],
+    ['a short lease', { leaseTtl: '500ms' }, /leaseTtl/],
+    ['a wrong timeout', { timeout: 30 }, /timeout/],
+  ])('are refused: %s', (_, options, words) => {
+    const at = bench('a')
+    expect(() => at.start(options as never)).toThrow(words)
+  })
+
+  it('a set of another pool is refused, and the one before it stands', async () => {
+    const at = bench('a', 'b')
+    await using loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    expect(() => loop.set(desired({ x1: 'drain' }, 'other'))).toThrow(/desired\[0\]\.pool/)
+    await at.clock.runUntil(loop.settled())
+    expect(at.sent()).toEqual([])
+  })
+})
