@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { startFake as startCitrix } from 'drainable/testing/citrix-adc'
 import { startFake as startBigip } from 'drainable/testing/f5-bigip'
 import { startFake as startEnvoy } from 'drainable/testing/envoy'
 import { startFake, type HaproxyFake } from 'drainable/testing/haproxy-runtime'
@@ -64,6 +66,20 @@ function states(fake: HaproxyFake): string[] {
   return fake.requests.flatMap(({ line }) => /set server \S+ state \w+/.exec(line) ?? [])
 }
 
+/** What passes a TCP check at every address of this machine's loopback. */
+async function listenEverywhere(): Promise<AsyncDisposable & { readonly port: number }> {
+  const server = createServer((socket) => socket.destroy())
+  server.listen(0, '0.0.0.0')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    [Symbol.asyncDispose]: async () => {
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
 describe('the programs users would write', () => {
   test('01: deploy to one server', async () => {
     await using fake = await startFake({ pools: { web: ['web1', 'web2'] }, master: true })
@@ -80,6 +96,96 @@ describe('the programs users would write', () => {
     expect(stdout).toContain('installed')
     expect(states(fake)[0]).toBe('set server web/web1 state drain')
     expect(states(fake).at(-1)).toBe('set server web/web1 state ready')
+  })
+
+  test('02: one machine out of fourteen pools on four balancers', async () => {
+    await using stack = new AsyncDisposableStack()
+    const names = ['p1', 'p2', 'p3', 'p4']
+    const members = ['10.1.2.3', '10.1.2.4']
+    const edge = async (): Promise<HaproxyFake> => {
+      const pools = names.map((name, n) => {
+        const servers = members.map((address) => ({
+          name: `s${address.at(-1)}`,
+          address,
+          port: 8000 + n,
+        }))
+        return [name, servers] as const
+      })
+      return stack.use(await startFake({ pools: Object.fromEntries(pools), port: 0 }))
+    }
+    const [edgeA, edgeB] = [await edge(), await edge()]
+    const some = Object.fromEntries(
+      names.slice(1).map((name, n) => [name, members.map((host) => `${host}:${8000 + n}`)]),
+    )
+    const bigip = stack.use(await startBigip({ pools: some, username: 'drain' }))
+    const adc = stack.use(await startCitrix({ pools: some, username: 'drain', tick: 20 }))
+    const folder = await mkdtemp(join(tmpdir(), 'drainable-tickets-'))
+    stack.defer(() => rm(folder, { recursive: true }))
+    const socket = ({ socket: at }: HaproxyFake): string => JSON.stringify(at)
+    const places = {
+      "{ host: '10.0.0.2', port: 9999 }": socket(edgeA),
+      "{ host: '10.0.0.3', port: 9999 }": socket(edgeB),
+      "['https://bigip-a', 'https://bigip-b']": JSON.stringify([bigip.url]),
+      "'https://adc'": JSON.stringify(adc.urls[0]),
+      "{ ca: '/etc/ssl/corp.pem' }": `{ ca: ${JSON.stringify(bigip.ca)} }`,
+      "{ fingerprint256: 'AB:CD' }": `{ ca: ${JSON.stringify(adc.ca)} }`,
+      '/var/lib/drain': folder,
+      // BIG-IP has the machine as one node, which is drained once for its three pools.
+      'found.length !== 14': 'found.length !== 12',
+    }
+    const env = { BIGIP_PASSWORD: bigip.password, ADC_PASSWORD: adc.password }
+    const { status, stdout, stderr } = await runProgram('02-node-maintenance.ts', places, '', env)
+    expect(stderr).not.toMatch(/Error/)
+    const idle = stdout.split('\n').filter((line) => / idle /.test(line))
+    expect(idle).toHaveLength(12)
+    for (const fake of [edgeA, edgeB]) {
+      expect(states(fake).filter((line) => line.endsWith('/s3 state drain'))).toHaveLength(4)
+      expect(states(fake).at(-1)).toMatch(/ state ready$/)
+    }
+    expect(status).toBe(0)
+  })
+
+  test('03: a roll that fails, and goes on when it is run again', async () => {
+    await using checked = await listenEverywhere()
+    const servers = Array.from({ length: 20 }, (_, n) => ({
+      name: `web${n + 1}`,
+      address: `127.0.0.${n + 1}`,
+      port: checked.port,
+      check: { inter: 100, rise: 1, fall: 1 },
+    }))
+    await using fake = await startFake({ pools: { web: servers } })
+    const folder = await mkdtemp(join(tmpdir(), 'drainable-tickets-'))
+    try {
+      const places = {
+        '/run/haproxy/admin.sock': quoted(fake),
+        '/var/lib/deploy': folder,
+        "'10%'": "'25%'",
+        'keepReady: 30': 'keepReady: 12',
+        "'terminate'": "'fail'",
+      }
+      const isTicket = `globalThis.isTicket = (x) => x != null`
+      const failing = `globalThis.ssh = async (host) => {
+        if (host.endsWith('.4')) throw new Error('no space left on device')
+      }`
+      const first = await runProgram('03-rolling.ts', places, `${isTicket}\n${failing}`)
+      expect(first.stdout).toContain('web4 failed')
+      expect(first.stderr).toContain('act failed: no space')
+      expect(first.stderr).toContain("left drained: [ 'web4' ]")
+      expect(first.status).toBe(1)
+      const working = `globalThis.ssh = async (host, command) => console.log(host, command.at(-1))`
+      const second = await runProgram('03-rolling.ts', places, `${isTicket}\n${working}`)
+      expect(second.stderr).toBe('')
+      expect(second.status).toBe(0)
+      const lines = second.stdout.trim().split('\n')
+      expect(lines.filter((line) => / 2$/.test(line))).toEqual([expect.stringMatching(/\.4 2$/)])
+      expect(lines.filter((line) => line.endsWith(' 1')).length).toBeGreaterThan(10)
+      const healthy = [...first.stdout.split('\n'), ...lines].filter((line) =>
+        line.endsWith('healthy'),
+      )
+      expect(new Set(healthy).size).toBe(20)
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 
   test('04: scale in, until removed', async () => {

@@ -62,6 +62,8 @@ export class RollRun {
   readonly #taken = new Set<ServerState>()
   #asking: Promise<unknown> = Promise.resolve()
   #failures = 0
+  /** Why the next server may not begin yet. */
+  #refused: DrainableError | undefined
   /** Its lease went to somebody else. */
   #isLost = false
   #wake: () => void = () => undefined
@@ -85,9 +87,12 @@ export class RollRun {
     return this.#reportAs(this.#outcome())
   }
 
-  /** Why the servers under way are not drained yet. */
+  /** Why the servers under way are not drained yet, and why the next one waits. */
   why(): readonly Why[] {
-    return [...this.#active].flatMap(({ handle }) => handle?.why() ?? [])
+    const said = [...this.#active].flatMap(({ handle }) => handle?.why() ?? [])
+    const { ref, message } = this.#refused ?? {}
+    if (ref === undefined || message === undefined) return said
+    return [...said, { code: 'pool-at-minimum', ref, text: message }]
   }
 
   /** The ticket as of now; rejects where the roll could not begin. */
@@ -252,6 +257,7 @@ export class RollRun {
       for (;;) {
         const refused = await spread.ask(server, [...this.#taken], this.#abort.signal)
         if (refused === undefined) this.#taken.add(server)
+        this.#refused = refused
         const waits = data.onMinimum === 'wait' && this.#active.size === 1
         if (refused === undefined || !waits || this.#clock.now() >= until) return refused
         await pause(this.#clock, MINIMUM_PAUSE, this.#abort.signal)

@@ -73,7 +73,7 @@ export class Spread {
   #refusal(ref: MemberRef, { address }: ServerState, left: number): DrainableError {
     return new DrainableError(
       'POOL_AT_MINIMUM',
-      `${formatRef(ref)} was not drained: without ${quote(address ?? '')} ${left} ${left === 1 ? 'server' : 'servers'} of ${quote(ref.pool)} would be left serving, keepReady is ${this.#keepReady}; bring another server up, or lower keepReady`,
+      `${formatRef(ref)} was not drained: without ${quote(address ?? '')} ${left} ${left === 1 ? 'server' : 'servers'} of ${quote(ref.pool)} would be left serving, keepReady is ${this.#keepReady}; bring another server up, lower keepReady, or take its members one by one with group: 'ref'`,
       { ref },
     )
   }

@@ -98,9 +98,11 @@ describe('a roll counts servers', () => {
     expect(report.outcome).toBe('done')
     expect(most()).toBe(1)
     expect(calls).toEqual(['a80 1', 'b80 1', 'c80 1'])
-    const none = await clock.runUntil(
-      startRoll(lb, { pool: 'web' }, { ...policy, keepReady: 3 }).done,
-    )
+    const wait = { ...policy, keepReady: 3, onMinimum: 'wait', timeout: '1m' } as const
+    const run = startRoll(lb, { pool: 'web' }, wait)
+    await clock.advance(10_000)
+    expect(run.why()).toMatchObject([{ code: 'pool-at-minimum', text: /group: 'ref'/ }])
+    const none = await clock.runUntil(run.done)
     expect(none.failed[0]?.error).toMatchObject({
       code: 'POOL_AT_MINIMUM',
       message: /2 servers of web would be left serving, keepReady is 3/,
