@@ -7,14 +7,19 @@ import type { Lease, LeaseGrant } from './lease.js'
 export interface NatsEntryLike {
   /** `PUT`, `DEL` or `PURGE`. */
   readonly operation: string
+  /** Which writing of the bucket it was. */
   readonly revision: number
+  /** Its value as a text. */
   string(): string
 }
 
 /** As much of a bucket of `@nats-io/kv` 3 as a lease uses. */
 export interface NatsKvLike {
+  /** The newest entry of a key; null where there is none. */
   get(key: string): Promise<NatsEntryLike | null>
+  /** Writes a key that is not there, and gives the revision; rejects where it is. */
   create(key: string, data: string): Promise<number>
+  /** Writes over a key whose newest entry has this revision, and gives the new one; rejects where it has another. */
   update(key: string, data: string, revision: number): Promise<number>
 }
 

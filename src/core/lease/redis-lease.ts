@@ -4,6 +4,7 @@ import type { Lease } from './lease.js'
 
 /** As much of a client of `redis` (4 and newer) as a lease uses. */
 export interface RedisLike {
+  /** Runs a script on the server as a whole. */
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
 }
 
