@@ -40,7 +40,7 @@ test('an undo of ours that is seen before its answer is not somebody else who ov
   }
   const run = startDrain(lb, web1, { clock, settle: '5s', timeout: '1m' })
   expect((await clock.runUntil(run.done)).outcome).toBe('refused')
-  await run.release()
+  await clock.runUntil(run.release()) // waits for the answer
 })
 
 test('a state that somebody else set in the meantime is not undone', async () => {
