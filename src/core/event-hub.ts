@@ -1,4 +1,4 @@
-import { guarded, Listeners } from './emitter.js'
+import { guarded, Listeners, type TypedEvents } from './emitter.js'
 
 /** Events for one reader. A slow reader loses loads first: the next load says the same and more. */
 const MOST_WAITING = 1_000
@@ -92,5 +92,37 @@ export class Hub<E extends Event> {
     if (this.#end === undefined) this.#queues.add(queue)
     else queue.push(this.#end)
     return queue
+  }
+}
+
+/** What every handle has of its events: listeners by name, and the same events as an async iterator. */
+export class HubHandle<E extends Event> implements TypedEvents<E>, AsyncIterable<E> {
+  readonly #hub: Hub<E>
+
+  constructor(hub: Hub<E>) {
+    this.#hub = hub
+  }
+
+  on(event: string, listener: unknown): this {
+    this.#hub.listeners.on(event, listener)
+    return this
+  }
+
+  once(event: string, listener: unknown): this {
+    this.#hub.listeners.once(event, listener)
+    return this
+  }
+
+  off(event: string, listener: unknown): this {
+    this.#hub.listeners.off(event, listener)
+    return this
+  }
+
+  removeListener(event: string, listener: unknown): this {
+    return this.off(event, listener)
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<E> {
+    return this.#hub.read()
   }
 }

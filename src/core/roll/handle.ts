@@ -1,7 +1,7 @@
 import type { RollReport, Why } from '../../provider/report.js'
 import { DrainableError } from '../../provider/error.js'
 import type { TypedEvents } from '../emitter.js'
-import { Hub } from '../event-hub.js'
+import { Hub, HubHandle } from '../event-hub.js'
 import type { Ticket } from '../tickets/ticket.js'
 import { ROLL_EVENTS, type RollEvent } from './events.js'
 import type { RollRun } from './run.js'
@@ -37,32 +37,12 @@ export class RollHub extends Hub<RollEvent> {
 }
 
 /** The handle users get. */
-export class RollHandle implements Roll {
-  readonly #hub: RollHub
+export class RollHandle extends HubHandle<RollEvent> implements Roll {
   readonly #run: RollRun
 
   constructor(hub: RollHub, run: RollRun) {
-    this.#hub = hub
+    super(hub)
     this.#run = run
-  }
-
-  on(event: string, listener: unknown): this {
-    this.#hub.listeners.on(event, listener)
-    return this
-  }
-
-  once(event: string, listener: unknown): this {
-    this.#hub.listeners.once(event, listener)
-    return this
-  }
-
-  off(event: string, listener: unknown): this {
-    this.#hub.listeners.off(event, listener)
-    return this
-  }
-
-  removeListener(event: string, listener: unknown): this {
-    return this.off(event, listener)
   }
 
   get done(): Promise<RollReport> {
@@ -91,10 +71,6 @@ export class RollHandle implements Roll {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
-  }
-
-  [Symbol.asyncIterator](): AsyncIterator<RollEvent> {
-    return this.#hub.read()
   }
 }
 

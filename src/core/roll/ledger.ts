@@ -58,11 +58,6 @@ export class RollLedger {
     return this.#writer.save(() => this.ticket())
   }
 
-  /** Resolves when every writing that was asked for is over, however. */
-  written(): Promise<void> {
-    return this.#writer.written()
-  }
-
   /** Forgets the ticket: there is nothing to go on with, nor to undo. */
   drop(): Promise<void> {
     return this.#writer.drop()

@@ -98,9 +98,8 @@ export class OneServer {
 
   event<T extends string>(type: T): ServerEvent<T> {
     const { refs, address } = this.server
-    const [ref = { pool: '', member: '' }] = refs
     const at = this.#way.stamp()
-    return { type, at, ref, refs, ...(address === null ? {} : { address }) }
+    return { type, at, ref: this.#ref, refs, ...(address === null ? {} : { address }) }
   }
 
   /** @returns how it ended, where it ended before it could be opened again */
@@ -166,7 +165,7 @@ export class OneServer {
   async #act(act: RollOptions['act'], drained: DrainReport, lost: AbortSignal): Promise<void> {
     const { server } = this
     const { signal } = this.#way
-    const [ref = { pool: '', member: '' }] = server.refs
+    const ref = this.#ref
     const stop = new AbortController()
     const listen = (source: AbortSignal): (() => void) => {
       const fire = (): void => stop.abort(source.reason)
@@ -332,10 +331,17 @@ export class OneServer {
     if (report.outcome !== 'restored' && error !== undefined) throw error
   }
 
+  /** Its first member stands for it where one has to be named. */
+  get #ref(): MemberRef {
+    const [ref] = this.server.refs
+    if (ref === undefined) throw new Error('a server without members')
+    return ref
+  }
+
   #name(): string {
-    const [ref = { pool: '', member: '' }] = this.server.refs
     const { address } = this.server
-    return address === null ? formatRef(ref) : `${formatRef(ref)} (${quote(address)})`
+    const name = formatRef(this.#ref)
+    return address === null ? name : `${name} (${quote(address)})`
   }
 }
 

@@ -113,7 +113,8 @@ const leaseSchema = z.custom<Lease>(
   'expected a lease with acquire, renew and release, such as redisLease() gives',
 )
 
-const rollShape = {
+const rollSchema = z.strictObject({
+  act: fn,
   onEvent: fn.exactOptional() as unknown as z.ZodType<RollOptions['onEvent']>,
   canary: z.int().min(0).default(0),
   maxUnavailable: z
@@ -134,10 +135,8 @@ const rollShape = {
     )
     .default('stop'),
   lease: leaseSchema.exactOptional(),
-}
+})
 
-const rollSchema = z.strictObject(rollShape)
-const actSchema = z.strictObject({ act: fn })
 const resumeSchema = z.strictObject({
   act: fn,
   ...callShape,
@@ -160,14 +159,17 @@ function isShare(value: unknown): boolean {
  * @throws `INVALID_OPTIONS` naming every wrong field
  */
 export function parseRoll(o: RollOptions, subject: string): RollSettings {
-  const { act, ...plan } = Object(o) as RollOptions
-  parseOptions(actSchema, { act }, subject)
-  return { ...parseRollPlan(plan, subject), act }
-}
-
-/** The same for a plan, which acts on nothing. */
-export function parseRollPlan(o: Omit<RollOptions, 'act'>, subject: string): RollSettings {
-  const {
+  const given = Object(o) as RollOptions
+  const { act, onEvent, canary, maxUnavailable, group, ...more } = given
+  const { waitHealthy, onTimeout, onFailure, lease, ...policy } = more
+  if ('until' in policy && policy.until !== undefined) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${subject}: until: a roll makes every server ready again, so it removes none; leave it out`,
+    )
+  }
+  const own = {
+    act,
     onEvent,
     canary,
     maxUnavailable,
@@ -176,29 +178,21 @@ export function parseRollPlan(o: Omit<RollOptions, 'act'>, subject: string): Rol
     onTimeout,
     onFailure,
     lease,
-    ...policy
-  } = o
-  if ('until' in policy && policy.until !== undefined) {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      `${subject}: until: a roll makes every server ready again, so it removes none; leave it out`,
-    )
   }
-  const own = { onEvent, canary, maxUnavailable, group, waitHealthy, onTimeout, onFailure, lease }
-  const given = parseOptions(rollSchema, own, subject)
+  const read = parseOptions(rollSchema, own, subject)
   const health = toHealth(waitHealthy, subject)
-  const late = given.onTimeout
-  const failed = given.onFailure
+  const late = read.onTimeout
+  const failed = read.onFailure
   return {
-    act: () => Promise.resolve(),
+    act,
     policy: parsePolicy({ ...policy, onTimeout: late === 'postpone' ? 'fail' : late }, subject),
-    onEvent: given.onEvent,
+    onEvent: read.onEvent,
     check: typeof waitHealthy === 'function' ? waitHealthy : undefined,
-    lease: given.lease,
-    grouping: given.group as Grouping,
+    lease: read.lease,
+    grouping: read.group as Grouping,
     planFor: (size, about) => ({
-      canary: checkCanary(given.canary, size, about),
-      maxUnavailable: toNumber(given.maxUnavailable, size),
+      canary: checkCanary(read.canary, size, about),
+      maxUnavailable: toNumber(read.maxUnavailable, size),
       maxFailed: failed === 'continue' ? null : failed === 'stop' ? 0 : failed.maxFailed,
       postpone: late === 'postpone',
       health,

@@ -62,9 +62,9 @@ function reportMembers(
   { refs, state, error, drain }: ServerState,
   way: OneServer | undefined,
 ): readonly MemberReport[] {
-  const said = new Map(way?.report?.members.map((member) => [member.ref, member]))
+  const said = way?.report?.members ?? []
   const failure = error === null ? {} : { error }
-  if (said.size > 0) return [...said.values()].map((member) => ({ ...member, ...failure }))
+  if (said.length > 0) return said.map((member) => ({ ...member, ...failure }))
   return refs.map((ref, n) => ({
     ref,
     outcome: state === 'done' ? 'idle' : 'aborted',

@@ -19,13 +19,7 @@ import { Leadership, LEASE_TTL, type Term } from '../lease/leadership.js'
 import type { Lease } from '../lease/lease.js'
 import { RollLedger, thawServers } from './ledger.js'
 import { enterRoll } from './live.js'
-import {
-  parseResume,
-  parseRoll,
-  type ResumeRollOptions,
-  type RollOptions,
-  type RollSettings,
-} from './options.js'
+import { parseResume, parseRoll, type ResumeRollOptions, type RollOptions } from './options.js'
 import { RollRun, type Prepared } from './run.js'
 import { findServers, splitTarget, type RollTarget, type Server } from './servers.js'
 import { Spread } from './spread.js'
@@ -137,8 +131,10 @@ function begin(
     try {
       term = await takeLease(lease, policy, signal, subject, false)
       await refuseEarlier(policy, id, subject)
-      const found = await locate(provider, targets, settings, signal, subject)
+      const call = { clock: policy.clock, signal }
+      const found = await findServers(provider, targets, call, settings.grouping, subject)
       const plan = settings.planFor(found.length, subject)
+      refuseUnchecked(found, plan, subject)
       const servers = found.map(({ address, members }) => ({
         address,
         refs: members.map(({ ref }) => ref),
@@ -159,7 +155,7 @@ function begin(
 }
 
 /** Checks a target part by part; what it hits is seen later. */
-export function checkTargets(
+function checkTargets(
   provider: DrainableProvider,
   target: RollTarget,
   subject: string,
@@ -173,23 +169,17 @@ export function checkTargets(
   return targets
 }
 
-/** The servers that a target hits; refused where nobody could see one of them healthy. */
-export async function locate(
-  provider: DrainableProvider,
-  targets: readonly Target[],
-  { policy, grouping, planFor }: RollSettings,
-  signal: AbortSignal,
+/** @throws `INVALID_OPTIONS` where nobody could see one of the servers healthy */
+function refuseUnchecked(
+  servers: readonly Server[],
+  { health }: RollData['plan'],
   subject: string,
-): Promise<readonly Server[]> {
-  const { clock } = policy
-  const servers = await findServers(provider, targets, { clock, signal }, grouping, subject)
-  if (planFor(servers.length, subject).health.by !== 'balancer') return servers
-  const unchecked = servers.flatMap(({ members }) =>
-    members.filter(({ health }) => health === 'unchecked'),
-  )
-  const [first] = unchecked
-  if (first === undefined) return servers
-  const more = unchecked.length > 1 ? ` and ${unchecked.length - 1} more` : ''
+): void {
+  if (health.by !== 'balancer') return
+  const members = servers.flatMap((server) => server.members)
+  const [first, ...others] = members.filter((member) => member.health === 'unchecked')
+  if (first === undefined) return
+  const more = others.length > 0 ? ` and ${others.length} more` : ''
   throw new DrainableError(
     'INVALID_OPTIONS',
     `${subject}: waitHealthy: no balancer checks ${formatRef(first.ref)}${more}, so nobody would see it healthy; give a function that does, or false`,

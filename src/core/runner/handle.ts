@@ -1,5 +1,5 @@
 import type { TypedEvents } from '../emitter.js'
-import { Hub } from '../event-hub.js'
+import { Hub, HubHandle } from '../event-hub.js'
 import { DRAIN_EVENTS, type DrainEvent } from '../events.js'
 import type { DrainReport, Why } from '../../provider/report.js'
 import type { Ticket } from '../tickets/ticket.js'
@@ -56,32 +56,12 @@ export class EventHub extends Hub<DrainEvent> {
 }
 
 /** The handle users get. */
-export class DrainHandle implements Drain {
-  readonly #hub: EventHub
+export class DrainHandle extends HubHandle<DrainEvent> implements Drain {
   readonly #body: HandleBody
 
   constructor(hub: EventHub, body: HandleBody) {
-    this.#hub = hub
+    super(hub)
     this.#body = body
-  }
-
-  on(event: string, listener: unknown): this {
-    this.#hub.listeners.on(event, listener)
-    return this
-  }
-
-  once(event: string, listener: unknown): this {
-    this.#hub.listeners.once(event, listener)
-    return this
-  }
-
-  off(event: string, listener: unknown): this {
-    this.#hub.listeners.off(event, listener)
-    return this
-  }
-
-  removeListener(event: string, listener: unknown): this {
-    return this.off(event, listener)
   }
 
   get done(): Promise<DrainReport> {
@@ -120,9 +100,5 @@ export class DrainHandle implements Drain {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.release()
-  }
-
-  [Symbol.asyncIterator](): AsyncIterator<DrainEvent> {
-    return this.#hub.read()
   }
 }

@@ -306,7 +306,7 @@ const rolledSchema = z.strictObject({
 })
 
 /** What a roll was asked for, durations in milliseconds; null stands for none. */
-export const rollPlanSchema = z.strictObject({
+const rollPlanSchema = z.strictObject({
   canary: count,
   maxUnavailable: z.int().min(1),
   /** The roll stops when more than that many servers have failed; null: never. */

@@ -25,6 +25,18 @@ async function copyAt(
   return { ticket: (await store.get(id)) as Ticket, store }
 }
 
+/** A roll over three servers that stopped at its first one. */
+async function failedJob() {
+  const { clock, lb, refs } = setUp(3)
+  const tickets = jsonStore()
+  const { act } = actor(clock, async () => {
+    throw new Error('exit 1')
+  })
+  await clock.runUntil(startRoll(lb, web, { act, clock, tickets, id: 'job' }).done)
+  const ticket = (await tickets.get('job')) as Ticket
+  return { act, clock, lb, refs, tickets, ticket }
+}
+
 describe('the ticket of a roll', () => {
   test('is kept while it rolls, and dropped at its end', async () => {
     const { clock, lb } = setUp(3)
@@ -132,26 +144,14 @@ describe('the ticket of a roll', () => {
   })
 
   test('is found among the orphans with what it holds', async () => {
-    const { clock, lb, refs } = setUp(3)
-    const tickets = jsonStore()
-    const { act } = actor(clock, async () => {
-      throw new Error('exit 1')
-    })
-    await clock.runUntil(startRoll(lb, web, { act, clock, tickets, id: 'job' }).done)
-    const ticket = (await tickets.get('job')) as Ticket
+    const { clock, lb, refs, tickets, ticket } = await failedJob()
     await tickets.set('job', { ...ticket, owner: { ...ticket.owner, host: 'another-machine' } })
     const [orphan] = await clock.runUntil(findOrphans(tickets, lb, { clock }))
     expect(orphan?.members).toMatchObject([{ ref: refs[0], own: 'maint', owes: true }])
   })
 
   test('is none of a drain, and a drain of its id does not write over it', async () => {
-    const { clock, lb, refs } = setUp(3)
-    const tickets = jsonStore()
-    const { act } = actor(clock, async () => {
-      throw new Error('exit 1')
-    })
-    await clock.runUntil(startRoll(lb, web, { act, clock, tickets, id: 'job' }).done)
-    const ticket = (await tickets.get('job')) as Ticket
+    const { act, clock, lb, refs, tickets, ticket } = await failedJob()
     for (const call of [
       () => resumeDrain(lb, ticket, { clock }),
       () => resumeRoll(combineProviders({ lb }), ticket, { act, clock }),
@@ -183,13 +183,7 @@ describe('the ticket of a roll', () => {
   })
 
   test('a process that lives is not resumed beside', async () => {
-    const { clock, lb } = setUp(3)
-    const tickets = jsonStore()
-    const { act } = actor(clock, async () => {
-      throw new Error('exit 1')
-    })
-    await clock.runUntil(startRoll(lb, web, { act, clock, tickets, id: 'job' }).done)
-    const ticket = (await tickets.get('job')) as Ticket
+    const { act, clock, lb, ticket } = await failedJob()
     const owner = { ...ticket.owner, pid: process.ppid, started: null }
     expect(() => resumeRoll(lb, { ...ticket, owner }, { act, clock })).toThrow(
       expect.objectContaining({ code: 'CONFLICT' }),

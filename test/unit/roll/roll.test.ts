@@ -116,6 +116,22 @@ describe('a roll over the servers of a pool', () => {
     expect(some.calls).toEqual(['web1 1', 'web2 1', 'web3 1'])
   })
 
+  test('a failed server is held through a reload while others are under way', async () => {
+    const { clock, lb, refs } = setUp(4)
+    const { act } = actor(clock, async ({ ref }) => {
+      if (ref.member === 'web1') throw new Error('exit 1')
+      if (ref.member !== 'web3') return
+      lb.reload()
+      expect(lb.state(refs[0]!)).toBe('ready')
+      await new Promise<void>((resolve) => void clock.setTimeout(resolve, 2_000))
+      expect(lb.state(refs[0]!)).not.toBe('ready')
+    })
+    const run = startRoll(lb, web, { act, clock, onFailure: 'continue' })
+    const report = await clock.runUntil(run.done)
+    expect(report.servers.map(({ outcome }) => outcome)).toEqual(['failed', 'done', 'done', 'done'])
+    expect(report.leftDrained).toEqual([refs[0]])
+  })
+
   test('one long connection is put off to the end and stops nothing', async () => {
     const { clock, lb, refs } = setUp(4)
     const end = lb.occupy(refs[1]!)
