@@ -142,7 +142,7 @@ describe.concurrent('an answer that was lost', () => {
     expect(r.fake.requests.filter(({ method }) => method === 'PUT')).toHaveLength(1)
   })
 
-  test('of a hold that was not executed is unknown; a fresh look goes before the next', async () => {
+  test('of a hold not executed is unknown; a fresh look goes before the next', async () => {
     await using r = await rig()
     r.fake.fail({ match: /^PUT/, how: 'reset', times: 1 })
     const results = await r.lb.apply(

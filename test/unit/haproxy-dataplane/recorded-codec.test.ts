@@ -77,7 +77,7 @@ describe.each(recordings())('$name', (recording) => {
   })
 })
 
-test.each([' dev.dirty', 'dev', ''])('an API whose version is %j is used without it', (version) => {
+test.each([' dev.dirty', 'dev', ''])('the version %j of an API is none', (version) => {
   const text = JSON.stringify({ api: { version }, system: {} })
   expect(parseGeneration('v3', text)).toEqual({
     tree: 'v3',

@@ -23,7 +23,7 @@ describe('a reconciler beside an operator', () => {
     expect(loop.status()).toEqual([])
   })
 
-  it('does not fight for a member that was made ready, until its endpoint changes', async () => {
+  it('does not fight for a member made ready until its endpoint changes', async () => {
     const at = bench('a', 'b')
     const end = at.lb.occupy(web('b'))
     await using loop = at.start({ timeout: '10m' })

@@ -56,7 +56,7 @@ describe('natsLease', () => {
     }
   }
 
-  it('gives it to one, and to another once one revision stood for its whole time', async () => {
+  it('goes to another once one revision stood for its whole time', async () => {
     const { clock, a, b } = setUp()
     const first = await a.acquire('a', TTL, ctx(clock))
     expect(first).toEqual({ granted: true, fence: 43 })

@@ -6,7 +6,7 @@ import { drain } from 'drainable'
 import { envoy, fileEndpoints } from 'drainable/envoy'
 import { startFake } from 'drainable/testing/envoy'
 
-test('where a stats_matcher hides version_text, the row is the receipt of a file', async () => {
+test('with version_text hidden, the row is the receipt of a file', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'drainable-envoy-'))
   const path = join(dir, 'web.json')
   const endpoints = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map((address) => ({
