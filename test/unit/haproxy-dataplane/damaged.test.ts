@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { parseConfigServers } from '../../../src/adapters/haproxy-dataplane/codec/configuration.js'
 import {
-  parseConfigServers,
   parseProcessInfo,
   parseRuntimeServers,
   parseStats,

@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest'
 import {
   parseConfigServer,
   parseConfigServers,
+} from '../../../src/adapters/haproxy-dataplane/codec/configuration.js'
+import {
   parseErrorWords,
   parseGeneration,
   parseProcessInfo,

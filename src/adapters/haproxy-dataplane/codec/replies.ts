@@ -1,8 +1,6 @@
 // Replies of the HAProxy Data Plane API: JSON text in, values out.
 //
 // - v2 answers process things as a list with one entry per HAProxy process, v3 as one object.
-// - v2 wraps configuration in {"_version", "data"}; v3 answers the bare value, and the version comes
-//   in the header Configuration-Version, which every reply of either tree carries.
 // - A statistics reply without the key "stats" is a good one: no row matched. An absent field is
 //   not a zero: HAProxy prints zeros, it leaves out what it does not know.
 // - An unreachable HAProxy is a 200 with {"error"} from runtime/info, a 404 from runtime/..., an
@@ -10,13 +8,11 @@
 // - Unknown keys and status texts occur: the published schema does not know "DRAIN".
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { parseJson } from '../../../kit/json.js'
 import { isAtLeast, parseVersion } from '../../../kit/version.js'
 import { quote } from '../../../provider/quote.js'
 import { DrainableError } from '../../../provider/error.js'
+import { count, decode, malformed, oneOrMany, PROVIDER } from './decode.js'
 import type { Tree } from './paths.js'
-
-const PROVIDER = 'haproxy-dataplane'
 
 /** What answers. */
 export interface Generation {
@@ -77,15 +73,6 @@ export interface RuntimeServer {
   readonly admin: 'ready' | 'drain' | 'maint' | undefined
   readonly weight: number | undefined
 }
-
-/** A configuration value with the version it was read at. */
-export interface Versioned<T> {
-  readonly version: number | undefined
-  readonly data: T
-}
-
-/** A server line as the API prints it: written back whole, so every key is kept. */
-export type ConfigServer = Readonly<Record<string, unknown>> & { readonly name: string }
 
 /** How a reload stands. */
 export interface ReloadStatus {
@@ -149,7 +136,6 @@ const rowHeadSchema = z.looseObject({
   backend_name: z.string().min(1).exactOptional(),
   stats: z.looseObject({}),
 })
-const count = z.int().min(0)
 const rowSchema = z.looseObject({
   status: z.string(),
   scur: count,
@@ -263,69 +249,6 @@ function toRuntimeServer(server: z.output<typeof serverSchema>): RuntimeServer {
   }
 }
 
-const configServerSchema = z.looseObject({ name: z.string().min(1) })
-
-/** The reply of `configuration/...servers/S`. */
-export function parseConfigServer(
-  tree: Tree,
-  text: string,
-  header: string | undefined,
-): Versioned<ConfigServer> {
-  return versioned(tree, configServerSchema, text, header, 'configuration server')
-}
-
-/** The reply of `configuration/...servers`. */
-export function parseConfigServers(
-  tree: Tree,
-  text: string,
-  header: string | undefined,
-): Versioned<readonly ConfigServer[]> {
-  return versioned(tree, z.array(configServerSchema), text, header, 'configuration servers')
-}
-
-/** The reply of `configuration/version`. */
-export function parseConfigVersion(text: string): number {
-  return decode(z.int(), text, 'configuration version')
-}
-
-const sectionSchema = z.looseObject({
-  name: z.string().exactOptional(),
-  from: z.string().nullable().exactOptional(),
-  default_server: z.looseObject({}).nullable().exactOptional(),
-})
-
-/** What a backend, or a defaults section, sets for servers. */
-export interface Section {
-  readonly name: string | undefined
-  /** The defaults section that applies to it. */
-  readonly from: string | undefined
-  readonly defaultServer: Readonly<Record<string, unknown>>
-}
-
-/** A reply about a backend or about defaults sections. */
-export function parseSections(tree: Tree, text: string): readonly Section[] {
-  const { data } = versioned(
-    tree,
-    oneOrMany(sectionSchema),
-    text,
-    undefined,
-    'configuration section',
-  )
-  return data.map(({ name, from, default_server: settings }) => ({
-    name,
-    from: from ?? undefined,
-    defaultServer: settings ?? {},
-  }))
-}
-
-const globalSchema = z.looseObject({ hard_stop_after: count.nullable().exactOptional() })
-
-/** `hard-stop-after` in the reply of `configuration/global`, in milliseconds; undefined where it is not set. */
-export function parseHardStopAfter(tree: Tree, text: string): number | undefined {
-  const { data } = versioned(tree, globalSchema, text, undefined, 'configuration global')
-  return data.hard_stop_after ?? undefined
-}
-
 const reloadSchema = z.looseObject({ status: z.string(), response: z.string().exactOptional() })
 
 /** The reply of `reloads/ID`. */
@@ -368,16 +291,6 @@ export function saysNotFound(status: number, words: string): boolean {
   return status === 404 || (status === 500 && /no data for [^:]{0,1000}: not found/.test(words))
 }
 
-/** What is thrown where a reply is not what it must be. */
-export function malformed(what: string, expected: string, found: unknown): DrainableError {
-  const shown = typeof found === 'string' ? found : JSON.stringify(found)
-  return new DrainableError(
-    'MALFORMED_REPLY',
-    `${what}: expected ${expected}, found '${quote(shown)}'`,
-    { provider: PROVIDER },
-  )
-}
-
 /** What is thrown where the API answers, but HAProxy behind it does not. */
 export function haproxyUnreachable(words: string): DrainableError {
   return new DrainableError(
@@ -385,35 +298,4 @@ export function haproxyUnreachable(words: string): DrainableError {
     `HAProxy behind the Data Plane API can't be reached: '${quote(words)}'`,
     { provider: PROVIDER },
   )
-}
-
-function versioned<T>(
-  tree: Tree,
-  schema: z.ZodType<T>,
-  text: string,
-  header: string | undefined,
-  what: string,
-): Versioned<T> {
-  if (tree === 'v2') {
-    const wrapped = decode(
-      z.looseObject({ _version: z.int().exactOptional(), data: schema }),
-      text,
-      what,
-    )
-    return { version: wrapped._version, data: wrapped.data }
-  }
-  const version = Number.parseInt(header ?? '', 10)
-  return { version: Number.isNaN(version) ? undefined : version, data: decode(schema, text, what) }
-}
-
-function oneOrMany<T>(schema: z.ZodType<T>): z.ZodType<readonly T[]> {
-  return z.union([z.array(schema), schema.transform((one) => [one])])
-}
-
-function decode<T>(schema: z.ZodType<T>, text: string, what: string): T {
-  const json = parseJson(text, { provider: PROVIDER, what })
-  const parsed = schema.safeParse(json.value ?? null)
-  if (parsed.success) return parsed.data
-  const path = parsed.error.issues[0]?.path.join('.')
-  throw malformed(what, path ? `a usable ${path}` : 'another shape', text)
 }

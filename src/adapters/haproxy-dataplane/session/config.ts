@@ -13,7 +13,7 @@ import {
   type ConfigServer,
   type Section,
   type Versioned,
-} from '../codec/replies.js'
+} from '../codec/configuration.js'
 
 /** What the configuration says about one server. */
 export interface Configured {
