@@ -1,7 +1,7 @@
 import { EventEmitter } from 'eventemitter3'
 import { z } from 'zod'
 import { partsOf } from '../core/combined/parts.js'
-import { tagRef, tagWhy } from '../core/combined/tag.js'
+import { tagReading, tagRef, tagWhy } from '../core/combined/tag.js'
 import type { DesiredMember } from '../core/desired.js'
 import { guarded } from '../core/emitter.js'
 import { Leadership, Term } from '../core/lease/leadership.js'
@@ -11,7 +11,7 @@ import type { TicketStore } from '../core/tickets/store.js'
 import { checkDesiredList } from '../endpoints/plan/check-plan.js'
 import { abortable } from '../provider/abort.js'
 import { pause } from '../provider/clock.js'
-import type { DrainableProvider, Reading } from '../provider/contract.js'
+import type { DrainableProvider } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { parseOptions } from '../provider/options.js'
 import { toDrainableError } from '../provider/thrown.js'
@@ -337,8 +337,4 @@ function checkListener(
     'INVALID_OPTIONS',
     `${SUBJECT}: on(): expected one of ${EVENTS.join(', ')}, and a function`,
   )
-}
-
-function tagReading(reading: Reading, key: string): Reading {
-  return { ...reading, ref: tagRef(reading.ref, key) }
 }

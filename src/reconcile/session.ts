@@ -11,6 +11,7 @@ import type { Capabilities, DrainableProvider, Reading } from '../provider/contr
 import { isDrainableError, type DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 import { isClosed, toDrainableError } from '../provider/thrown.js'
+import { Backoff } from './backoff.js'
 import type { ResolvedReconcile } from './options.js'
 import { recoverTickets } from './recovered.js'
 import type { ReconciledMember } from './status.js'
@@ -56,7 +57,7 @@ export class Session {
     | undefined
   #work: Work | undefined
   #seat: Subscription | undefined
-  #failures = 0
+  readonly #backoff = new Backoff(RETRY_FROM, RETRY_TO)
   #lastCost = 0
 
   constructor(spec: SessionSpec) {
@@ -162,21 +163,16 @@ export class Session {
       try {
         const answer = await ask()
         signal.throwIfAborted()
-        this.#failures = 0
+        this.#backoff.reset()
         return answer
       } catch (thrown) {
         signal.throwIfAborted()
         const error = toDrainableError(thrown, provider.name, subject)
         if (isClosed(error)) throw error
         fault(error)
-        await pause(options.policy.clock, this.#retryPause(), signal)
+        await pause(options.policy.clock, this.#backoff.next(), signal)
       }
     }
-  }
-
-  #retryPause(): number {
-    this.#failures += 1
-    return Math.min(RETRY_TO, RETRY_FROM * 2 ** (this.#failures - 1))
   }
 
   // --- looks
@@ -194,11 +190,11 @@ export class Session {
       if (isClosed(look.error)) failed(look.error)
       else {
         fault(look.error)
-        this.#seat?.next(this.#retryPause())
+        this.#seat?.next(this.#backoff.next())
       }
       return
     }
-    this.#failures = 0
+    this.#backoff.reset()
     this.#lastCost = look.took
     try {
       this.#plan(look, work, capabilities)
