@@ -188,7 +188,11 @@ ${config((name) => this.port(name), this.dir)}
     if (this.#options.mode === 'plain') {
       this.#spawn(['-x', this.socket, '-sf', String(before)])
     }
-    // A master that has only just started ignores the signal: it is sent again, late enough not to reload twice.
+    // A master that has only just started ignores the signal. Its socket tells when it listens; one
+    // without is asked again, late enough not to reload twice.
+    if (this.#options.mode === undefined || this.#options.mode === 'master') {
+      await until(async () => (await this.processes()).includes(before), 'the master answers')
+    }
     let askedAt = -Infinity
     const replaced = async (): Promise<boolean> => {
       if (this.#options.mode !== 'plain' && performance.now() - askedAt > 3_000) {
@@ -207,7 +211,9 @@ ${config((name) => this.port(name), this.dir)}
 
   /** The master and every worker that it has, old ones too. */
   async processes(): Promise<number[]> {
-    const rows = (await cli(this.master, 'show proc;quit')).matchAll(/^(\d+)\s+(?:master|worker)/gm)
+    const rows = (await cli(this.master, 'show proc;quit').catch(() => '')).matchAll(
+      /^(\d+)\s+(?:master|worker)/gm,
+    )
     return [...rows].map(([, pid]) => Number(pid))
   }
 

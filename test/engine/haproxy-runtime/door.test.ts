@@ -70,13 +70,20 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
   )
 
   it.concurrent('with close-spread-time an idle client is waited for', async ({ expect }) => {
-    await using it = await lab({ engine, global: '  close-spread-time 60s' })
+    // Long: HAProxy closes an idle connection with a chance that grows over this time.
+    await using it = await lab({ engine, global: '  close-spread-time 10d' })
     const { haproxy, s1 } = it
     await using lb = it.provider()
+    using busy = new Client(haproxy.port('web'), 's1')
     const client = new Client(haproxy.port('web'), 's1')
     await client.ask('/')
+    const answer = busy.ask('/stream') // or the drain could be over before the reload
+    await until(() => s1.active === 1, 'in flight')
     await using drained = startDrain(lb, web1, { timeout: '60s' })
     await haproxy.reload()
+    s1.release()
+    await answer
+    busy[Symbol.dispose]()
     await until(() => drained.why().some(({ code }) => code === 'old-scope'), 'the door is named')
     expect(await client.ask('/')).toMatchObject({ status: 200, server: 's1' })
     expect(drained.report().members[0]?.phase).not.toBe('idle')
