@@ -5,7 +5,6 @@ import { decideDrain } from './decide/drain.js'
 import { endOverdue } from './decide/deadline.js'
 import { ASK_AGAIN, decideOpen, forgetChanges, openOverdue } from './decide/open.js'
 import { decideWatch } from './decide/watch.js'
-import { sameChange } from './changes.js'
 import { Draft } from './draft.js'
 import type { OpenGoal } from './goal.js'
 import type { Input, Transition } from './input.js'
@@ -102,14 +101,14 @@ function absorb(state: DrainState, input: Input, policy: MachinePolicy): Draft {
   return draft
 }
 
-/** Changes of other runs, without those that this one knows of itself. */
+/** Changes of other runs, without those that this one knows of already. Another that asks for the same is another one. */
 function inherit(draft: Draft, { late, owned }: Extract<Input, { type: 'inherit' }>): void {
   const known = draft.state.hold.late
   if (owned !== undefined && draft.state.hold.changes.length === 0) {
     draft.set({ found: owned.found })
     draft.hold({ changes: owned.changes, incarnations: owned.incarnations ?? null })
   }
-  const news = late.filter((entry) => !known.some((mine) => sameChange(mine.change, entry.change)))
+  const news = late.filter((entry) => !known.some((mine) => mine.change === entry.change))
   draft.hold({ late: [...known, ...news] })
 }
 

@@ -1,4 +1,4 @@
-import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
+import type { Change, DrainableProvider, MemberRef } from '../../../provider/contract.js'
 import { systemClock } from '../../../provider/clock.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { FoundMember, LateChange, OwnChange } from '../../machine/state.js'
@@ -15,6 +15,12 @@ export interface Owned {
   readonly incarnations: ReadonlyMap<string, string> | null
 }
 
+/** A change without an answer that another run has sent. */
+export interface LeftChange extends LateChange {
+  /** The ticket that it is in as well, by id. */
+  readonly ticket?: string
+}
+
 /** One run of this process, as others see it. Copies of this module meet here: plain data and functions only. */
 export interface Stake {
   /** When its call was made: of two with opposite goals the later wins. */
@@ -26,7 +32,7 @@ export interface Stake {
   /** Another call speaks for the member from now on; what an undo that ends by this has not undone is handed over. */
   readonly overrule: (ref: MemberRef, by: Side) => Owned | null
   /** Changes of the member whose answer it never got. */
-  readonly late: (ref: MemberRef) => readonly LateChange[]
+  readonly late: (ref: MemberRef) => readonly LeftChange[]
   /** Another run sends a change of the member: what shows up then may be its doing. */
   readonly touched: (ref: MemberRef) => void
 }
@@ -54,7 +60,7 @@ function shared<T>(name: symbol): Map<string, T> {
 }
 
 const balancers = (): Map<string, Balancer> => shared(BALANCERS)
-const leftChanges = (): Map<string, readonly LateChange[]> => shared(LEFT)
+const leftChanges = (): Map<string, readonly LeftChange[]> => shared(LEFT)
 const openCalls = (): Map<string, Set<Promise<void>>> => shared(CALLS)
 
 function keyOf({ name, instance }: DrainableProvider): string {
@@ -75,9 +81,9 @@ export interface Membership {
   /** Whether a call that changes something is under way, whoever made it and for whatever member. */
   readonly busy: () => boolean
   /** Takes what ended runs have left of a member. */
-  readonly takeLeft: (ref: MemberRef) => readonly LateChange[]
+  readonly takeLeft: (ref: MemberRef) => readonly LeftChange[]
   /** Leaves; `late` are the changes whose answer never came, for whoever comes next. */
-  readonly leave: (late: ReadonlyMap<string, readonly LateChange[]>, lateBound: number) => void
+  readonly leave: (late: ReadonlyMap<string, readonly LeftChange[]>, lateBound: number) => void
 }
 
 /**
@@ -98,7 +104,7 @@ export function joinBalancer(
   const stake = make(nextSeq())
   balancer.stakes.add(stake)
   const open = counts ? openCalls() : new Map<string, Set<Promise<void>>>()
-  const left = counts ? leftChanges() : new Map<string, readonly LateChange[]>()
+  const left = counts ? leftChanges() : new Map<string, readonly LeftChange[]>()
   return {
     stake,
     nextSeq,
@@ -141,21 +147,30 @@ export function joinBalancer(
 }
 
 /** What one run has inherited from another is one change, and two that ask for the same are two. */
-function oneEach(all: readonly LateChange[]): readonly LateChange[] {
+function oneEach<T extends LateChange>(all: readonly T[]): readonly T[] {
   return [...new Map(all.map((entry) => [entry.change, entry])).values()]
 }
 
 /** How long a change without an answer is remembered beyond the product's bound, in milliseconds. */
 const LEFT_FOR = 30_000
 
-/** Changes of a member that other runs sent and never got an answer to. */
+/**
+ * Changes of a member that other runs sent and never got an answer to.
+ *
+ * @param known - whether one, which is in these tickets too, is known from there
+ */
 export function inheritedLate(
   { takeLeft, others }: Membership,
   ref: MemberRef,
   now: number,
+  known: (change: Change, tickets: readonly (string | undefined)[]) => boolean,
 ): readonly LateChange[] {
   const all = [...takeLeft(ref), ...others().flatMap((other) => other.late(ref))]
-  return oneEach(all).map(({ change }) => ({ change, lostAt: now, until: null, lackedAt: null }))
+  const ticketsOf = (of: Change): readonly (string | undefined)[] =>
+    all.flatMap(({ change, ticket }) => (change === of ? [ticket] : []))
+  return oneEach(all)
+    .filter(({ change }) => !known(change, ticketsOf(change)))
+    .map(({ change }) => ({ change, lostAt: now, until: null, lackedAt: null }))
 }
 
 /** Whether a drain of this process speaks for a member. */

@@ -1,5 +1,5 @@
 import { abortable } from '../../../provider/abort.js'
-import type { MemberRef } from '../../../provider/contract.js'
+import type { Change, MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import type { DrainReport } from '../../../provider/report.js'
@@ -8,11 +8,18 @@ import type { Clock } from '../../../provider/clock.js'
 import { seenElsewhere, type Sight } from '../../machine/foreign.js'
 import type { Goal } from '../../machine/goal.js'
 import { keepLedger, ledgersOf, type Ledger } from './ledgers.js'
-import { lateChange } from '../../machine/changes.js'
+import { lateChange, sameChange } from '../../machine/changes.js'
 import { shareHolds } from '../../machine/late.js'
 import { owesUndo } from '../../machine/owner.js'
 import { incarnationsOf, type DrainState, type LateChange } from '../../machine/state.js'
-import { inheritedLate, joinBalancer, type Membership, type Owned, type Side } from './balancer.js'
+import {
+  inheritedLate,
+  joinBalancer,
+  type LeftChange,
+  type Membership,
+  type Owned,
+  type Side,
+} from './balancer.js'
 import { CALL_LIMIT, settledWithin } from '../look/call.js'
 import { Floor } from './floor.js'
 import type { Members } from '../members.js'
@@ -70,7 +77,7 @@ export class Contest {
   /** Leaves the runs of this balancer; what never got an answer is left to whoever comes next. */
   leave(): void {
     const { members, states } = this.#run
-    const left = new Map<string, readonly LateChange[]>()
+    const left = new Map<string, readonly LeftChange[]>()
     for (const state of states) {
       const late = this.#lateOf(state)
       if (late.length > 0) left.set(refKey(state.ref), late)
@@ -158,14 +165,28 @@ export class Contest {
     return state.goal.kind
   }
 
-  #lateOf(state: DrainState | undefined): readonly LateChange[] {
+  #lateOf(state: DrainState | undefined): readonly LeftChange[] {
     if (state === undefined) return []
     const { late, pending } = state.hold
     const onlyAnnounced = this.#run.spec.announced !== undefined
     // Whoever inherits it counts its time from then on: the clock of a run that is broken may throw.
-    return pending === null || onlyAnnounced
-      ? late
-      : [...late, lateChange(pending, state.hold.confirmedAt)]
+    const all =
+      pending === null || onlyAnnounced
+        ? late
+        : [...late, lateChange(pending, state.hold.confirmedAt)]
+    const ticket = this.#run.keeper?.head.id
+    return ticket === undefined ? all : all.map((entry) => ({ ...entry, ticket }))
+  }
+
+  /**
+   * Whether a change that another run has left is known from this run's ticket, where the same change is
+   * another object. A step keeps all that it has inherited in its ticket, and must not do so once more.
+   */
+  #isKnown(key: string, change: Change, tickets: readonly (string | undefined)[]): boolean {
+    const { keeper, members, spec } = this.#run
+    const thawed = spec.announced !== undefined || tickets.includes(keeper?.head.id ?? '')
+    const late = members?.get(key)?.hold.late ?? []
+    return thawed && late.some((entry) => sameChange(entry.change, change))
   }
 
   #decideMember(ref: MemberRef): void {
@@ -203,7 +224,9 @@ export class Contest {
     for (const key of members.keys) {
       const ref = members.get(key)?.ref
       if (ref === undefined) continue
-      const late = inheritedLate(this.#membership, ref, this.#run.now())
+      const late = inheritedLate(this.#membership, ref, this.#run.now(), (change, tickets) =>
+        this.#isKnown(key, change, tickets),
+      )
       if (late.length === 0) continue
       inherited = true
       const calls = this.#membership.callsOf(ref)

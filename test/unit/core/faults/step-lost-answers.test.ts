@@ -1,9 +1,9 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { DrainableError, restore, stepDrain, type Ticket } from 'drainable'
+import { DrainableError, ready, restore, stepDrain, type Ticket } from 'drainable'
 import { Random } from '../../../model/random.js'
-import { only, web1 } from '../set-up.js'
+import { only, thrown, web1 } from '../set-up.js'
 import { hostClock } from './host-clock.js'
-import { isHold, json, loseAnswer, ofKind, recordChanges, rig, type Rig } from './rig.js'
+import { isHold, isOpening, json, loseAnswer, ofKind, recordChanges, rig, type Rig } from './rig.js'
 
 afterEach(() => vi.restoreAllMocks())
 
@@ -82,4 +82,20 @@ test('a removal waits for a lost hold by the clock of its own machine', async ()
   while (step.outcome === undefined) await go()
   expect(step.outcome).toBe('removed')
   expect(clock.now() - since).toBeGreaterThan(29_000)
+})
+
+test('steps do not wait again and again for what their own ticket has', async () => {
+  const { clock, lb } = rig({ capabilities: { lateBound: 1_000 } })
+  lb.setBehind(web1, 'drain')
+  loseAnswer(lb, clock, isOpening)
+  const opening = thrown(ready(lb, web1, { clock })) // the opening may still come, and would end an idle
+  await clock.advance(0)
+  let step = await stepDrain(lb, { target: web1, policy: { timeout: '1m' } }, { clock })
+  for (let i = 0; i < 40 && step.outcome === undefined; i += 1) {
+    await clock.advance(step.againIn)
+    step = await clock.runUntil(stepDrain(lb, json(step.ticket), { clock }))
+    expect(step.ticket.members[0]!.state.hold.late.length).toBeLessThan(3)
+  }
+  expect(step.outcome).toBe('idle')
+  expect(await opening).toMatchObject({ code: 'DRAIN_OVERRULED' })
 })
