@@ -78,6 +78,11 @@ export interface CitrixFake extends HttpFake<FakeFailure, FakeRequest> {
   expireSessions(): void
   /** The other node takes over; what was established is cut. */
   failover(): Promise<void>
+  /**
+   * The nodes of a pair lose each other: both are primary, and what one is told the other does not hear. The
+   * returned function ends that; the second one is secondary then.
+   */
+  splitBrain(): () => Promise<void>
   /** The primary starts again from its saved configuration. */
   restart(): Promise<void>
 }
@@ -288,6 +293,21 @@ class Fake implements CitrixFake {
     before.address = otherOf(before.address)
     before.sessions.expire()
     return Promise.resolve()
+  }
+
+  splitBrain(): () => Promise<void> {
+    const second = this.#primary.peer
+    if (second === undefined) throw new Error('a fake without ha has no second node')
+    const become = (role: 'Primary' | 'Secondary'): void => {
+      second.role = role
+      second.transitionAt = later(second.transitionAt)
+      for (const node of this.#nodes) node.peerHeard = role === 'Secondary'
+    }
+    become('Primary')
+    return () => {
+      become('Secondary')
+      return Promise.resolve()
+    }
   }
 
   restart(): Promise<void> {

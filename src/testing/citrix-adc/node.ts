@@ -25,6 +25,8 @@ export class Node {
   transitionAt = Date.now()
   savedAt = Date.now()
   changed = false
+  /** Whether the nodes of a pair hear each other. */
+  peerHeard = true
   /** Gets what the primary was told; the secondary tells nobody. */
   peer: Node | undefined
   readonly options: FakeOptions
@@ -116,7 +118,8 @@ export class Node {
     if (!config) throw new NitroError(2755)
     execute(config, command, this.options)
     this.changed = true
-    const other = this.role === 'Primary' ? this.peer?.partitions.get(partition) : undefined
+    const told = this.role === 'Primary' && this.peerHeard
+    const other = told ? this.peer?.partitions.get(partition) : undefined
     if (other) execute(other, command, this.options)
   }
 

@@ -9,6 +9,7 @@ export interface NodeView {
   readonly address: string
   readonly role: 'Primary' | 'Secondary'
   readonly paired: boolean
+  readonly peerHeard: boolean
   readonly bootedAt: number
   readonly transitionAt: number
   readonly savedAt: number
@@ -145,7 +146,8 @@ const CONFIG: Readonly<Record<string, (node: NodeView) => readonly Plain[]>> = {
         ],
 }
 
-function otherRole({ role }: NodeView): string {
+function otherRole({ role, peerHeard }: NodeView): string {
+  if (!peerHeard) return 'UNKNOWN'
   return role === 'Primary' ? 'Secondary' : 'Primary'
 }
 

@@ -2,10 +2,9 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { isInCharge, notInCharge, type Standing, Standings } from './standing.js'
 import type { Settings } from '../options.js'
+import { type Rival, Rivals } from './rivals.js'
 import { isNetworkError, NitroSession } from './session.js'
-
-/** How long one address is waited for before the next one is asked too, in milliseconds. */
-const HEAD_START = 1_000
+import { HEAD_START, within } from './within.js'
 
 /** An address that is in charge, as it stood when it was asked. */
 export interface InCharge {
@@ -14,7 +13,8 @@ export interface InCharge {
   readonly standing: Standing
 }
 
-interface Address {
+/** One address, and what is asked there. */
+export interface Address {
   readonly session: NitroSession
   readonly standings: Standings
 }
@@ -27,6 +27,8 @@ export class Pair {
   #last: Address | undefined
   /** The nodes of the pair, as far as they were told. */
   #nodes: ReadonlySet<string> = new Set()
+  readonly #others = new Rivals()
+  #rivals: readonly Rival[] = []
 
   constructor(options: Settings) {
     this.#addresses = options.urls.map((url) => {
@@ -106,6 +108,21 @@ export class Pair {
     )
   }
 
+  /**
+   * Nodes that may hold traffic beside the one in charge.
+   *
+   * @param counted - whether counts were read: the others are asked as often as counts are, and at each
+   * look while there is one
+   */
+  async rivals(charge: InCharge, ctx: CallContext, counted: boolean): Promise<readonly Rival[]> {
+    if (!counted && this.#rivals.length === 0) return []
+    const others = this.#addresses.filter(({ session }) => session !== charge.session)
+    const refuse = (address: Address, nodes: readonly string[]): void =>
+      this.#refuseStranger(address, nodes)
+    this.#rivals = others.length === 0 ? [] : await this.#others.look(charge, others, refuse, ctx)
+    return this.#rivals
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#addresses.map(({ session }) => session.close()))
   }
@@ -119,17 +136,6 @@ export class Pair {
       `citrixAdc(): url: ${session.url} is node ${nodes.join(', ')} and no node of the pair of ${known}; give the addresses of one appliance, pair or cluster, and join several with combineProviders()`,
       { provider: 'citrix-adc' },
     )
-  }
-}
-
-/** A call that is given up after a moment. */
-async function within<T>(ctx: CallContext, call: (ctx: CallContext) => Promise<T>): Promise<T> {
-  const stop = new AbortController()
-  const cancel = ctx.clock.setTimeout(() => stop.abort(), HEAD_START)
-  try {
-    return await call({ ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) })
-  } finally {
-    cancel()
   }
 }
 

@@ -110,6 +110,20 @@ export class Standings {
     }
   }
 
+  /** The other nodes of its pair, and what it calls them; none where it does not say. */
+  async peers(
+    ctx: CallContext,
+  ): Promise<readonly { readonly node: string; readonly state: string }[]> {
+    const rows = await this.#rows('config', 'hanode', ctx)
+    if (rows === 'forbidden') return []
+    return rows
+      .filter((row) => row.at('id').word() !== '0')
+      .map((row) => ({
+        node: row.at('ipaddress').word() ?? '',
+        state: row.at('state').word()?.trim() ?? '',
+      }))
+  }
+
   get #lastBoot(): string | undefined {
     return this.#boot?.logins === this.#session.logins ? this.#boot.at : undefined
   }

@@ -1,0 +1,100 @@
+import type { CallContext } from '../../../provider/contract.js'
+import { quote } from '../../../provider/quote.js'
+import type { Address, InCharge } from './pair.js'
+import { within } from './within.js'
+
+/** The pause before an address that does not answer is asked again, in milliseconds, doubled each time. */
+const AWAY_FIRST = 2_000
+const AWAY_MOST = 60_000
+
+/** A node that may hold traffic although another one is in charge. */
+export interface Rival {
+  /** Its NSIP where that is known, else the host of its address. */
+  readonly scope: string
+  /** Why it may, for a person. */
+  readonly note: string
+}
+
+/** What an address that is not in charge says of itself. `same`: the node in charge, by another address. */
+type Answer = 'standby' | 'same' | 'silent' | Rival
+
+/**
+ * The other addresses of a pair. Where its nodes have lost each other, both say that they are primary and
+ * both pass traffic, and a node that does not answer may do so too. It holds nothing only if it says that it
+ * is secondary, or if the node in charge says so.
+ */
+export class Rivals {
+  readonly #away = new Map<Address, { readonly times: number; readonly retryAt: number }>()
+
+  /**
+   * @param refuse - called with the nodes of one that is no secondary: it may be of another pair
+   * @throws what `refuse` throws
+   */
+  async look(
+    charge: InCharge,
+    others: readonly Address[],
+    refuse: (address: Address, nodes: readonly string[]) => void,
+    ctx: CallContext,
+  ): Promise<readonly Rival[]> {
+    // A cluster has one address, and its nodes are no pair.
+    if (charge.standing.role === 'cluster') return []
+    const answers = await Promise.all(
+      others.map((address) => this.#ask(address, charge, refuse, ctx)),
+    )
+    const rivals = answers.filter((answer) => typeof answer === 'object')
+    const silent = others.filter((_, i) => answers[i] === 'silent')
+    const [first] = silent
+    if (first === undefined) return rivals
+    return [...rivals, ...(await this.#notStandby(charge, first, ctx))]
+  }
+
+  async #ask(
+    address: Address,
+    charge: InCharge,
+    refuse: (address: Address, nodes: readonly string[]) => void,
+    ctx: CallContext,
+  ): Promise<Answer> {
+    const known = this.#away.get(address)
+    if (known !== undefined && ctx.clock.now() < known.retryAt) return 'silent'
+    const told = await within(ctx, async (one) => {
+      const role = await address.standings.role(one)
+      if (role === 'secondary' || role === 'unknown') return { role, node: '', nodes: [] }
+      return { role, ...(await address.standings.nodes(one)) }
+    }).catch(() => undefined)
+    ctx.signal.throwIfAborted()
+    if (told === undefined) {
+      const times = known === undefined ? 0 : known.times + 1
+      const retryAt = ctx.clock.now() + Math.min(AWAY_MOST, AWAY_FIRST * 2 ** times)
+      this.#away.set(address, { times, retryAt })
+      return 'silent'
+    }
+    this.#away.delete(address)
+    const { role, node, nodes } = told
+    if (role === 'secondary') return 'standby'
+    if (role === 'unknown') return 'silent'
+    if (node === charge.standing.node) return 'same'
+    refuse(address, nodes)
+    const note = `${charge.standing.node} and ${node} both say that they are primary: the pair has lost itself, and both pass traffic; end that ('show ha node') before anything is called idle`
+    return { scope: node, note }
+  }
+
+  /** Nodes that the one in charge does not call secondary. */
+  async #notStandby(
+    { session, standing, standings }: InCharge,
+    silent: Address,
+    ctx: CallContext,
+  ): Promise<readonly Rival[]> {
+    if (standing.role !== 'primary') return []
+    const peers = await standings.peers(ctx)
+    const { host } = new URL(silent.session.url)
+    const why = (said: string): string =>
+      `${host} does not answer, and ${new URL(session.url).host} ${said}: it may pass traffic; where it is switched off for good, leave its address out of url`
+    if (peers.length === 0) return [{ scope: host, note: why('does not say what it is') }]
+    return peers
+      .filter(({ state }) => !/secondary/i.test(state))
+      .map(({ node, state }) => ({
+        scope: node === '' ? host : node,
+        note: why(`calls it '${quote(state, 40)}' and not secondary`),
+      }))
+  }
+}

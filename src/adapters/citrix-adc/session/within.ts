@@ -1,0 +1,18 @@
+import type { CallContext } from '../../../provider/contract.js'
+
+/** How long one address is waited for while another one could do, in milliseconds. */
+export const HEAD_START = 1_000
+
+/** A call to one of several addresses that is given up after a moment. */
+export async function within<T>(
+  ctx: CallContext,
+  call: (ctx: CallContext) => Promise<T>,
+): Promise<T> {
+  const stop = new AbortController()
+  const cancel = ctx.clock.setTimeout(() => stop.abort(), HEAD_START)
+  try {
+    return await call({ ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) })
+  } finally {
+    cancel()
+  }
+}
