@@ -25,6 +25,7 @@ import { nodePool, readNodeTarget } from './read/node-reading.js'
 import { readUnit } from './read/read.js'
 import { planOf } from './read/plan.js'
 import { readMember, readPoolTotals, type Composer } from './read/reading.js'
+import { splitOf } from './read/split.js'
 import { Resolver, toTarget, type MemberTarget, type Target } from './read/target.js'
 import { isReadUnit, type ReadUnit, type UnitView, type Wanted } from './read/view.js'
 import { Device } from './session/device.js'
@@ -95,9 +96,11 @@ export class F5BigipProvider implements DrainableProvider {
         : readMember(composer, target, views),
     )
     await this.#askWhy(active, readings, ctx)
+    const split = splitOf(active)
     const pools = this.#pools(targets, active, given === undefined)
     // A unit that passes no traffic holds nothing; what is not listed by those that were read is gone.
-    return views.every(isReadUnit) ? { readings, pools, ended: 'unlisted' } : { readings, pools }
+    const told = { readings: split === undefined ? readings : readings.map(split), pools }
+    return views.every(isReadUnit) ? { ...told, ended: 'unlisted' } : told
   }
 
   async find(wanted: AddressTarget, ctx: CallContext): Promise<readonly MemberRef[]> {

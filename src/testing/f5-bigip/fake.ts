@@ -271,6 +271,22 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
   }
 
   /**
+   * The units of a pair lose each other: both are active for one traffic group. The returned function ends
+   * that; the second one is standby then.
+   */
+  splitBrain(): () => Promise<void> {
+    const second = this.#lab.units.find((unit) => unit !== this.#active())
+    if (second === undefined) throw new Error('a fake without pair has no second unit')
+    second.setRole('active')
+    this.#lab.split = true
+    return () => {
+      second.setRole('standby')
+      this.#lab.split = false
+      return Promise.resolve()
+    }
+  }
+
+  /**
    * A unit restarts: 503, then paths that are not registered, then objects that seem to be missing.
    * Tokens, flows, counters and what was not saved are gone; with `keep` only the REST services
    * restart, and of all that just the tokens go.

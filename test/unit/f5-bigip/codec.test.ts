@@ -194,6 +194,7 @@ describe('statistics', () => {
       arrivals: 1_000,
       sessions: 3,
       byParent: false,
+      enabled: true,
     })
     expect(table.get(statsKey('/Common/192.0.2.10%3', 80))?.active).toBe(4)
     expect(table.get(statsKey('/Common/2001:db8::a', 443))?.byParent).toBe(true)

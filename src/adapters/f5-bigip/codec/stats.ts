@@ -18,6 +18,8 @@ export interface MemberStats {
   readonly sessions: number | undefined
   /** The node is disabled, so the member is too. */
   readonly byParent: boolean
+  /** What the traffic processes go by, beside the configuration; undefined: they do not say. */
+  readonly enabled: boolean | undefined
 }
 
 /** All rows of an answer, by node and port. */
@@ -74,7 +76,7 @@ export function parseAllStats(value: JsonValue): ReadonlyMap<string, StatsTable>
 }
 
 /** The counters of a node: of its members in every pool, and of what reaches it past all pools. */
-export type NodeStats = Pick<MemberStats, 'active' | 'arrivals' | 'sessions'>
+export type NodeStats = Pick<MemberStats, 'active' | 'arrivals' | 'sessions' | 'enabled'>
 
 /** `GET ltm/node/<node>/stats`; undefined where no row is the node's. */
 export function parseNodeStats(value: JsonValue, node: string): NodeStats | undefined {
@@ -82,8 +84,8 @@ export function parseNodeStats(value: JsonValue, node: string): NodeStats | unde
   const [row, second] = own
   if (row === undefined) return undefined
   if (second !== undefined) throw second.wrong('one row for the node')
-  const { active, arrivals, sessions } = toStats(row)
-  return { active, arrivals, sessions }
+  const { active, arrivals, sessions, enabled } = toStats(row)
+  return { active, arrivals, sessions, enabled }
 }
 
 function isSame(a: MemberStats, b: MemberStats): boolean {
@@ -93,12 +95,15 @@ function isSame(a: MemberStats, b: MemberStats): boolean {
 function toStats(row: JsonValue): MemberStats {
   const connections = count(row, 'serverside.totConns')
   const requests = count(row, 'totRequests')
+  const state = description(row, 'status.enabledState')
   return {
     active: count(row, 'serverside.curConns'),
     queued: count(row, 'connq.depth'),
     arrivals:
       connections === undefined || requests === undefined ? undefined : connections + requests,
     sessions: count(row, 'curSessions'),
-    byParent: description(row, 'status.enabledState') === 'disabled-by-parent',
+    byParent: state === 'disabled-by-parent',
+    enabled:
+      state === 'enabled' ? true : state?.startsWith('disabled') === true ? false : undefined,
   }
 }

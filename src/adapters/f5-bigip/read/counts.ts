@@ -128,7 +128,8 @@ async function countNode(
   }
   const { queued } = sumOf(queueing, node, tables)
   const active = Math.max(stats.active, ofPools.active ?? 0)
-  return { active, queued, arrivals: stats.arrivals, sessions: stats.sessions ?? 0, askedAt }
+  const { arrivals, sessions = 0, enabled } = stats
+  return { active, queued, arrivals, sessions, enabled, askedAt }
 }
 
 function isHeld({ own }: NodeRow): boolean {

@@ -160,7 +160,9 @@ export function toScope(
 ): LoadScope {
   const stats = statsOf(view.stats, member)
   const parent = isOff(member, view) ? nodeState(unit, member) : undefined
-  const counts = { ...stats, askedAt: view.askedAt }
+  // A template takes no traffic: whatever its statistics call it, what it made tells.
+  const enabled = member.template ? undefined : stats?.enabled
+  const counts = { ...stats, enabled, askedAt: view.askedAt }
   const missing = view.uncounted ?? (stats === undefined ? 'no row for this member' : undefined)
   return countsToScope(composer, unit, {
     scope,
@@ -178,6 +180,7 @@ export interface Parts {
     readonly active?: number | undefined
     readonly queued?: number | undefined
     readonly arrivals?: number | undefined
+    readonly enabled?: boolean | undefined
     readonly askedAt: number
     readonly note?: string
   }
@@ -186,20 +189,26 @@ export interface Parts {
 
 /**
  * Counters as a scope. `sampledAt` goes back by what the device's statistics lag behind. Nobody comes to
- * a member through a unit that is standby, whatever its copy of the configuration says.
+ * a member through a unit that is standby, whatever its copy of the configuration says. A change that the
+ * configuration shows and the traffic processes do not is not in force.
  */
 export function countsToScope(
   { freshness }: Composer,
   { device, active: passes }: ReadUnit,
   { scope, admin, counts, missing }: Parts,
 ): LoadScope {
-  const { active, queued, arrivals, askedAt, note } = counts
+  const { active, queued, arrivals, askedAt, enabled } = counts
+  const held = admin === 'drain' || admin === 'maint'
+  const isIgnored = passes && held && enabled === true
+  const note = isIgnored
+    ? `the configuration of ${device.host} has it disabled, and its statistics call it enabled`
+    : counts.note
   const base = {
     scope,
     incarnation: device.incarnation,
     sampledAt: askedAt - freshness,
     admin,
-    inForce: true,
+    inForce: !isIgnored,
     ...(passes ? {} : { open: false }),
   }
   if (active === undefined || queued === undefined) {
@@ -236,7 +245,7 @@ function servesAny(found: Found, view: PoolView): boolean {
 /** Would it get new work: enabled, with its node, and not without a passed check where there is one. */
 export function servesNow(member: MemberRow, view: PoolView): boolean {
   if (member.own !== 'ready' || member.template) return false
-  if (isOff(member, view)) return false
+  if (isOff(member, view) || statsOf(view.stats, member)?.enabled === false) return false
   return member.health === 'up' || member.health === 'unchecked'
 }
 

@@ -63,6 +63,8 @@ export interface NodeLoad {
   readonly queued: number | undefined
   readonly arrivals: number | undefined
   readonly sessions: number
+  /** What the traffic processes go by; undefined: they do not say. */
+  readonly enabled?: boolean | undefined
   /** Before the counters were asked for, by the call's clock. */
   readonly askedAt: number
   /** Where the numbers come from, if they are weaker than usual. */

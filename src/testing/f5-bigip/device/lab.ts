@@ -37,6 +37,7 @@ export function toLab(options: FakeOptions): Lab {
     autoSync: pair?.autoSync ?? false,
     release: RELEASE[version],
     syncStatus: undefined,
+    split: false,
     options: {
       pools,
       poolProps: options.poolProps ?? {},

@@ -17,6 +17,8 @@ export interface Lab {
   readonly release: string
   /** Words that stand in for the computed sync status. */
   syncStatus: string | undefined
+  /** The units do not hear each other: both are active for one traffic group. */
+  split: boolean
 }
 
 /** One request, taken apart. */

@@ -88,7 +88,7 @@ function failoverStatus(call: Call): object {
   const details = 'https://localhost/mgmt/tm/cm/failoverStatus/0/details'
   const text = role === 'active' ? 'active' : role === 'standby' ? 'standby' : 'offline'
   const path = 'tm/cm/failover-status'
-  const own = call.lab.units.every((unit) => unit.role === 'active')
+  const own = !call.lab.split && call.lab.units.every((unit) => unit.role === 'active')
   const group = `traffic-group-${own ? call.lab.units.indexOf(call.unit) + 1 : 1}`
   return row(link(call, path), 'cm:failover-status:failover-status', path, {
     ...entries({ color: role === 'active' ? 'green' : 'gray' }),
@@ -144,7 +144,7 @@ function device(call: Call, unit: Unit): Record<string, unknown> {
     fullPath: `/Common/${unit.name}`,
     generation: 1,
     selfLink: link(call, `tm/cm/device/~Common~${unit.name}`),
-    failoverState: unit.role.replace('_', '-'),
+    failoverState: call.lab.split && unit !== call.unit ? 'offline' : unit.role.replace('_', '-'),
     hostname: unit.name,
     managementIp: call.lab.options.host,
     marketingName: 'BIG-IP Virtual Edition',
@@ -173,7 +173,7 @@ function deviceGroups(call: Call): Record<string, unknown>[] {
 
 /** One for each unit that passes traffic of its own. */
 function trafficGroups(call: Call): Record<string, unknown>[] {
-  const own = call.lab.units.every((unit) => unit.role === 'active')
+  const own = !call.lab.split && call.lab.units.every((unit) => unit.role === 'active')
   return (own ? call.lab.units : call.lab.units.slice(0, 1)).map((_, i) => ({
     kind: 'tm:cm:traffic-group:traffic-groupstate',
     name: `traffic-group-${i + 1}`,
