@@ -1,9 +1,7 @@
 import type { AdminState, Capabilities, DrainableProvider } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
-import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { parseOptions } from '../../provider/options.js'
-import { quote } from '../../provider/quote.js'
 import { partsOf } from '../combined/parts.js'
 import { bareRef, tagWhy } from '../combined/tag.js'
 import { CALL_LIMIT } from '../runner/look/call.js'
@@ -13,17 +11,11 @@ import { schedulerOf } from '../runner/look/scheduler.js'
 import { transition } from '../machine/transition.js'
 import { statusOf, type MemberStatus } from '../status.js'
 import { judgeOwner } from '../tickets/owner.js'
-import { storedTickets } from '../tickets/saved.js'
 import type { TicketStore } from '../tickets/store.js'
 import { owedOf } from '../tickets/owed.js'
 import { thawMember } from '../tickets/thaw.js'
-import {
-  belongsTo,
-  drainsOf,
-  parseTicket,
-  type Ticket,
-  type TicketMember,
-} from '../tickets/ticket.js'
+import { readTickets, type OnUnreadable } from '../tickets/read-tickets.js'
+import { belongsTo, drainsOf, type Ticket, type TicketMember } from '../tickets/ticket.js'
 import { callSchema, checkProvider, fn, type Call } from './call.js'
 import { checkStore, toResumedPolicy } from './policy.js'
 import { wallOffsetOf } from './spec.js'
@@ -48,7 +40,7 @@ export interface Orphan {
 /** Options of {@link findOrphans}. */
 export interface FindOrphansOptions extends Pick<Call, 'signal' | 'clock'> {
   /** Called for a ticket that can't be read, of whatever balancer; without it such a ticket is an error. */
-  readonly onUnreadable?: ((id: string, error: DrainableError) => void) | undefined
+  readonly onUnreadable?: OnUnreadable | undefined
 }
 
 const optionsSchema = callSchema
@@ -89,10 +81,10 @@ export async function findOrphans(
   const store = checkStore(s, subject)
   const provider = checkProvider(p, subject)
   const { clock = systemClock, ...given } = parseOptions(optionsSchema, o, subject)
-  const onUnreadable = given.onUnreadable as FindOrphansOptions['onUnreadable']
+  const onUnreadable = given.onUnreadable as OnUnreadable | undefined
   const signal = given.signal ?? new AbortController().signal
   signal.throwIfAborted()
-  const tickets = await readAll(store, signal, subject, onUnreadable)
+  const tickets = await readTickets(store, signal, subject, onUnreadable)
   const left = tickets.flatMap((ticket) => {
     if (!belongsTo(ticket, provider)) return []
     const { state, text } = judgeOwner(ticket.owner)
@@ -178,35 +170,6 @@ function orphanMember(
     own: same ? reading.own : null,
     owes: owedOf(member, reading) !== undefined,
   }
-}
-
-/** Every ticket of a store. One that is damaged must not hide the others, nor be lost among them. */
-async function readAll(
-  store: TicketStore,
-  signal: AbortSignal,
-  subject: string,
-  onUnreadable: FindOrphansOptions['onUnreadable'],
-): Promise<readonly Ticket[]> {
-  const tickets: Ticket[] = []
-  const damaged: { readonly id: string; readonly error: DrainableError }[] = []
-  for (const { id, value } of await storedTickets(store, signal)) {
-    try {
-      tickets.push(parseTicket(value, `${subject}: ticket '${quote(id)}'`))
-    } catch (error) {
-      if (!isDrainableError(error)) throw error
-      damaged.push({ id, error })
-    }
-  }
-  if (onUnreadable !== undefined) for (const { id, error } of damaged) onUnreadable(id, error)
-  else if (damaged.length > 0) {
-    const ids = damaged.map(({ id }) => `'${quote(id)}'`).join(', ')
-    throw new DrainableError(
-      'TICKET_INVALID',
-      `${subject}: the store holds ${damaged.length === 1 ? 'a ticket' : 'tickets'} that can't be read: ${ids}; remove what is none of ours, or pass onUnreadable to go on without`,
-      { cause: damaged[0]?.error },
-    )
-  }
-  return tickets
 }
 
 /** A member as a run would know it after one look that changes nothing. */

@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'vitest'
+import { drain, heldMembers, isDrainableError, restore, stepDrain, type Ticket } from 'drainable'
+import { setUp, thrown, web1, web2 } from '../core/set-up.js'
+import { plainStore } from './set-up.js'
+
+async function drained() {
+  const at = setUp()
+  const map = new Map<string, unknown>()
+  const tickets = plainStore(map)
+  const { clock, lb } = at
+  await clock.runUntil(drain(lb, web1, { clock, tickets, id: 'job-1' }))
+  return { ...at, map, tickets, ticket: map.get('job-1') as Ticket }
+}
+
+describe('heldMembers', () => {
+  test('lists who is drained, until it is opened again', async () => {
+    const { clock, lb, tickets, ticket } = await drained()
+    await clock.runUntil(drain(lb, web2, { clock, tickets, id: 'job-2' }))
+    expect(await heldMembers(tickets)).toEqual([web1, web2])
+    await clock.runUntil(restore(lb, ticket, { clock, tickets }))
+    expect(await heldMembers(tickets)).toEqual([web2])
+  })
+
+  test('a hold that was only intended counts: its answer may be lost', async () => {
+    const { clock, lb } = setUp()
+    const map = new Map<string, unknown>()
+    const step = await clock.runUntil(stepDrain(lb, { target: web1 }, { clock }))
+    expect(step.ticket.members[0]?.changes).toMatchObject([{ kind: 'hold', state: 'intended' }])
+    map.set(step.ticket.id, step.ticket)
+    const tickets = { ...plainStore(map), keys: () => map.keys() }
+    expect(await heldMembers(tickets)).toEqual([web1])
+  })
+
+  test('one balancer alone is asked for by its instance', async () => {
+    const { lb, tickets } = await drained()
+    expect(await heldMembers(tickets, { instance: lb.instance })).toEqual([web1])
+    expect(await heldMembers(tickets, { instance: 'another' })).toEqual([])
+  })
+
+  test('a ticket that can not be read is an error, or goes to onUnreadable', async () => {
+    const { map, tickets } = await drained()
+    const store = { ...tickets, keys: () => map.keys() }
+    map.set('job-9', { id: 'job-9', v: 1 })
+    const error = await thrown(heldMembers(store))
+    expect(isDrainableError(error, 'TICKET_INVALID')).toBe(true)
+    const ids: string[] = []
+    expect(await heldMembers(store, { onUnreadable: (id) => ids.push(id) })).toEqual([web1])
+    expect(ids).toEqual(['job-9'])
+  })
+
+  test('a wrong option is refused', async () => {
+    const { tickets } = await drained()
+    const error = await thrown(heldMembers(tickets, { instance: '' }))
+    expect(isDrainableError(error, 'INVALID_OPTIONS')).toBe(true)
+  })
+})
