@@ -38,6 +38,7 @@ export { callbackEndpoints } from './sources/callback-endpoints.js'
 export type { CallbackEndpointsOptions } from './sources/callback-endpoints.js'
 export { fileEndpoints } from './sources/file-endpoints.js'
 export type { FileEndpointsOptions } from './sources/file-endpoints.js'
+export type { AdoptedEndpoints, HeldMembers, InitialEndpoints } from './sources/initial.js'
 export { restEndpoints } from './sources/rest-endpoints.js'
 export type { RestEndpointsOptions, ServedEndpoints } from './sources/rest-endpoints.js'
 export type { Assignment, Endpoint, EndpointNative, NewEndpoint } from './codec/assignment.js'
@@ -50,6 +51,7 @@ export type {
   LoadReports,
   NodeLoad,
   Published,
+  Recovered,
   SinkHost,
 } from './sources/sink.js'
 export type { AdminAddresses, EnvoyOptions } from './options.js'

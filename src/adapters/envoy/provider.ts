@@ -14,12 +14,16 @@ import { canonicalMember } from './codec/address.js'
 import { applyChanges } from './change/change.js'
 import { isAtLeast } from '../../kit/version.js'
 import type { ProxyView } from './session/roster.js'
-import { Fleet, previousScope } from './session/session.js'
+import { Fleet } from './session/session.js'
 import type { Settings } from './options.js'
-import { ClusterLens, NO_PROXY } from './read/read.js'
+import { endedOf } from './read/ended.js'
+import { ClusterLens } from './read/read.js'
 import type { Wanted } from './read/wanted.js'
-import type { EndpointSink, SinkHost } from './sources/sink.js'
+import type { EndpointSink, Recovered, SinkHost } from './sources/sink.js'
 import { EndpointStore } from './sources/store.js'
+
+/** Within that many milliseconds every proxy comes back to a server of ours: 30 s is its longest pause. */
+const RECONNECT = 35_000
 
 /** Reads and changes endpoint sets, and asks every proxy who is busy. */
 export class EnvoyProvider implements DrainableProvider, SinkHost {
@@ -33,6 +37,8 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   readonly #fleet: Fleet
   readonly #lens: ClusterLens
   readonly #onPanic: 'refuse' | 'allow'
+  readonly #hasAdmin: boolean
+  readonly #backBy = systemClock.now() + RECONNECT
   readonly #opened: Promise<void>
   readonly #closing = new AbortController()
   readonly #turn = new Turnstile()
@@ -43,6 +49,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     this.#sink = options.endpoints
     this.instance = options.endpoints.instance
     this.#onPanic = options.onPanic
+    this.#hasAdmin = options.admin !== undefined
     this.#store = new EndpointStore(this.#sink, now)
     this.#fleet = new Fleet({
       admin: options.admin,
@@ -120,8 +127,10 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       return {
         readings,
         pools: [...pools].flatMap(([pool, service]) => this.#lens.pool(pool, service, views) ?? []),
-        // A reading that still lists it has none: the place ends once a proxy fills it.
-        ended: [NO_PROXY, ...withoutPrevious(views)],
+        ended: endedOf(views, services, {
+          hasAdmin: this.#hasAdmin,
+          isComplete: this.#sink.nodes === undefined || systemClock.now() > this.#backBy,
+        }),
       }
     })
   }
@@ -182,6 +191,11 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     return this.#fleet.adopt(AbortSignal.any([signal, this.#closing.signal]))
   }
 
+  /** What is left of sets that were served before; for the sink. */
+  recover(own: ReadonlySet<string>, signal: AbortSignal): Promise<Recovered> {
+    return this.#fleet.recover(own, AbortSignal.any([signal, this.#closing.signal]))
+  }
+
   async close(): Promise<void> {
     this.#closing.abort(
       new DrainableError('CONNECTION_LOST', `${this.instance}: the provider was closed`, {
@@ -237,13 +251,4 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     await this.#opened
     return await fn(signal)
   }
-}
-
-/** Proxies that answer and have no process before them, by what that one would go by: a ticket may know it. */
-function withoutPrevious(views: readonly ProxyView[]): string[] {
-  const alive = new Set(views.flatMap(({ role, scope }) => (role === 'previous' ? [scope] : [])))
-  return views
-    .filter(({ role, state, proxy }) => role === 'proxy' && state === 'read' && proxy !== undefined)
-    .map(({ scope }) => previousScope(scope))
-    .filter((scope) => !alive.has(scope))
 }

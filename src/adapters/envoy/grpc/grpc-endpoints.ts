@@ -7,6 +7,7 @@ import { AssignmentProblem, type Assignment } from '../codec/assignment.js'
 import { adoptInBackground } from '../sources/background-adoption.js'
 import type { JsonObject } from '../../../kit/json.js'
 import { JsonAssignment } from '../codec/json.js'
+import type { Initial } from '../sources/initial.js'
 import { ReceiptBook, type NodeReceipt } from '../sources/receipts.js'
 import type { ServedEndpoints } from '../sources/rest-endpoints.js'
 import { ServedSets } from '../sources/served-sets.js'
@@ -23,13 +24,13 @@ export interface GrpcSettings {
   readonly host: string
   readonly port: number
   readonly tls: ServerTls | undefined
-  /** Undefined: adopt. */
-  readonly initial: readonly unknown[] | undefined
+  readonly initial: Initial
   readonly interval: number
   readonly resources: readonly { type: string; name: string; value: Uint8Array }[]
 }
 
 const LARGE = 1_000
+const ELSE = 'grpcEndpoints() initial.else'
 const SEND_ALL = 'envoy.lrs.supports_send_all_clusters'
 
 /** Serves endpoint sets over gRPC, keeps the receipts, and takes load reports. */
@@ -51,9 +52,13 @@ export class GrpcEndpoints implements ServedEndpoints {
   constructor(settings: GrpcSettings) {
     this.#settings = settings
     this.instance = `grpc:${settings.host}:${settings.port}`
-    this.#sets = new ServedSets((resources) =>
-      toSets(resources, 'adopted from the proxies', 'REJECTED'),
-    )
+    const { sets, otherwise, held } = settings.initial
+    this.#sets = new ServedSets({
+      instance: this.instance,
+      convert: (resources) => toSets(resources, 'adopted from the proxies', 'REJECTED'),
+      otherwise: otherwise && (() => toSets(otherwise, ELSE, 'INVALID_OPTIONS')),
+      held,
+    })
     this.loads = new LoadBook(
       () => systemClock.now(),
       settings.interval,
@@ -64,9 +69,9 @@ export class GrpcEndpoints implements ServedEndpoints {
       ...resource,
       version: createHash('sha256').update(resource.value).digest('hex').slice(0, 16),
     }))
-    if (settings.initial === undefined) return
     // Wrong sets are told by the factory; what is costly of it waits for open().
-    checkInitial(settings.initial)
+    if (sets !== undefined) checkInitial(sets, 'grpcEndpoints() initial')
+    if (otherwise !== undefined) checkInitial(otherwise, ELSE)
   }
 
   get address(): { host: string; port: number } | undefined {
@@ -137,7 +142,7 @@ export class GrpcEndpoints implements ServedEndpoints {
 
   async #open(host: SinkHost): Promise<void> {
     const { initial, tls } = this.#settings
-    if (initial !== undefined) await this.set(initial)
+    if (initial.sets !== undefined) await this.set(initial.sets)
     const server = createServer({
       sotw: (stream) => this.#serve(stream, false),
       delta: (stream) => this.#serve(stream, true),
@@ -195,8 +200,8 @@ export class GrpcEndpoints implements ServedEndpoints {
   }
 }
 
-function checkInitial(initial: readonly unknown[]): void {
-  refusing('grpcEndpoints() initial', 'INVALID_OPTIONS', () => checkSets(initial.map(parse)))
+function checkInitial(initial: readonly unknown[], subject: string): void {
+  refusing(subject, 'INVALID_OPTIONS', () => checkSets(initial.map(parse)))
 }
 
 function parse(value: unknown, i: number): JsonAssignment | WireAssignment {

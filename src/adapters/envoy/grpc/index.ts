@@ -20,6 +20,7 @@ import type { Duration } from '../../../provider/duration.js'
 import { durationOption } from '../../../provider/duration-option.js'
 import { parseOptions } from '../../../provider/options.js'
 import { readPem } from '../../../kit/pem.js'
+import { initialOption, readInitial, type InitialEndpoints } from '../sources/initial.js'
 import type { ServedEndpoints } from '../sources/rest-endpoints.js'
 import { GrpcEndpoints } from './grpc-endpoints.js'
 
@@ -52,9 +53,10 @@ export interface GrpcEndpointsOptions {
    * The full endpoint sets: `ClusterLoadAssignment`s in EDS JSON, or as the bytes of the protobuf
    * message, which are kept as they are but for what is changed. Or `adopt` them from the proxies'
    * admin API before anything is served: right after a restart of this process, when the proxies
-   * still hold them. A fresh fleet has nothing to adopt. @default 'adopt'
+   * still hold them. A fresh fleet has nothing to adopt:
+   * `{ adopt: true, else: sets, held: () => heldMembers(store) }` starts both. @default 'adopt'
    */
-  readonly initial?: 'adopt' | readonly unknown[] | undefined
+  readonly initial?: InitialEndpoints | undefined
   /** Pause between two load reports while somebody looks, at least 100 ms. @default 250 ms */
   readonly loadInterval?: Duration | undefined
   /** Resources of other types for clients that take everything from one ADS stream. @default none */
@@ -71,7 +73,7 @@ const schema = z.strictObject({
       clientCa: z.string().min(1).exactOptional(),
     })
     .exactOptional(),
-  initial: z.union([z.literal('adopt'), z.array(z.unknown())]).exactOptional(),
+  initial: initialOption.exactOptional(),
   loadInterval: durationOption({ min: 100 }).default(250),
   resources: z
     .array(
@@ -106,10 +108,11 @@ export function grpcEndpoints(options: GrpcEndpointsOptions): ServedEndpoints {
                 ? undefined
                 : readPem(tls.clientCa, 'grpcEndpoints(): tls.clientCa'),
           },
-    initial: initial === 'adopt' ? undefined : initial,
+    initial: readInitial(initial),
     interval: loadInterval,
     resources: rest.resources ?? [],
   })
 }
 
 export type { ServedEndpoints } from '../sources/rest-endpoints.js'
+export type { AdoptedEndpoints, HeldMembers, InitialEndpoints } from '../sources/initial.js'

@@ -14,6 +14,13 @@ export function nothingToAdopt(proxies: readonly string[]): DrainableError {
   )
 }
 
+/** What several proxies hold. */
+export interface Agreement {
+  readonly sets: JsonObject[]
+  /** By set that the proxies hold with different members: those that one of them shows as DRAINING. */
+  readonly draining: ReadonlyMap<string, ReadonlySet<string>>
+}
+
 /** The sets of one proxy. */
 export interface Dump {
   readonly name: string
@@ -53,11 +60,15 @@ const NAMED = 6
  *
  * Order means nothing, and neither does a set without endpoints: a proxy that has just started holds
  * one. Where only states differ, as a controller that died in mid-push leaves them, the more cautious
- * one is taken. Members that differ are refused, and listed.
+ * one is taken. Members that differ are refused, and listed; of a set in `own` they leave it out.
  */
-export function agreed(dumps: readonly Dump[]): JsonObject[] {
+export function agreed(
+  dumps: readonly Dump[],
+  own: ReadonlySet<string> = new Set<string>(),
+): Agreement {
   const held = new Map<string, Held>()
   const differences: string[] = []
+  const apart = new Set<string>()
   for (const { name, sets } of dumps) {
     for (const set of sets) {
       const named = field(set, 'cluster_name')
@@ -68,11 +79,30 @@ export function agreed(dumps: readonly Dump[]): JsonObject[] {
       const members = membersOf(set)
       if (members.size === 0) continue
       if (known === undefined) held.set(cluster, { from: name, set, members, statuses: new Map() })
-      else differences.push(...compared(cluster, known, name, members))
+      else {
+        const found = compared(cluster, known, name, members)
+        if (!own.has(cluster)) differences.push(...found)
+        else if (found.length > 0) apart.add(cluster)
+      }
     }
   }
   if (differences.length > 0) throw disagreement(differences)
-  return [...held.values()].map(({ set, statuses }) => withStatuses(set, statuses))
+  const sets = [...held].flatMap(([cluster, { set, statuses }]) =>
+    apart.has(cluster) ? [] : [withStatuses(set, statuses)],
+  )
+  return {
+    sets,
+    draining: new Map([...apart].map((cluster) => [cluster, drainingIn(cluster, dumps)])),
+  }
+}
+
+/** Members of a set that any proxy holds as DRAINING. */
+function drainingIn(cluster: string, dumps: readonly Dump[]): ReadonlySet<string> {
+  const members = dumps
+    .flatMap(({ sets }) => sets)
+    .filter((set) => field(set, 'cluster_name') === cluster)
+    .flatMap((set) => [...membersOf(set).values()])
+  return new Set(members.flatMap(({ name, status }) => (status === 'DRAINING' ? [name] : [])))
 }
 
 /** Takes in what another proxy holds. Returns how its members differ, in words. */

@@ -2,12 +2,12 @@ import { abortable } from '../../../provider/abort.js'
 import type { Clock } from '../../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { parseAdminAddress } from './admin-client.js'
-import { agreed, nothingToAdopt } from './adopt.js'
+import { agreed, nothingToAdopt, type Dump } from './adopt.js'
 import { nodeViews } from './nodes.js'
 import type { Previous } from './previous.js'
 import { Proxy } from './proxy.js'
 import { Roster, viewOf, type ProxyView } from './roster.js'
-import type { EndpointSink } from '../sources/sink.js'
+import type { EndpointSink, Recovered } from '../sources/sink.js'
 import type { JsonObject } from '../../../kit/json.js'
 
 /** How many proxies are asked at once. */
@@ -87,20 +87,37 @@ export class Fleet {
         'envoy(): there is no proxy to adopt the endpoint sets from, give admin, or initial on the sink',
       )
     }
-    const errors: unknown[] = []
+    const { dumps, error } = await this.#dumps(proxies, signal)
+    const { sets } = agreed(dumps)
+    if (sets.length === 0) throw error ?? nothingToAdopt(proxies.map(({ name }) => name))
+    return sets
+  }
+
+  /** What can be adopted, for a sink that has sets of its own; throws where nobody on the list answers. */
+  async recover(own: ReadonlySet<string>, signal: AbortSignal): Promise<Recovered> {
+    const proxies = await this.#list(signal)
+    const { dumps, error } = await this.#dumps(proxies, signal)
+    if (dumps.length === 0 && error !== undefined) throw error
+    const configs = proxies.flatMap(({ facts }) => [...(facts?.configs?.values() ?? [])])
+    const services = new Map(configs.map(({ cluster, service }) => [cluster, service]))
+    return { ...agreed(dumps, own), services }
+  }
+
+  /** The sets of each proxy that answers, and what the first one that does not failed with. */
+  async #dumps(
+    proxies: readonly Proxy[],
+    signal: AbortSignal,
+  ): Promise<{ readonly dumps: readonly Dump[]; readonly error: DrainableError | undefined }> {
+    const errors: DrainableError[] = []
     const dumps = await inBatches(proxies, async (proxy) => {
       try {
-        return { proxy, sets: await proxy.dump(signal) }
+        return [{ name: proxy.name, sets: await proxy.dump(signal) }]
       } catch (error) {
-        this.#tolerate(error, signal)
-        errors.push(error)
-        return undefined
+        errors.push(this.#tolerate(error, signal))
+        return []
       }
     })
-    const found = dumps.flatMap((dump) => dump ?? [])
-    const sets = agreed(found.map((dump) => ({ name: dump.proxy.name, sets: dump.sets })))
-    if (sets.length === 0) throw errors[0] ?? nothingToAdopt(proxies.map(({ name }) => name))
-    return sets
+    return { dumps: dumps.flat(), error: errors[0] }
   }
 
   async close(): Promise<void> {

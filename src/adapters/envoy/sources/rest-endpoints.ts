@@ -8,6 +8,7 @@ import { adoptInBackground } from './background-adoption.js'
 import type { Version } from '../../../kit/version.js'
 import { isCount, isObject, type JsonObject } from '../../../kit/json.js'
 import { CLA_TYPE, JsonAssignment } from '../codec/json.js'
+import { initialOption, readInitial, type HeldMembers, type InitialEndpoints } from './initial.js'
 import { ReceiptBook, type NodeReceipt } from './receipts.js'
 import { ServedSets } from './served-sets.js'
 import { checkSets, parseSets } from '../codec/sets.js'
@@ -21,9 +22,10 @@ export interface RestEndpointsOptions {
   readonly host?: string | undefined
   /**
    * The full endpoint sets, `ClusterLoadAssignment`s in EDS JSON; or `adopt` them from the proxies'
-   * admin API before anything is served. A fresh fleet has nothing to adopt. @default 'adopt'
+   * admin API before anything is served. A fresh fleet has nothing to adopt:
+   * `{ adopt: true, else: sets, held: () => heldMembers(store) }` starts both. @default 'adopt'
    */
-  readonly initial?: 'adopt' | readonly unknown[] | undefined
+  readonly initial?: InitialEndpoints | undefined
 }
 
 /** A sink that listens, and whose sets can also be changed by hand. */
@@ -37,7 +39,7 @@ export interface ServedEndpoints extends EndpointSink {
 const schema = z.strictObject({
   port: z.number().int().min(0).max(65_535),
   host: z.string().min(1).exactOptional(),
-  initial: z.union([z.literal('adopt'), z.array(z.unknown())]).exactOptional(),
+  initial: initialOption.exactOptional(),
 })
 /** A poller that was not heard of for this long is gone. */
 const SILENT = 30_000
@@ -59,11 +61,21 @@ const SWEEP = 5_000
  */
 export function restEndpoints(options: RestEndpointsOptions): ServedEndpoints {
   const { port, host, initial } = parseOptions(schema, options, 'restEndpoints()')
-  const sets =
-    initial === undefined || initial === 'adopt'
-      ? undefined
-      : parseSets(initial, 'restEndpoints() initial', 'INVALID_OPTIONS')
-  return new RestEndpoints(host ?? '127.0.0.1', port, sets)
+  const { sets, otherwise, held } = readInitial(initial)
+  const parse = (given: readonly unknown[], field: string): JsonAssignment[] =>
+    parseSets(given, `restEndpoints() ${field}`, 'INVALID_OPTIONS')
+  return new RestEndpoints(host ?? '127.0.0.1', port, {
+    sets: sets && parse(sets, 'initial'),
+    otherwise: otherwise && parse(otherwise, 'initial.else'),
+    held,
+  })
+}
+
+/** The first sets, parsed. */
+interface ParsedInitial {
+  readonly sets: readonly JsonAssignment[] | undefined
+  readonly otherwise: readonly JsonAssignment[] | undefined
+  readonly held: HeldMembers
 }
 
 /** One node that polls, or several under one id. */
@@ -79,7 +91,7 @@ class RestEndpoints implements ServedEndpoints {
   readonly lateBound = 0
   readonly #host: string
   readonly #port: number
-  readonly #sets = new ServedSets<JsonAssignment>(toSets)
+  readonly #sets: ServedSets<JsonAssignment>
   readonly #book = new ReceiptBook(() => systemClock.now())
   readonly #pollers = new Map<string, Poller>()
   #sweptAt = 0
@@ -87,11 +99,18 @@ class RestEndpoints implements ServedEndpoints {
   #server: Server | undefined
   #opening: Promise<void> | undefined
 
-  constructor(host: string, port: number, initial: readonly JsonAssignment[] | undefined) {
+  constructor(host: string, port: number, initial: ParsedInitial) {
     this.#host = host
     this.#port = port
     this.instance = `rest:${host}:${port}`
-    for (const set of initial ?? []) this.#sets.put(set)
+    const { sets, otherwise, held } = initial
+    this.#sets = new ServedSets({
+      instance: this.instance,
+      convert: toSets,
+      otherwise: otherwise && (() => Promise.resolve(otherwise)),
+      held,
+    })
+    for (const set of sets ?? []) this.#sets.put(set)
   }
 
   get address(): { host: string; port: number } | undefined {

@@ -1,22 +1,40 @@
 import { abortable } from '../../../provider/abort.js'
+import type { MemberRef } from '../../../provider/contract.js'
 import type { JsonObject } from '../../../kit/json.js'
+import { canonicalMember } from '../codec/address.js'
 import type { Assignment } from '../codec/assignment.js'
-import { Superseded, type Published, type SinkHost } from './sink.js'
+import type { EdsStatus } from '../codec/status.js'
+import { readHeld, type HeldMembers } from './initial.js'
+import { Superseded, type Published, type Recovered, type SinkHost } from './sink.js'
+
+/** An assignment whose edits are of its own kind. */
+type Edited<A> = { withStatus(edits: ReadonlyMap<string, EdsStatus>): A } & Assignment
+
+const NOTHING: Recovered = { sets: [], draining: new Map(), services: new Map() }
+
+/** How the first sets come about. */
+export interface ServedSetsOptions<A> {
+  readonly instance: string
+  readonly convert: (resources: readonly JsonObject[]) => Promise<readonly A[]>
+  /** Sets of the caller, served where nothing can be adopted; undefined: there are none. */
+  readonly otherwise: (() => Promise<readonly A[]>) | undefined
+  readonly held: HeldMembers
+}
 
 /**
  * The sets of a sink that serves them itself: given at the start, or adopted from the proxies before
  * anything is served, so that nothing is ever emptied by a management server that just came up.
  */
-export class ServedSets<A extends Assignment> {
-  readonly #convert: (resources: readonly JsonObject[]) => Promise<readonly A[]>
+export class ServedSets<A extends Edited<A>> {
+  readonly #options: ServedSetsOptions<A>
   readonly #sets = new Map<string, Published & { readonly set: A }>()
   readonly #listeners = new Set<(cluster: string) => void>()
   #seq = 0
   #loading: Promise<void> | undefined
   #loaded = false
 
-  constructor(convert: (resources: readonly JsonObject[]) => Promise<readonly A[]>) {
-    this.#convert = convert
+  constructor(options: ServedSetsOptions<A>) {
+    this.#options = options
   }
 
   get loaded(): boolean {
@@ -64,7 +82,35 @@ export class ServedSets<A extends Assignment> {
   }
 
   async #adopt(host: SinkHost, signal: AbortSignal): Promise<void> {
-    const sets = await this.#convert(await host.adopt(signal))
-    for (const set of sets) this.put(set)
+    const { convert, otherwise, held, instance } = this.#options
+    const refs = await readHeld(held, instance)
+    const own = (await otherwise?.()) ?? []
+    const left =
+      (await host.recover?.(new Set(own.map(({ cluster }) => cluster)), signal)) ?? NOTHING
+    // Without sets of its own it has nothing to serve: adopt() says why.
+    const nothing = left.sets.length === 0 && own.length === 0
+    const found = nothing ? await host.adopt(signal) : left.sets
+    const adopted = found.length === 0 ? [] : await convert(found)
+    const names = new Set(adopted.map(({ cluster }) => cluster))
+    const sets = [...adopted, ...own.filter(({ cluster }) => !names.has(cluster))]
+    for (const set of sets) this.put(withHeld(set, refs, left))
   }
+}
+
+/** The set with everybody DRAINING in it who is held: nothing may open them between two processes of ours. */
+function withHeld<A extends Edited<A>>(
+  set: A,
+  refs: readonly MemberRef[],
+  { draining, services }: Recovered,
+): A {
+  const held = refs.flatMap(({ pool, member }) =>
+    (services.get(pool) ?? pool) === set.cluster ? [canonicalMember(member)] : [],
+  )
+  const members = new Set([...held, ...(draining.get(set.cluster) ?? [])])
+  const edits = set.endpoints.flatMap(({ member, status }) =>
+    member !== undefined && members.has(member) && status !== 'DRAINING'
+      ? [[member, 'DRAINING' satisfies EdsStatus] as const]
+      : [],
+  )
+  return edits.length === 0 ? set : set.withStatus(new Map(edits))
 }

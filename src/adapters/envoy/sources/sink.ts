@@ -17,6 +17,18 @@ export interface Published {
 export interface SinkHost {
   /** The full sets as the proxies hold them now, as EDS JSON resources. */
   adopt(signal: AbortSignal): Promise<readonly JsonObject[]>
+  /** The same for a sink that has sets of its own: those of these names may be missing, or differ. */
+  recover?(own: ReadonlySet<string>, signal: AbortSignal): Promise<Recovered>
+}
+
+/** What is left in the proxies of the sets that were served before. */
+export interface Recovered {
+  /** Sets that can be taken over, as EDS JSON resources. */
+  readonly sets: readonly JsonObject[]
+  /** Members that some proxy holds as `DRAINING`, by set: of sets that can't be taken over. */
+  readonly draining: ReadonlyMap<string, ReadonlySet<string>>
+  /** The set that feeds a cluster, by the cluster's name. */
+  readonly services: ReadonlyMap<string, string>
 }
 
 /** What load reports say of one proxy. */

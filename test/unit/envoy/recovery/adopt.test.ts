@@ -36,7 +36,7 @@ const setOf = (members: readonly Member[]): JsonObject => ({
 })
 
 const adopt = (...sets: readonly (readonly Member[])[]) =>
-  agreed(sets.map((members, i) => ({ name: `p${i + 1}`, sets: [setOf(members)] })))
+  agreed(sets.map((members, i) => ({ name: `p${i + 1}`, sets: [setOf(members)] }))).sets
 const [a, b, c] = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map((ip) => ({ ip })) as [
   Member,
   Member,

@@ -1,0 +1,46 @@
+import type { Snapshot } from '../../../provider/contract.js'
+import type { ProxyView } from '../session/roster.js'
+import { previousScope } from '../session/session.js'
+import { rowsOf } from './hosts.js'
+import { NO_PROXY } from './read.js'
+
+/** What the caller's list of proxies, and the sink, say of who there is. */
+export interface Listing {
+  /** Whether the admin addresses are given. */
+  readonly hasAdmin: boolean
+  /** Whether every proxy that takes sets from here has had the time to come back, where any does. */
+  readonly isComplete: boolean
+}
+
+/**
+ * Which processes have ended. Where the caller's list is all there is, and everybody on it could be read,
+ * whoever is not on it has: a ticket may know proxies that were replaced while nobody looked.
+ */
+export function endedOf(
+  views: readonly ProxyView[],
+  services: readonly string[],
+  { hasAdmin, isComplete }: Listing,
+): NonNullable<Snapshot['ended']> {
+  const alive = views.filter(({ state }) => state !== 'ended')
+  const isWhole =
+    hasAdmin &&
+    isComplete &&
+    alive.length > 0 &&
+    alive.every(
+      (view) =>
+        view.state === 'read' &&
+        // One that has lost a cluster may still hold its work.
+        (view.role === 'previous' || services.every((service) => rowsOf(view, service).length > 0)),
+    )
+  // A reading that still lists it has none: the place ends once a proxy fills it.
+  return isWhole ? 'unlisted' : [NO_PROXY, ...withoutPrevious(views)]
+}
+
+/** Proxies that answer and have no process before them, by what that one would go by: a ticket may know it. */
+function withoutPrevious(views: readonly ProxyView[]): string[] {
+  const alive = new Set(views.flatMap(({ role, scope }) => (role === 'previous' ? [scope] : [])))
+  return views
+    .filter(({ role, state, proxy }) => role === 'proxy' && state === 'read' && proxy !== undefined)
+    .map(({ scope }) => previousScope(scope))
+    .filter((scope) => !alive.has(scope))
+}

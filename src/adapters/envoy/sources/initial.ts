@@ -1,0 +1,101 @@
+import { z } from 'zod'
+import type { MemberRef } from '../../../provider/contract.js'
+import { DrainableError } from '../../../provider/error.js'
+import { parseOptions } from '../../../provider/options.js'
+
+/** Members that are held, or a function that reads them. It is given the sink's `instance`. */
+export type HeldMembers =
+  readonly MemberRef[] | ((instance: string) => Promise<readonly MemberRef[]>)
+
+/** Adopt what the proxies hold, and what to serve of sets that can't be adopted. */
+export interface AdoptedEndpoints {
+  /** Take the sets over from the proxies' admin API. */
+  readonly adopt: true
+  /**
+   * The full sets for a fleet that is new, or can't be adopted from: served where no proxy holds a set of
+   * that name, where the proxies hold different members in it, and where there is no admin address. While
+   * there are addresses and none answers, nothing is served.
+   */
+  readonly else?: readonly unknown[] | undefined
+  /**
+   * Members that drains hold, by `heldMembers(store)`: they are `DRAINING` in the first set that is served,
+   * whatever the proxies or `else` say. While the function fails nothing is served.
+   */
+  readonly held?: HeldMembers | undefined
+}
+
+/** The sets that a sink serves first. */
+export type InitialEndpoints = 'adopt' | readonly unknown[] | AdoptedEndpoints
+
+/** The same, checked. */
+export interface Initial {
+  /** Served from the start on; undefined: adopt first. */
+  readonly sets: readonly unknown[] | undefined
+  /** Served where nothing can be adopted. */
+  readonly otherwise: readonly unknown[] | undefined
+  readonly held: HeldMembers
+}
+
+const refs = z.array(
+  z.object({
+    pool: z.string().min(1),
+    member: z.string().min(1),
+    balancer: z.string().exactOptional(),
+  }),
+)
+
+/** One schema for every sink that serves. */
+export const initialOption = z.union(
+  [
+    z.literal('adopt'),
+    z.array(z.unknown()),
+    z.strictObject({
+      adopt: z.literal(true),
+      else: z.array(z.unknown()).exactOptional(),
+      held: z
+        .union([
+          refs,
+          z.custom<(instance: string) => Promise<readonly MemberRef[]>>(
+            (value) => typeof value === 'function',
+            'expected a list of { pool, member } or a function that returns one',
+          ),
+        ])
+        .exactOptional(),
+    }),
+  ],
+  "expected 'adopt', a list of endpoint sets, or { adopt: true, else, held }",
+)
+
+export function readInitial(given: z.output<typeof initialOption> = 'adopt'): Initial {
+  if (given === 'adopt') return { sets: undefined, otherwise: undefined, held: [] }
+  if ('adopt' in given) {
+    return { sets: undefined, otherwise: given.else, held: given.held ?? [] }
+  }
+  return { sets: given, otherwise: undefined, held: [] }
+}
+
+/**
+ * Reads who is held.
+ *
+ * @throws what the caller's function failed with, as `UNREACHABLE`; `INVALID_OPTIONS` where it returned no refs
+ */
+export async function readHeld(held: HeldMembers, instance: string): Promise<readonly MemberRef[]> {
+  if (typeof held !== 'function') return held
+  let found: unknown
+  try {
+    found = await held(instance)
+  } catch (cause) {
+    const words = cause instanceof Error ? cause.message : String(cause)
+    throw new DrainableError(
+      'UNREACHABLE',
+      `${instance}: initial.held failed, nothing is served before it is known who is held: ${words}`,
+      { provider: 'envoy', cause },
+    )
+  }
+  const { held: checked } = parseOptions(
+    z.object({ held: refs }),
+    { held: found },
+    `${instance}: initial`,
+  )
+  return checked
+}

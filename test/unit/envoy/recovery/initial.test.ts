@@ -1,0 +1,177 @@
+import { describe, expect, test } from 'vitest'
+import { drain, fileTickets, heldMembers, resumeDrain, type Ticket } from 'drainable'
+import {
+  callbackEndpoints,
+  envoy,
+  restEndpoints,
+  type AdoptedEndpoints,
+  type ServedEndpoints,
+} from 'drainable/envoy'
+import { grpcEndpoints } from 'drainable/envoy/grpc'
+import { startFake, type EnvoyFake } from 'drainable/testing/envoy'
+import { systemClock } from '../../../../src/provider/clock.js'
+import { temporaryFolder } from '../../tickets/set-up.js'
+
+const ctx = () => ({ signal: AbortSignal.timeout(10_000), clock: systemClock })
+const A = '10.0.0.1:80'
+const B = '10.0.0.2:80'
+const C = '10.0.0.3:80'
+
+const setOf = (...members: readonly string[]) => ({
+  cluster_name: 'web',
+  endpoints: [
+    {
+      lb_endpoints: members.map((name) => ({
+        endpoint: { address: { socket_address: { address: name.slice(0, -3), port_value: 80 } } },
+      })),
+    },
+  ],
+})
+const held = (...members: readonly string[]) => members.map((member) => ({ pool: 'web', member }))
+
+/** What a sink serves first, by member. */
+async function first(
+  initial: AdoptedEndpoints,
+  fakes: readonly EnvoyFake[],
+  sinkOf: (initial: AdoptedEndpoints) => ServedEndpoints = (given) =>
+    restEndpoints({ port: 0, initial: given }),
+): Promise<Record<string, unknown>> {
+  await using lb = envoy({
+    endpoints: sinkOf(initial),
+    admin: () => Promise.resolve(fakes.map(({ url }) => url)),
+  })
+  const { readings } = await lb.observe('all', ctx())
+  return Object.fromEntries(
+    readings.map((reading) => [reading.ref.member, reading.present && reading.own]),
+  )
+}
+
+describe.each([
+  ['REST', (initial: AdoptedEndpoints) => restEndpoints({ port: 0, initial })],
+  ['gRPC', (initial: AdoptedEndpoints) => grpcEndpoints({ port: 0, initial })],
+])('initial { adopt, else, held } by %s', (_, sinkOf) => {
+  test('a fleet that holds a set: it is adopted, and held members drained', async () => {
+    await using fake = await startFake({ pools: { web: [A, B] } })
+    const initial = { adopt: true, else: [setOf(A, B, C)], held: held(B) } as const
+    expect(await first(initial, [fake], sinkOf)).toEqual({ [A]: 'ready', [B]: 'drain' })
+  })
+
+  test('a fresh fleet is served else, held members drained', async () => {
+    await using fake = await startFake({ pools: { web: [] } })
+    const initial = { adopt: true, else: [setOf(A, B)], held: held(A) } as const
+    expect(await first(initial, [fake], sinkOf)).toEqual({ [A]: 'drain', [B]: 'ready' })
+  })
+
+  test('nobody to ask: else is served', async () => {
+    const initial = { adopt: true, else: [setOf(A, B)], held: held(A) } as const
+    expect(await first(initial, [], sinkOf)).toEqual({ [A]: 'drain', [B]: 'ready' })
+  })
+})
+
+test('proxies with different members: else, and what one of them drains', async () => {
+  await using one = await startFake({ pools: { web: [A, B] } })
+  await using two = await startFake({ pools: { web: [A, B, C] }, node: 'two' })
+  await two.setBehind({ pool: 'web', member: C }, 'drain')
+  const initial = { adopt: true, else: [setOf(A, B, C)], held: held(A) } as const
+  expect(await first(initial, [one, two])).toEqual({ [A]: 'drain', [B]: 'ready', [C]: 'drain' })
+})
+
+test('held names the cluster where its set has another name', async () => {
+  await using fake = await startFake({ pools: { shop: [A, B] }, services: { shop: 'web' } })
+  const initial = { adopt: true, held: [{ pool: 'shop', member: A }] } as const
+  expect(await first(initial, [fake])).toEqual({ [A]: 'drain', [B]: 'ready' })
+})
+
+test('while held fails nothing is served, and the call says why', async () => {
+  await using fake = await startFake({ pools: { web: [A, B] } })
+  const failing = () => Promise.reject(new Error('the store is away'))
+  await expect(first({ adopt: true, held: failing }, [fake])).rejects.toThrow(
+    /initial\.held failed.*the store is away/,
+  )
+  const odd = () => Promise.resolve(['web/a'] as never)
+  await expect(first({ adopt: true, held: odd }, [fake])).rejects.toThrow(/initial: held\[0\]/)
+})
+
+test('while nobody answers nothing is served', async () => {
+  const fake = await startFake({ pools: { web: [] } })
+  await fake.close()
+  const initial = { adopt: true, else: [setOf(A, B)] } as const
+  await expect(first(initial, [fake])).rejects.toMatchObject({ code: 'UNREACHABLE' })
+})
+
+test.each([
+  ['a typo', { adopt: true, helt: [] }, 'initial'],
+  ['no adopt', { else: [] }, 'initial'],
+  ['a member without a pool', { adopt: true, held: [{ member: A }] }, 'initial.held'],
+  ['an empty set in else', { adopt: true, else: [{ cluster_name: 'web' }] }, 'initial.else'],
+])('%s in initial is refused', (_, initial, field) => {
+  for (const sinkOf of [restEndpoints, grpcEndpoints]) {
+    expect(() => sinkOf({ port: 0, initial: initial as never })).toThrow(field)
+  }
+})
+
+test('a controller and its proxies start anew: nobody is opened, the drain ends well', async () => {
+  await using folder = await temporaryFolder()
+  const tickets = fileTickets(folder.path)
+  const before = await startFake({ pools: { web: [] } })
+  const { port: admin } = new URL(before.url)
+  // The port is a part of the instance that tickets belong to.
+  const start = async (port: number) => {
+    const sink = restEndpoints({
+      port,
+      initial: {
+        adopt: true,
+        else: [setOf(A, B)],
+        held: (instance) => heldMembers(tickets, { instance }),
+      },
+    })
+    const lb = envoy({ endpoints: sink, admin: [before.url] })
+    await lb.observe('all', ctx())
+    return { lb, port: sink.address!.port }
+  }
+  const { lb: probe, port } = await start(0)
+  await probe.close()
+  const { lb: one } = await start(port)
+  await before.follow({ rest: `http://127.0.0.1:${port}` })
+  await drain(one, { pool: 'web', member: A }, { timeout: '20s', tickets, id: 'job' })
+  await one.close()
+  await before.close()
+
+  // Nobody knows of the drain now but its ticket.
+  await using fresh = await startFake({ pools: { web: [] }, port: Number(admin) })
+  await using again = (await start(port)).lb
+  await fresh.follow({ rest: `http://127.0.0.1:${port}` })
+  await expect.poll(() => fresh.send('web')?.member).toBe(B)
+  for (let i = 0; i < 10; i++) expect(fresh.send('web')?.member).toBe(B)
+  const ticket = (await tickets.get('job')) as Ticket
+  await using resumed = resumeDrain(again, ticket, { tickets })
+  const report = await resumed.done
+  expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+})
+
+test('a proxy that was replaced while nobody looked has ended', async () => {
+  await using before = await startFake({ pools: { web: [A, B, C] } })
+  await using after = await startFake({ pools: { web: [A, B, C] }, node: 'after' })
+  const set = setOf(A, B, C)
+  const store = new Map<string, Ticket>()
+  const lbOf = (admin: readonly string[]) =>
+    envoy({
+      endpoints: callbackEndpoints({
+        load: () => Promise.resolve(set),
+        publish: async (next) => {
+          Object.assign(set, next)
+          for (const fake of [before, after])
+            await fake.setBehind({ pool: 'web', member: A }, 'drain')
+        },
+      }),
+      admin,
+    })
+  const one = lbOf([before.url])
+  const ref = { pool: 'web', member: A }
+  await drain(one, ref, { timeout: '20s', id: 'job', onTicket: (t) => void store.set(t.id, t) })
+  await one.close()
+  await using two = lbOf([after.url])
+  await using resumed = resumeDrain(two, store.get('job')!)
+  const report = await resumed.done
+  expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+})
