@@ -1,6 +1,7 @@
 import { Agent, buildConnector, type Dispatcher, errors, request } from 'undici'
 import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import type { Clock } from '../provider/clock.js'
 import type { Tls } from '../provider/contract.js'
 import { DrainableError, type ErrorCode } from '../provider/error.js'
 import { checkPinned, glanceAtCertificate, toTlsConnect } from './tls.js'
@@ -38,6 +39,8 @@ export interface HttpCall {
   /** Sent as JSON, or as it is where it is a text. */
   readonly body?: unknown
   readonly signal: AbortSignal
+  /** What {@link HttpCall.timeout} is measured on. */
+  readonly clock: Clock
   /** Milliseconds for this call, in place of {@link HttpOptions.callTimeout}. */
   readonly timeout?: number
 }
@@ -89,8 +92,10 @@ export class HttpClient implements AsyncDisposable {
   /** Sends one request and reads the whole reply. */
   async call(call: HttpCall): Promise<HttpReply> {
     call.signal.throwIfAborted()
-    const limit = AbortSignal.timeout(call.timeout ?? this.#options.callTimeout ?? 10_000)
-    const signal = AbortSignal.any([call.signal, limit])
+    const limit = new AbortController()
+    const ms = call.timeout ?? this.#options.callTimeout ?? 10_000
+    const cancel = call.clock.setTimeout(() => limit.abort(), ms)
+    const signal = AbortSignal.any([call.signal, limit.signal])
     const text = typeof call.body === 'string'
     try {
       const reply = await request(`${this.origin}${this.#prefix}${call.path}`, {
@@ -107,16 +112,18 @@ export class HttpClient implements AsyncDisposable {
       return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
     } catch (cause) {
       if (call.signal.aborted) throw call.signal.reason
-      throw this.#toError(cause, limit.aborted, call)
+      throw this.#toError(cause, limit.signal.aborted ? ms : undefined, call)
+    } finally {
+      cancel()
     }
   }
 
-  #toError(cause: unknown, timedOut: boolean, call: HttpCall): DrainableError {
+  #toError(cause: unknown, late: number | undefined, call: HttpCall): DrainableError {
     const what = `${call.method} ${call.path.split('?')[0] ?? ''} at ${this.origin}`
     const data = { provider: this.#options.provider, cause }
-    if (timedOut) {
-      const ms = call.timeout ?? this.#options.callTimeout ?? 10_000
-      return new DrainableError('CALL_TIMEOUT', `${what}: no complete answer within ${ms} ms`, data)
+    if (late !== undefined) {
+      const words = `${what}: no complete answer within ${late} ms`
+      return new DrainableError('CALL_TIMEOUT', words, data)
     }
     if (cause instanceof errors.ResponseExceededMaxSizeError) {
       return new DrainableError(

@@ -75,7 +75,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   async describe(ctx: CallContext): Promise<ProviderInfo> {
     return this.#within(ctx, async (signal) => {
       await this.#store.load(this, signal)
-      const proxies = await this.#fleet.learn(signal)
+      const proxies = await this.#fleet.learn({ clock: ctx.clock, signal })
       const facts = proxies.flatMap((proxy) => proxy.facts ?? [])
       const first = facts[0]
       if (proxies.length > 0 && first === undefined) await this.#read([], signal, ctx)
@@ -114,7 +114,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
     return this.#within(ctx, async (signal) => {
       await this.#store.load(this, signal)
-      const proxies = await this.#fleet.learn(signal)
+      const proxies = await this.#fleet.learn({ clock: ctx.clock, signal })
       const names = this.#lens.services(proxies)
       const wanted = refs === 'all' ? this.#everyone() : refs.map((ref) => this.#want(ref, names))
       const services = [...new Set(wanted.map(({ service }) => service))].filter(
@@ -139,7 +139,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     if (changes.length === 0) return []
     return this.#inTurn(ctx, async (signal) => {
       await this.#store.load(this, signal)
-      const proxies = await this.#fleet.learn(signal)
+      const proxies = await this.#fleet.learn({ clock: ctx.clock, signal })
       const names = this.#lens.services(proxies)
       const wanted = changes.map((change) => ({ change, ...this.#want(change.ref, names) }))
       const services = [...new Set(wanted.map(({ service }) => service))].filter(

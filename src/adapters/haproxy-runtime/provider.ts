@@ -99,7 +99,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     }
     // What a reload forgot is put back before anything else is asked.
     if (replaced) return new Map()
-    return this.#followers.read(scope, sights, this.#point.channel(process), ctx.signal)
+    return this.#followers.read(scope, sights, this.#point.channel(process), ctx)
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -153,7 +153,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
         : [],
     )
     const all = held.map((state) => ({ state }))
-    await this.#followers.read(process.scope, all, this.#point.channel(process), ctx.signal)
+    await this.#followers.read(process.scope, all, this.#point.channel(process), ctx)
     const blindness = this.#point.unseen.blindness(ctx.clock.now())
     return { ...found, shop: this.#workshop(facts, process, changes, blindness) }
   }
@@ -166,7 +166,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
   ): Workshop {
     const version = parseVersion(facts.info.version)
     return {
-      send: (line, signal) => this.#point.change(process, line, signal),
+      send: (line, then) => this.#point.change(process, line, then),
       isPredecessor: ({ info }) => this.#point.others.isOld(toProcess(info, 0).scope),
       view: process.view,
       channel: this.#point.channel(process),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
 import type { PresentReading, Reading, Snapshot } from '../../provider/contract.js'
 import { isDrainableError } from '../../provider/error.js'
-import { byName, outcome, readingOf } from './bench.js'
+import { byName, hastyClock, outcome, readingOf } from './bench.js'
 import type { Bench } from './bench.js'
 
 /** What a provider owes when answers are damaged, and when a call ends somewhere in its middle. */
@@ -48,6 +48,23 @@ export const damage: Readonly<Record<string, (bench: Bench) => Promise<void>>> =
         await bench.untilOwn(ref, 'ready')
       }
     }
+  },
+
+  'waits by the clock it is given, also for an answer': async (bench) => {
+    const { harness, a, level } = bench
+    if (!harness.damage) return
+    await bench.present(a)
+    const mend = await harness.damage('silent')
+    const ctx = { ...bench.ctx(), clock: hastyClock() }
+    const look = outcome(harness.provider.observe([a], ctx))
+    // By any other clock it would take the seconds that an answer is waited for.
+    const seen = await bench.within(look, 'observe under a hasty clock', HASTY)
+    if ('error' in seen) assert.ok(isDrainableError(seen.error), String(seen.error))
+    else assert.ok(unread(readingOf(seen.value, a)), 'a look without an answer has read nothing')
+    const change = { kind: 'hold', ref: a, to: level } as const
+    const call = outcome(harness.provider.apply([change], ctx))
+    await bench.within(call, 'apply under a hasty clock', HASTY)
+    await mend()
   },
 
   'does not send a refused password again and again': async (bench) => {
@@ -100,6 +117,9 @@ export const damage: Readonly<Record<string, (bench: Bench) => Promise<void>>> =
   },
 }
 
+/** Shorter than any limit of a call, in milliseconds. */
+const HASTY = 2_000
+
 /** One that is tried again for a product that now and then refuses good ones, and what comes around a login. */
 const MOST_LOGINS = 4
 
@@ -125,6 +145,10 @@ function assertNotLess(
     if (now.state === 'read')
       assert.ok(now.active + now.queued >= scope.active + scope.queued, `${how}: no less work`)
   }
+}
+
+function unread({ scopes }: Reading): boolean {
+  return scopes.every(({ state }) => state !== 'read')
 }
 
 /** The answers are whole again: so are the readings. */

@@ -24,10 +24,10 @@ export interface ContractHarness extends AsyncDisposable {
   /** The next change of a state is carried out, and its answer gets lost. For products that a test can do that to. */
   loseAnswer?(): Promise<void>
   /**
-   * From now on every answer is damaged: its first half and then the end of the connection, or something that
-   * the product never says. The returned function ends that.
+   * From now on every answer is damaged: its first half and then the end of the connection, something that the
+   * product never says, or nothing at all over a connection that stays open. The returned function ends that.
    */
-  damage?(how: 'cut' | 'garbage'): Promise<() => Promise<void>>
+  damage?(how: 'cut' | 'garbage' | 'silent'): Promise<() => Promise<void>>
   /**
    * Of the requests that change something, the one after the next `nth` is refused in the product's words; the
    * returned function ends that.

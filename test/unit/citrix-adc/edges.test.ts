@@ -4,6 +4,7 @@ import { defineNetwork, InterceptorSource } from 'msw/experimental'
 import { citrixAdc, type CitrixAdcOptions } from 'drainable/citrix-adc'
 import type { MemberRef, PresentReading, Snapshot } from 'drainable/provider'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { shortPauses } from '../../support/short-pauses.js'
 
 /** An appliance of answers written by hand: for what no fake and no build would send by itself. */
 const network = defineNetwork({
@@ -91,14 +92,7 @@ function appliance(answers: Readonly<Record<string, (seen: Seen) => Response>> =
 
 const ctx = {
   signal: new AbortController().signal,
-  clock: {
-    now: () => performance.now(),
-    // Waits of the adapter are as short as can be: their length is not what is tested here.
-    setTimeout: (fn: () => void) => {
-      const timer = setImmediate(fn)
-      return () => clearImmediate(timer)
-    },
-  },
+  clock: shortPauses(),
 }
 
 function provider(options: Partial<CitrixAdcOptions> = {}) {

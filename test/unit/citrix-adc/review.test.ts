@@ -4,6 +4,7 @@ import { defineNetwork, InterceptorSource } from 'msw/experimental'
 import { citrixAdc, type CitrixAdcOptions } from 'drainable/citrix-adc'
 import type { MemberRef } from 'drainable/provider'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { shortPauses } from '../../support/short-pauses.js'
 import { JsonValue } from '../../../src/kit/json.js'
 import { toCounts } from '../../../src/adapters/citrix-adc/codec/rows.js'
 
@@ -76,13 +77,7 @@ function appliance(
 
 const ctx = {
   signal: new AbortController().signal,
-  clock: {
-    now: () => performance.now(),
-    setTimeout: (fn: () => void) => {
-      const timer = setImmediate(fn)
-      return () => clearImmediate(timer)
-    },
-  },
+  clock: shortPauses(),
 }
 
 function provider(options: Partial<CitrixAdcOptions> = {}) {

@@ -1,6 +1,7 @@
 import { haproxyRuntime, type HaproxyRuntimeOptions } from 'drainable/haproxy-runtime'
 import type { CallContext, Change, ChangeResult, DrainableProvider } from 'drainable/provider'
 import { startFake, type HaproxyFake, type FakeOptions } from 'drainable/testing/haproxy-runtime'
+import { shortPauses } from '../../support/short-pauses.js'
 
 /** What one test works with: a fake and a provider on it. */
 export interface Rig extends AsyncDisposable {
@@ -45,19 +46,7 @@ export function context(
 
 /** A clock whose pauses take no time: patience is over at once. */
 export function hurried(onNow: () => void = () => undefined): CallContext {
-  let now = 0
-  const clock = {
-    now: () => {
-      onNow()
-      return now
-    },
-    setTimeout: (fn: () => void, ms: number) => {
-      now += ms
-      const timer = setImmediate(fn)
-      return () => clearImmediate(timer)
-    },
-  }
-  return { ...context(), clock }
+  return { ...context(), clock: shortPauses(onNow) }
 }
 
 /** The result of one change. */

@@ -9,9 +9,11 @@ import { StatsChannel } from '../../../src/adapters/haproxy-runtime/session/chan
 import { KeptConnection } from '../../../src/adapters/haproxy-runtime/session/kept-connection.js'
 import { MasterSocket } from '../../../src/adapters/haproxy-runtime/session/master.js'
 import { RuntimeSocket, socketError } from '../../../src/adapters/haproxy-runtime/session/socket.js'
+import { systemClock } from '../../../src/provider/clock.js'
 
+const within = (signal: AbortSignal) => ({ clock: systemClock, signal })
 const LIMITS = { connectTimeout: 500, replyTimeout: 150, maxConnections: 2 }
-const forever = new AbortController().signal
+const forever = within(new AbortController().signal)
 
 let folder: string
 let path: string
@@ -92,12 +94,12 @@ describe('one line, one connection', () => {
     const socket = new RuntimeSocket(at(path), { ...LIMITS, replyTimeout: 10_000 })
     const stop = new AbortController()
     const reason = new Error('enough')
-    const calls = [1, 2, 3].map(() => socket.exchange('silent', stop.signal)) // the third waits for a slot
+    const calls = [1, 2, 3].map(() => socket.exchange('silent', within(stop.signal))) // the third waits for a slot
     while (sockets.size < 2) await new Promise((resolve) => setImmediate(resolve))
     stop.abort(reason)
     for (const call of calls) await expect(call).rejects.toBe(reason)
     while (sockets.size > 0) await new Promise((resolve) => setImmediate(resolve))
-    await expect(socket.exchange('silent', stop.signal)).rejects.toBe(reason)
+    await expect(socket.exchange('silent', within(stop.signal))).rejects.toBe(reason)
   })
 
   it('never has more connections open than allowed, and serves all in the end', async () => {

@@ -1,6 +1,7 @@
 import { MockAgent } from 'undici'
 import { expect, test } from 'vitest'
 import { HttpClient } from '../../../src/kit/http.js'
+import { systemClock } from '../../../src/provider/clock.js'
 
 const failure = (message: string, code?: string): Error =>
   Object.assign(new Error(message), code === undefined ? {} : { code })
@@ -20,7 +21,9 @@ test.each([
   dispatcher.get('https://lb.test').intercept({ path: '/' }).replyWithError(error)
   await using client = new HttpClient({ provider: 'test', url: 'https://lb.test', dispatcher })
   const { signal } = new AbortController()
-  await expect(client.call({ method: 'GET', path: '/', signal })).rejects.toMatchObject({
+  await expect(
+    client.call({ method: 'GET', path: '/', clock: systemClock, signal }),
+  ).rejects.toMatchObject({
     code,
     retryable,
   })

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { selfSignedCertificate } from '../../../src/testing/tls-certificate.js'
 import { HttpClient } from '../../../src/kit/http.js'
+import { systemClock } from '../../../src/provider/clock.js'
 
 test('a pinned certificate is seen on every connection, resumed ones too', async () => {
   const { key, cert, fingerprint256 } = selfSignedCertificate()
@@ -20,7 +21,9 @@ test('a pinned certificate is seen on every connection, resumed ones too', async
   })
   const { signal } = new AbortController()
   for (let i = 0; i < 4; i++) {
-    expect((await client.call({ method: 'GET', path: '/', signal })).text).toBe('yes')
+    expect((await client.call({ method: 'GET', path: '/', clock: systemClock, signal })).text).toBe(
+      'yes',
+    )
   }
   await new Promise((resolve) => server.close(resolve))
 })

@@ -4,6 +4,7 @@ import { createServer as createTls } from 'node:https'
 import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { HttpClient } from '../../../src/kit/http.js'
+import { systemClock } from '../../../src/provider/clock.js'
 import { selfSignedCertificate } from '../../../src/testing/tls-certificate.js'
 
 const yes: RequestListener = (_, response) => void response.end('yes')
@@ -24,7 +25,7 @@ async function listening(server: Server) {
 async function refusal(url: string): Promise<Error> {
   await using client = new HttpClient({ provider: 'test', url })
   const { signal } = new AbortController()
-  const call = client.call({ method: 'GET', path: '/', signal })
+  const call = client.call({ method: 'GET', path: '/', clock: systemClock, signal })
   return await call.then(
     () => expect.unreachable(),
     (error: unknown) => error as Error,

@@ -1,3 +1,4 @@
+import { systemClock, type Clock } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
@@ -12,7 +13,8 @@ import { askedAgain, isBusy } from './busy.js'
 /** What a logout may take, in milliseconds. */
 const LOGOUT_LIMIT = 2_000
 
-type Call = Omit<HttpCall, 'signal'>
+type Call = Omit<HttpCall, 'signal' | 'clock'>
+type Within = Pick<CallContext, 'clock' | 'signal'>
 
 /**
  * One address of an appliance, and the one session we have there.
@@ -89,10 +91,10 @@ export class NitroSession {
     return this.#gate.run(signal, async () => {
       if (this.#options.auth === 'headers') return this.#callWithPassword(call, within)
       const token = await this.#login.get(within)
-      const reply = await this.#call(call, withToken(token), signal)
+      const reply = await this.#call(call, withToken(token), within)
       if (classify(reply) !== 'relogin') return reply
       this.#login.forget(token)
-      return this.#call(call, withToken(await this.#login.get(within)), signal)
+      return this.#call(call, withToken(await this.#login.get(within)), within)
     })
   }
 
@@ -108,14 +110,7 @@ export class NitroSession {
     )
     const token = await this.#login.end()
     if (token !== undefined) {
-      const signal = AbortSignal.timeout(LOGOUT_LIMIT)
-      const path = pathOf('config', 'logout')
-      // Whatever comes of it: the session ends by itself after sessionTimeout.
-      await this.#call(
-        { method: 'POST', path, body: { logout: {} } },
-        withToken(token),
-        signal,
-      ).catch(() => undefined)
+      await this.#logOut(token, systemClock)
     }
     await this.#http.close()
   }
@@ -129,7 +124,7 @@ export class NitroSession {
       ctx,
       (password) => {
         const headers = { 'x-nitro-user': this.#options.username, 'x-nitro-pass': password }
-        return this.#call(call, headers, ctx.signal)
+        return this.#call(call, headers, ctx)
       },
       (answer) => refusalOf(answer, 'credentials', 'relogin'),
     )
@@ -140,11 +135,12 @@ export class NitroSession {
   async #call(
     call: Call,
     headers: Readonly<Record<string, string>>,
-    signal: AbortSignal,
+    { clock, signal }: Within,
   ): Promise<NitroReply> {
     const reply = await this.#http.call({
       ...call,
       headers: { ...call.headers, ...headers },
+      clock,
       signal,
     })
     const warning = [reply.headers['x-nitro-warning'] ?? []].flat()[0]
@@ -161,14 +157,13 @@ export class NitroSession {
     return reply
   }
 
-  async #logIn(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<string> {
-    const { signal } = ctx
+  async #logIn(ctx: Within): Promise<string> {
     const seconds = Math.round(this.#options.sessionTimeout / 1_000)
     const answer = await this.#credentials.use(
       ctx,
       async (password) => {
-        const first = await this.#postLogin(password, seconds, signal)
-        return first.errorcode === 1219 ? this.#postLogin(password, undefined, signal) : first
+        const first = await this.#postLogin(password, seconds, ctx)
+        return first.errorcode === 1219 ? this.#postLogin(password, undefined, ctx) : first
       },
       // Whatever the appliance calls it: with these credentials nobody gets in.
       ({ reply }) => refusalOf(reply, 'credentials', 'relogin', 'rights'),
@@ -190,20 +185,20 @@ export class NitroSession {
     this.#credentials.hide(token)
     this.#credentials.hide(decoded(token))
     // Whoever finds a token uses it, and would be in the default partition before.
-    await this.#switchPartition(token, signal)
+    await this.#switchPartition(token, ctx)
     return token
   }
 
   async #postLogin(
     password: string,
     timeout: number | undefined,
-    signal: AbortSignal,
+    { clock, signal }: Within,
   ): Promise<{ reply: NitroReply; errorcode: number; token: string | undefined }> {
     const { username } = this.#options
     const login = { username, password, ...(timeout === undefined ? {} : { timeout }) }
     const path = pathOf('config', 'login')
     const call = { method: 'POST', path, body: { login } } as const
-    const answer = await this.#http.call({ ...call, signal })
+    const answer = await this.#http.call({ ...call, clock, signal })
     const reply = this.#parse(call, answer)
     const token =
       classify(reply) === 'ok'
@@ -212,25 +207,30 @@ export class NitroSession {
     return { reply, errorcode: reply.errorcode, token }
   }
 
-  async #switchPartition(token: string, signal: AbortSignal): Promise<void> {
+  async #switchPartition(token: string, ctx: Within): Promise<void> {
     const { partition } = this.#options
     if (partition === undefined) return
     const path = pathOf('config', 'nspartition', undefined, 'action=Switch')
     const body = { nspartition: { partitionname: partition } }
     try {
-      const reply = await this.#call({ method: 'POST', path, body }, withToken(token), signal)
+      const reply = await this.#call({ method: 'POST', path, body }, withToken(token), ctx)
       if (classify(reply) !== 'ok') {
         throw toError(`${this.url}: partition '${partition}'`, this.#clean(reply))
       }
     } catch (error) {
       // A session outside its partition would read and change other people's objects.
-      await this.#call(
-        { method: 'POST', path: pathOf('config', 'logout'), body: { logout: {} } },
-        withToken(token),
-        AbortSignal.timeout(LOGOUT_LIMIT),
-      ).catch(() => undefined)
+      await this.#logOut(token, ctx.clock)
       throw error
     }
+  }
+
+  /** Whatever comes of it: the session ends by itself after sessionTimeout. */
+  async #logOut(token: string, clock: Clock): Promise<void> {
+    const call = { method: 'POST', path: pathOf('config', 'logout'), body: { logout: {} } } as const
+    const ctx = { clock, signal: new AbortController().signal }
+    await this.#call({ ...call, timeout: LOGOUT_LIMIT }, withToken(token), ctx).catch(
+      () => undefined,
+    )
   }
 
   #clean(reply: NitroReply): NitroReply {

@@ -1,3 +1,4 @@
+import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { quote } from '../../../provider/quote.js'
 import { HttpClient, parseHttpUrl } from '../../../kit/http.js'
@@ -27,6 +28,8 @@ export function parseAdminAddress(address: string): {
 const TIMEOUT = 3_000
 const TIMEOUT_FAILING = 500
 
+type Within = Pick<CallContext, 'clock' | 'signal'>
+
 /** One proxy's admin API. */
 export class AdminClient {
   readonly name: string
@@ -43,8 +46,8 @@ export class AdminClient {
    * Runs one look over a connection of its own. A connection that is kept stays with its process: after
    * a hot restart it would go on showing the old one.
    */
-  async look<T>(signal: AbortSignal, fn: (link: AdminLink) => Promise<T>): Promise<T> {
-    const link = new AdminLink(this.#address, signal, this.#failing ? TIMEOUT_FAILING : TIMEOUT)
+  async look<T>(ctx: Within, fn: (link: AdminLink) => Promise<T>): Promise<T> {
+    const link = new AdminLink(this.#address, ctx, this.#failing ? TIMEOUT_FAILING : TIMEOUT)
     this.#open.add(link)
     try {
       const value = await fn(link)
@@ -70,15 +73,15 @@ export class AdminLink {
   readonly #http: HttpClient
   readonly #name: string
   readonly #timeout: number
-  readonly #signal: AbortSignal
+  readonly #ctx: Within
 
   constructor(
     { url, socketPath, name }: ReturnType<typeof parseAdminAddress>,
-    signal: AbortSignal,
+    ctx: Within,
     timeout: number,
   ) {
     this.#name = name
-    this.#signal = signal
+    this.#ctx = ctx
     this.#timeout = timeout
     this.#http = new HttpClient({
       provider: NAME,
@@ -91,8 +94,14 @@ export class AdminLink {
   }
 
   async get(path: string): Promise<string> {
-    const [signal, timeout] = [this.#signal, this.#timeout]
-    const reply = await this.#http.call({ method: 'GET', path, signal, timeout })
+    const { clock, signal } = this.#ctx
+    const reply = await this.#http.call({
+      method: 'GET',
+      path,
+      clock,
+      signal,
+      timeout: this.#timeout,
+    })
     if (reply.status === 200) return reply.text
     const what = `${path.split('?')[0] ?? path} at ${this.#name}`
     const said = quote(reply.text)
@@ -121,7 +130,7 @@ export class AdminLink {
   }
 
   throwIfAborted(): void {
-    this.#signal.throwIfAborted()
+    this.#ctx.signal.throwIfAborted()
   }
 
   close(): Promise<void> {

@@ -1,5 +1,6 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Clock } from '../../../provider/clock.js'
+import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { JsonObject } from '../../../kit/json.js'
 import { isAtLeast } from '../../../kit/version.js'
@@ -81,10 +82,10 @@ export class Proxy {
   }
 
   /** Version, node id, cluster settings: asked once per start, and when a cluster may be missing. */
-  async learn(signal: AbortSignal): Promise<ProxyFacts> {
+  async learn(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<ProxyFacts> {
     const known = this.#facts
     if (known !== undefined && !this.#isStale(known)) return known
-    return this.#client.look(signal, (link) => this.#learn(link))
+    return this.#client.look(ctx, (link) => this.#learn(link))
   }
 
   /**
@@ -98,7 +99,7 @@ export class Proxy {
     signal: AbortSignal,
     clock: Clock,
   ): Promise<ProxyReading> {
-    return this.#client.look(signal, async (link) => {
+    return this.#client.look({ clock, signal }, async (link) => {
       for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
         const known = this.#facts
         const isFresh = attempt === 1 && known !== undefined && !this.#isStale(known)
@@ -112,8 +113,8 @@ export class Proxy {
   }
 
   /** The sets as this proxy holds them, as their owner would have written them. */
-  async dump(signal: AbortSignal): Promise<JsonObject[]> {
-    return this.#client.look(signal, async (link) => {
+  async dump(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<JsonObject[]> {
+    return this.#client.look(ctx, async (link) => {
       const texts: string[] = []
       for (const kind of ['static', 'dynamic']) {
         texts.push(await link.get(`/config_dump?include_eds&resource=${kind}_endpoint_configs`))

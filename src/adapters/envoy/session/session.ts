@@ -1,5 +1,6 @@
 import { abortable } from '../../../provider/abort.js'
-import type { Clock } from '../../../provider/clock.js'
+import { systemClock, type Clock } from '../../../provider/clock.js'
+import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { parseAdminAddress } from './admin-client.js'
 import { agreed, nothingToAdopt, type Dump } from './adopt.js'
@@ -37,10 +38,11 @@ export class Fleet {
   }
 
   /** What the proxies that answer are: asked once per start of each. */
-  async learn(signal: AbortSignal): Promise<readonly Proxy[]> {
+  async learn(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<readonly Proxy[]> {
+    const { signal } = ctx
     const proxies = await this.#list(signal)
     await inBatches(proxies, (proxy) =>
-      proxy.learn(signal).then(
+      proxy.learn(ctx).then(
         () => undefined,
         (error: unknown) => this.#tolerate(error, signal),
       ),
@@ -111,7 +113,7 @@ export class Fleet {
     const errors: DrainableError[] = []
     const dumps = await inBatches(proxies, async (proxy) => {
       try {
-        return [{ name: proxy.name, sets: await proxy.dump(signal) }]
+        return [{ name: proxy.name, sets: await proxy.dump({ clock: systemClock, signal }) }]
       } catch (error) {
         errors.push(this.#tolerate(error, signal))
         return []

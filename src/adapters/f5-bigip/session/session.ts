@@ -1,3 +1,4 @@
+import { systemClock } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
@@ -40,6 +41,8 @@ export function uncertain(error: DrainableError, kind: Meaning['kind']): Drainab
     cause: error,
   })
 }
+
+type Within = Pick<CallContext, 'clock' | 'signal'>
 
 /** The device was busy: another try can help. */
 class Busy extends Error {}
@@ -179,7 +182,8 @@ export class Session {
     if (this.#closed) return
     this.#closed = true
     const token = await this.#login.end()
-    if (token !== undefined) await this.#drop(token, AbortSignal.timeout(LOGOUT_TIMEOUT))
+    const ctx = { clock: systemClock, signal: new AbortController().signal }
+    if (token !== undefined) await this.#drop(token, ctx)
     await this.#http.close()
   }
 
@@ -219,7 +223,7 @@ export class Session {
   ): Promise<Meaning> {
     const send = async (headers: Readonly<Record<string, string>>): Promise<Meaning> => {
       const before = ctx.clock.now()
-      const reply = await this.#send(ask, headers, ctx.signal)
+      const reply = await this.#send(ask, headers, ctx)
       this.cost = ctx.clock.now() - before
       const meaning = classify(reply.status, reply.text)
       if (meaning.kind !== 'cut') return meaning
@@ -245,7 +249,7 @@ export class Session {
   async #send(
     ask: Ask,
     headers: Readonly<Record<string, string>>,
-    signal: AbortSignal,
+    { clock, signal }: Within,
   ): Promise<HttpReply> {
     try {
       return await this.#http.call({
@@ -258,6 +262,7 @@ export class Session {
             ? {}
             : { 'x-f5-rest-coordination-id': ask.transaction }),
         },
+        clock,
         signal,
       })
     } catch (error) {
@@ -279,15 +284,15 @@ export class Session {
     if (old === undefined || ctx.clock.now() < old.renewAt) return this.#login.get(ctx)
     this.#login.forget(old)
     const token = await this.#login.get(ctx)
-    await this.#drop(old, ctx.signal)
+    await this.#drop(old, ctx)
     return token
   }
 
-  async #logIn({ clock, signal }: Pick<CallContext, 'clock' | 'signal'>): Promise<Token> {
-    const at = clock.now()
+  async #logIn(ctx: Within): Promise<Token> {
+    const at = ctx.clock.now()
     const meaning = await this.#credentials.use(
-      { clock, signal },
-      (password) => this.#postLogin(password, signal),
+      ctx,
+      (password) => this.#postLogin(password, ctx),
       refusalOf,
       true,
     )
@@ -299,21 +304,21 @@ export class Session {
       return { name: token, renewAt: at + lifetime - Math.min(60_000, lifetime / 5) }
     }
     if (meaning.kind === 'too-many-tokens')
-      return { name: undefined, renewAt: clock.now() + BASIC_FOR }
+      return { name: undefined, renewAt: ctx.clock.now() + BASIC_FOR }
     throw this.toError(meaning, 'login')
   }
 
-  async #postLogin(password: string, signal: AbortSignal): Promise<Meaning> {
+  async #postLogin(password: string, ctx: Within): Promise<Meaning> {
     const { username, loginProvider } = this.#settings
     const body = { username, password, loginProviderName: loginProvider }
     const ask: Ask = { method: 'POST', path: '/mgmt/shared/authn/login', body }
-    const reply = await this.#send(ask, {}, signal)
+    const reply = await this.#send(ask, {}, ctx)
     const meaning = classify(reply.status, reply.text)
     const wantsBasic =
       meaning.kind === 'unauthenticated' && /no user authentication|html/i.test(reply.text)
     if (!wantsBasic) return meaning
     // 12.0 wanted Basic credentials on the login request too
-    const second = await this.#send(ask, this.#basic(password), signal)
+    const second = await this.#send(ask, this.#basic(password), ctx)
     return classify(second.status, second.text)
   }
 
@@ -324,14 +329,15 @@ export class Session {
   }
 
   /** Best effort: an old token runs out by itself. */
-  async #drop({ name }: Token, signal: AbortSignal): Promise<void> {
+  async #drop({ name }: Token, ctx: Within): Promise<void> {
     if (name === undefined) return
     try {
       await this.#http.call({
         method: 'DELETE',
         path: `/mgmt/shared/authz/tokens/${encodeURIComponent(name)}`,
         headers: { 'x-f5-auth-token': name },
-        signal,
+        clock: ctx.clock,
+        signal: ctx.signal,
         timeout: LOGOUT_TIMEOUT,
       })
     } catch {

@@ -197,14 +197,15 @@ export class DataplaneApi implements AsyncDisposable {
     ...safe: ('UNREACHABLE' | 'CONNECTION_LOST')[]
   ): Promise<Reply> {
     const signal = AbortSignal.any([ctx.signal, this.#closed.signal])
+    const within = { clock: ctx.clock, signal }
     try {
       return await retried(
-        { clock: ctx.clock, signal },
+        within,
         {
           waits: [40, 80],
           again: (error) => isDrainableError(error, ...safe) && error.retryable,
         },
-        () => this.#once(call, { clock: ctx.clock, signal }),
+        () => this.#once(call, within),
       )
     } catch (error) {
       signal.throwIfAborted()
@@ -212,22 +213,22 @@ export class DataplaneApi implements AsyncDisposable {
     }
   }
 
-  async #once(call: HttpCallLike, ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<Reply> {
+  async #once(call: HttpCallLike, ctx: Within): Promise<Reply> {
     ctx.signal.throwIfAborted()
     return this.#credentials.use(
       ctx,
-      (password) => this.#call(call, password, ctx.signal),
+      (password) => this.#call(call, password, ctx),
       // 2.9 and 3.0 repeat the password they were given: not a word of such a reply is shown
       ({ status }) => (status === 401 ? 'refused, check username and password' : undefined),
     )
   }
 
-  async #call(call: HttpCallLike, password: string, signal: AbortSignal): Promise<Reply> {
+  async #call(call: HttpCallLike, password: string, ctx: Within): Promise<Reply> {
     const login = Buffer.from(`${this.#settings.username}:${password}`).toString('base64')
     const reply = await this.#http.call({
       ...call,
       headers: { authorization: `Basic ${login}` },
-      signal,
+      ...ctx,
     })
     if (reply.status === 404) this.#forgetIfReplaced(reply)
     const secrets = [password, login]
@@ -259,7 +260,8 @@ function complaintOf(decode: (text: string) => unknown, text: string): string | 
   }
 }
 
-type HttpCallLike = Omit<HttpCall, 'signal' | 'headers'>
+type HttpCallLike = Omit<HttpCall, 'signal' | 'clock' | 'headers'>
+type Within = Pick<CallContext, 'clock' | 'signal'>
 
 function header(reply: HttpReply, name: string): string | undefined {
   const value = reply.headers[name]

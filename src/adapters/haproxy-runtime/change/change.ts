@@ -100,7 +100,7 @@ async function leavesTooFew(
   for (const { pool, member } of followers) {
     going.set(pool, (going.get(pool) ?? new Set()).add(member))
   }
-  const sight = await shop.view.read(going, shop.channel, ctx.clock, ctx.signal)
+  const sight = await shop.view.read(going, shop.channel, ctx)
   for (const pool of new Set(followers.map((follower) => follower.pool))) {
     const serving = sight.pools.get(pool)?.serving ?? 0
     const lost = [...sight.members.values()].filter(
@@ -125,12 +125,12 @@ async function terminate(
   const { ref } = change
   const wanted = new Map([[ref.pool, new Set([ref.member])]])
   const load = async (): Promise<number> => {
-    const sight = await shop.view.read(wanted, shop.channel, ctx.clock, ctx.signal)
+    const sight = await shop.view.read(wanted, shop.channel, ctx)
     return [...sight.members.values()][0]?.row.active ?? 0
   }
   const before = await load()
   const command = shutdownSessions(ref)
-  const reply = before === 0 ? '' : await shop.send(command, ctx.signal)
+  const reply = before === 0 ? '' : await shop.send(command, ctx)
   if (reply !== '') return rejected(ref, refused(ref, command, reply))
   let elsewhere = 0
   for (const other of shop.others) elsewhere += await cutOld(other, ref, ctx)
@@ -156,7 +156,7 @@ async function cutOld(channel: Channel, ref: MemberRef, ctx: CallContext): Promi
 async function cutStreams(channel: Channel, ref: MemberRef, ctx: CallContext): Promise<number> {
   const {
     replies: [reply = ''],
-  } = await channel.run(['show sess'], ctx.signal)
+  } = await channel.run(['show sess'], ctx)
   const pointers = reply
     .split('\n')
     .filter((line) => {
@@ -166,6 +166,6 @@ async function cutStreams(channel: Channel, ref: MemberRef, ctx: CallContext): P
     .map((line) => line.slice(0, line.indexOf(':')))
     .filter((pointer) => pointer.startsWith('0x'))
   if (pointers.length === 0) return 0
-  const { replies } = await channel.run(pointers.map(shutdownSession), ctx.signal)
+  const { replies } = await channel.run(pointers.map(shutdownSession), ctx)
   return replies.filter((text) => text === '').length
 }

@@ -28,7 +28,7 @@ export async function remove(
   const until = ctx.clock.now() + REMOVE_PATIENCE
   const command = delServer(ref)
   for (;;) {
-    if (shop.canWait) await shop.send(waitRemovable(ref, 300), ctx.signal)
+    if (shop.canWait) await shop.send(waitRemovable(ref, 300), ctx)
     const reply = await tell(shop, ref, command, ctx)
     if (reply.startsWith('Server deleted')) return { ref, status: 'applied' }
     const error = refusal(ref, command, reply)
@@ -56,7 +56,7 @@ export async function add(
     ...(weight === undefined ? {} : { weight }),
     ...(keywords === undefined ? {} : { keywords }),
   })
-  const reply = await shop.send(command, ctx.signal)
+  const reply = await shop.send(command, ctx)
   if (!reply.startsWith('New server registered')) return rejected(ref, refusal(ref, command, reply))
   // A new server is in maintenance, and its checks are off.
   const checked = keywords?.split(' ').includes('check') === true

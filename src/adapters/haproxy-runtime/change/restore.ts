@@ -88,8 +88,7 @@ async function leaveMaint(
   const sight = await shop.view.read(
     new Map([[ref.pool, new Set([ref.member])]]),
     shop.channel,
-    ctx.clock,
-    ctx.signal,
+    ctx,
   )
   const backups = sight.pools.get(ref.pool)?.backups ?? 0
   if (backups === 0 || found.weight === 0) return setState(ref, to)
@@ -114,8 +113,7 @@ async function distrustHealth(
   const sight = await shop.view.read(
     new Map([[ref.pool, new Set([ref.member])]]),
     shop.channel,
-    ctx.clock,
-    ctx.signal,
+    ctx,
   )
   const seen = [...sight.members.values()][0]
   if (seen?.own !== 'drain' || seen.row.check?.fall !== 1) return
@@ -126,6 +124,6 @@ async function distrustHealth(
 /** Whether a backup server of that backend holds work. */
 async function backupsWork(shop: Workshop, ref: MemberRef, ctx: CallContext): Promise<boolean> {
   const whole = new Map([[ref.pool, 'all' as const]])
-  const sight = await shop.view.read(whole, shop.channel, ctx.clock, ctx.signal)
+  const sight = await shop.view.read(whole, shop.channel, ctx)
   return [...sight.members.values()].some(({ row }) => row.backupServers > 0 && row.active > 0)
 }

@@ -14,7 +14,7 @@ export interface Workshop {
    *
    * @throws `AnotherProcess` where another process executed it than the one that was read
    */
-  readonly send: (line: string, signal: AbortSignal) => Promise<string>
+  readonly send: (line: string, ctx: CallContext) => Promise<string>
   /** Whether it was a process that the one that was read has replaced. */
   readonly isPredecessor: (error: AnotherProcess) => boolean
   readonly view: ProcessView
@@ -58,7 +58,7 @@ export async function tell(
   let last: { readonly reply: string } | { readonly thrown: AnotherProcess } | undefined
   const done = await until(ctx, REPLACED, async () => {
     try {
-      const reply = await shop.send(line, ctx.signal)
+      const reply = await shop.send(line, ctx)
       shop.view.touch(ref)
       last = { reply }
       return reply.startsWith('Proxy is disabled') ? undefined : reply
@@ -77,9 +77,9 @@ export async function tell(
 export async function readState(
   { view, channel }: Workshop,
   { pool, member }: MemberRef,
-  { signal }: CallContext,
+  ctx: CallContext,
 ): Promise<ServerState | undefined> {
-  const states = await view.states([pool], channel, signal)
+  const states = await view.states([pool], channel, ctx)
   return states.get(pool)?.get(member)
 }
 

@@ -1,6 +1,7 @@
 import type { MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import { AnotherProcess, type Channel } from '../session/channel.js'
+import type { Within } from '../session/socket.js'
 import { showStat } from '../codec/commands.js'
 import { parseStat, type StatRow } from '../codec/stat.js'
 import type { ServerState } from '../codec/state.js'
@@ -37,14 +38,14 @@ export class Followers {
     scope: string,
     sights: readonly { readonly state: ServerState }[],
     channel: Channel,
-    signal: AbortSignal,
+    ctx: Within,
   ): Promise<ReadonlyMap<string, readonly MemberRef[]>> {
     if (scope === this.#scope) return this.#byLeader
     if (!sights.some(({ state }) => state.checked)) return new Map()
     try {
       const {
         replies: [reply = ''],
-      } = await channel.run([showStat('-1', 'servers')], signal)
+      } = await channel.run([showStat('-1', 'servers')], ctx)
       return this.learn(scope, parseStat(reply))
     } catch (error) {
       if (error instanceof AnotherProcess) return new Map() // reloaded since: the next look asks the new one

@@ -1,7 +1,7 @@
-import type { Clock } from '../../../provider/clock.js'
 import type { AdminState, MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Channel } from '../session/channel.js'
+import type { Within } from '../session/socket.js'
 import type { ProcessInfo } from '../codec/info.js'
 import { malformed } from '../codec/replies.js'
 import { isName, showServersState, showStat } from '../codec/commands.js'
@@ -96,25 +96,22 @@ export class ProcessView {
   async states(
     pools: Iterable<string>,
     channel: Channel,
-    signal: AbortSignal,
+    ctx: Within,
   ): Promise<ReadonlyMap<string, ReadonlyMap<string, ServerState>>> {
     const names = [...pools].filter(isName)
     const { replies } = await channel.run(
       names.map((pool) => showServersState(pool)),
-      signal,
+      ctx,
     )
     names.forEach((pool, index) => this.#learn(pool, replies[index] ?? ''))
     return new Map(names.map((pool) => [pool, this.#layouts.get(pool)?.servers ?? new Map()]))
   }
 
   /** Everything: every backend. */
-  async readAll(channel: Channel, clock: Clock, signal: AbortSignal): Promise<ProcessSight> {
+  async readAll(channel: Channel, ctx: Within): Promise<ProcessSight> {
     for (let attempt = 1; ; attempt += 1) {
-      const sampledAt = clock.now()
-      const { info, replies } = await channel.run(
-        [showStat('-1', 'both'), showServersState()],
-        signal,
-      )
+      const sampledAt = ctx.clock.now()
+      const { info, replies } = await channel.run([showStat('-1', 'both'), showServersState()], ctx)
       const [stat, state] = replies
       const rows = parseStat(stat ?? '')
       const states = new Map(
@@ -139,18 +136,13 @@ export class ProcessView {
   }
 
   /** Some servers of some backends, in as few and as short commands as can be. */
-  async read(
-    wanted: Wanted,
-    channel: Channel,
-    clock: Clock,
-    signal: AbortSignal,
-  ): Promise<ProcessSight> {
+  async read(wanted: Wanted, channel: Channel, ctx: Within): Promise<ProcessSight> {
     const pools = [...wanted.keys()].filter(isName)
     const blank = pools.filter((pool) => !this.#layouts.has(pool))
-    if (blank.length > 0) await this.states(blank, channel, signal)
+    if (blank.length > 0) await this.states(blank, channel, ctx)
     const fresh = new Set(blank)
     for (let attempt = 1; ; attempt += 1) {
-      const sight = await this.#look(wanted, pools, fresh, attempt, channel, clock, signal)
+      const sight = await this.#look(wanted, pools, fresh, attempt, channel, ctx)
       if (sight !== undefined) return sight
       if (attempt >= ATTEMPTS) {
         throw malformed(`rows of ${pools.join(', ')} that stay in their places`, '')
@@ -164,10 +156,9 @@ export class ProcessView {
     fresh: Set<string>,
     attempt: number,
     channel: Channel,
-    clock: Clock,
-    signal: AbortSignal,
+    ctx: Within,
   ): Promise<ProcessSight | undefined> {
-    const sampledAt = clock.now()
+    const sampledAt = ctx.clock.now()
     const plans = pools.map((pool) => this.#plan(pool, wanted.get(pool) ?? 'all'))
     const masks = pools.filter((pool, index) => {
       const names = plans[index]?.names ?? []
@@ -176,7 +167,7 @@ export class ProcessView {
     const stat = plans.flatMap((plan) => plan.commands)
     const { info, replies } = await channel.run(
       [...stat, ...masks.map((pool) => showServersState(pool))],
-      signal,
+      ctx,
     )
     masks.forEach((pool, index) => this.#learn(pool, replies[stat.length + index] ?? ''))
     const masked = new Set([...masks, ...fresh])
@@ -195,7 +186,7 @@ export class ProcessView {
       (pool, index) => !this.#found(pool, rows.get(pool) ?? [], plans[index]),
     )
     if (lost.length > 0) {
-      await this.states(lost, channel, signal)
+      await this.states(lost, channel, ctx)
       lost.forEach((pool) => fresh.add(pool))
       return undefined
     }
@@ -207,10 +198,10 @@ export class ProcessView {
         ),
     )
     if (late.length > 0) {
-      await this.states(late, channel, signal)
+      await this.states(late, channel, ctx)
       late.forEach((pool) => masked.add(pool))
     }
-    const seen = this.#judge(pools, plans, rows, masked, attempt, sampledAt, clock.now())
+    const seen = this.#judge(pools, plans, rows, masked, attempt, sampledAt, ctx.clock.now())
     return seen && { ...seen, info }
   }
 

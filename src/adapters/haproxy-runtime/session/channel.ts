@@ -8,7 +8,7 @@ import {
 } from '../codec/replies.js'
 import { incarnationOf, parseInfo, type ProcessInfo } from '../codec/info.js'
 import type { KeptConnection } from './kept-connection.js'
-import type { RuntimeSocket } from './socket.js'
+import type { RuntimeSocket, Within } from './socket.js'
 
 /** What one process answered. */
 export interface Answer {
@@ -23,7 +23,7 @@ export interface Channel {
    * @throws {@link AnotherProcess} where another process answered, {@link WorkerGone} where it is
    * positively gone
    */
-  run(commands: readonly string[], signal: AbortSignal): Promise<Answer>
+  run(commands: readonly string[], ctx: Within): Promise<Answer>
 }
 
 /** The socket is served by another process now: a reload, or a restart. */
@@ -80,7 +80,7 @@ export class StatsChannel {
 
   /** A channel to that process only. */
   to(incarnation: string): Channel {
-    return { run: (commands, signal) => this.#run(commands, signal, incarnation) }
+    return { run: (commands, ctx) => this.#run(commands, ctx, incarnation) }
   }
 
   /**
@@ -88,8 +88,8 @@ export class StatsChannel {
    *
    * @throws {@link NoWorker}
    */
-  ask(commands: readonly string[], signal: AbortSignal): Promise<Answer> {
-    return this.#run(commands, signal, undefined)
+  ask(commands: readonly string[], ctx: Within): Promise<Answer> {
+    return this.#run(commands, ctx, undefined)
   }
 
   /**
@@ -98,8 +98,8 @@ export class StatsChannel {
    *
    * @throws {@link AnotherProcess} where another process than that executed it
    */
-  async change(line: string, incarnation: string, signal: AbortSignal): Promise<string> {
-    const text = await this.#socket.exchange(`${SHOW_INFO};${line}`, signal)
+  async change(line: string, incarnation: string, ctx: Within): Promise<string> {
+    const text = await this.#socket.exchange(`${SHOW_INFO};${line}`, ctx)
     const { info: said, reply } = splitChange(text, line.split(';').length)
     const info = parseInfo(said)
     if (incarnationOf(info) !== incarnation) throw new AnotherProcess(info)
@@ -108,7 +108,7 @@ export class StatsChannel {
 
   async #run(
     commands: readonly string[],
-    signal: AbortSignal,
+    ctx: Within,
     expected: string | undefined,
   ): Promise<Answer> {
     const lines = toLines(commands, this.#limit)
@@ -117,12 +117,12 @@ export class StatsChannel {
     let first: ProcessInfo | undefined
     const answers = await Promise.all(
       // The master answers so, and does not close.
-      lines.map((line) => this.#socket.exchange(line.join(';'), signal, isUnknownCommand)),
+      lines.map((line) => this.#socket.exchange(line.join(';'), ctx, isUnknownCommand)),
     )
     const replies: string[] = []
     for (const [index, text] of answers.entries()) {
       if (isUnknownCommand(text)) throw new NoWorker(text.slice(0, 200))
-      if (isLineTooLong(text)) return this.#again(commands, signal, expected, text)
+      if (isLineTooLong(text)) return this.#again(commands, ctx, expected, text)
       const [said = '', ...rest] = splitReplies(text, lines[index]?.length ?? 1)
       const info = parseInfo(said)
       process ??= incarnationOf(info)
@@ -136,24 +136,24 @@ export class StatsChannel {
 
   #again(
     commands: readonly string[],
-    signal: AbortSignal,
+    ctx: Within,
     expected: string | undefined,
     text: string,
   ): Promise<Answer> {
     this.#limit = Math.floor(this.#limit / 2)
     if (this.#limit < SHORTEST_LINE) throw malformed('room for a command line', text)
-    return this.#run(commands, signal, expected)
+    return this.#run(commands, ctx, expected)
   }
 }
 
 /** A connection kept since before a reload. */
 export function keptChannel(kept: KeptConnection): Channel {
   return {
-    async run(commands, signal) {
+    async run(commands, ctx) {
       const replies: string[] = []
       for (const command of [SHOW_INFO, ...commands]) {
         try {
-          replies.push(await kept.run(command, signal))
+          replies.push(await kept.run(command, ctx))
         } catch (error) {
           if (hasEnded(kept)) throw new WorkerGone()
           throw error

@@ -19,7 +19,7 @@ export async function checkDoor(
   process: Process,
   sight: ProcessSight,
   channel: Channel,
-  { clock, signal }: CallContext,
+  ctx: CallContext,
 ): Promise<void> {
   const { door } = process
   const { info, members } = sight
@@ -38,10 +38,10 @@ export async function checkDoor(
   const matters = seen.some(({ own }) => own !== 'maint')
   const busy = seen.some(({ row }) => row.active + row.queued > 0)
   const due = door.askedAt + Math.max(DOOR_LOOK, door.cost * DOOR_SHARE)
-  if (!matters || busy || clock.now() < due) return
-  door.askedAt = clock.now()
-  const { info: then, replies } = await channel.run([SHOW_STREAMS], signal)
-  door.cost = clock.now() - door.askedAt
+  if (!matters || busy || ctx.clock.now() < due) return
+  door.askedAt = ctx.clock.now()
+  const { info: then, replies } = await channel.run([SHOW_STREAMS], ctx)
+  door.cost = ctx.clock.now() - door.askedAt
   // Counted before its streams were listed: nothing is accepted any more, so it can only be too many.
   door.left = Math.max(0, then.connections - countTunnels(replies[0] ?? ''))
   door.closed = door.left === 0

@@ -5,7 +5,7 @@ import { incarnationOf, parseEnv, parseProc, type ProcessInfo } from '../codec/i
 import { isUnknownCommand, malformed } from '../codec/replies.js'
 import { type StatsChannel, WorkerGone } from './channel.js'
 import { MasterSocket } from './master.js'
-import { RuntimeSocket, type SocketLimits } from './socket.js'
+import { RuntimeSocket, type SocketLimits, type Within } from './socket.js'
 
 /** What is asked once, before anything else. */
 export interface Facts {
@@ -35,9 +35,9 @@ const VARIABLES = [
 ] as const
 
 /** One round trip. */
-export async function readFacts(stats: StatsChannel, signal: AbortSignal): Promise<Facts> {
+export async function readFacts(stats: StatsChannel, ctx: Within): Promise<Facts> {
   const commands = ['show cli level', ...VARIABLES.map((name) => `show env ${name}`)]
-  const { info, replies } = await stats.ask(commands, signal)
+  const { info, replies } = await stats.ask(commands, ctx)
   const [level = '', ...env] = replies
   const value = (name: (typeof VARIABLES)[number]): string | undefined =>
     parseEnv(env[VARIABLES.indexOf(name)] ?? '', name)
@@ -74,19 +74,19 @@ export async function connectMaster(
   address: Address,
   limits: SocketLimits,
   info: ProcessInfo,
-  signal: AbortSignal,
+  ctx: Within,
 ): Promise<MasterSocket | 'another' | 'gone'> {
   const socket = new RuntimeSocket(address, limits)
   const master = new MasterSocket(socket)
   try {
-    const said = await master.ask('show proc', signal)
+    const said = await master.ask('show proc', ctx)
     if (isUnknownCommand(said)) {
       const words = `haproxyRuntime(): ${address.label} is no master socket, it does not know 'show proc': expected in 'master' the path given to haproxy -S`
       throw new DrainableError('INVALID_OPTIONS', words, { provider: 'haproxy-runtime' })
     }
     const { current, old } = parseProc(said)
     if (![...current, ...old].includes(info.pid)) return 'another'
-    const { info: found } = await master.to(info.pid, undefined).run([], signal)
+    const { info: found } = await master.to(info.pid, undefined).run([], ctx)
     return incarnationOf(found) === incarnationOf(info) ? master : 'another'
   } catch (error) {
     socket.close()
@@ -96,8 +96,8 @@ export async function connectMaster(
 }
 
 /** The error of a `socket` that does not know `show info`: is it the master's? */
-export async function whatIsIt(socket: RuntimeSocket, signal: AbortSignal): Promise<Error> {
-  const said = await new MasterSocket(socket).ask('show proc', signal)
+export async function whatIsIt(socket: RuntimeSocket, ctx: Within): Promise<Error> {
+  const said = await new MasterSocket(socket).ask('show proc', ctx)
   if (isUnknownCommand(said)) return malformed("the reply of 'show info'", said)
   return new DrainableError(
     'INVALID_OPTIONS',

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { DrainableError } from '../../../provider/error.js'
 import { MAX_REPLY, PromptSplitter } from '../codec/replies.js'
-import type { RuntimeSocket } from './socket.js'
+import type { RuntimeSocket, Within } from './socket.js'
 
 /** How long HAProxy keeps the connection without a command: after that nobody looks any more, and an old process may go. */
 const IDLE = '300s'
@@ -43,12 +43,12 @@ export class KeptConnection {
   static async open(
     from: RuntimeSocket,
     replyTimeout: number,
-    signal: AbortSignal,
+    ctx: Within,
   ): Promise<KeptConnection> {
-    const kept = new KeptConnection(await from.open(signal), from, replyTimeout)
+    const kept = new KeptConnection(await from.open(ctx), from, replyTimeout)
     try {
-      await kept.run('prompt', signal)
-      await kept.run(`set timeout cli ${IDLE}`, signal)
+      await kept.run('prompt', ctx)
+      await kept.run(`set timeout cli ${IDLE}`, ctx)
       return kept
     } catch (error) {
       kept.close()
@@ -61,7 +61,7 @@ export class KeptConnection {
    *
    * @throws `CALL_TIMEOUT` where nothing comes (a frozen process), `CONNECTION_LOST` where the connection is gone
    */
-  run(command: string, signal: AbortSignal): Promise<string> {
+  run(command: string, { clock, signal }: Within): Promise<string> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) {
         reject(signal.reason)
@@ -72,7 +72,7 @@ export class KeptConnection {
         return
       }
       const settle = (): void => {
-        clearTimeout(timer)
+        cancel()
         signal.removeEventListener('abort', onAbort)
         waiter.done = true
         this.#socket.unref()
@@ -82,7 +82,7 @@ export class KeptConnection {
         settle()
         reject(signal.reason)
       }
-      const timer = setTimeout(() => {
+      const cancel = clock.setTimeout(() => {
         settle()
         reject(
           new DrainableError(

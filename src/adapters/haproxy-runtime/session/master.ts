@@ -1,7 +1,7 @@
 import { isWorkerGone, malformed, ReplySplitter, splitReplies } from '../codec/replies.js'
 import { incarnationOf, parseInfo, type ProcessInfo } from '../codec/info.js'
 import { type Channel, toLines, WorkerGone } from './channel.js'
-import type { RuntimeSocket } from './socket.js'
+import type { RuntimeSocket, Within } from './socket.js'
 
 /** The socket of the master process: it passes commands on to any worker, old ones too. */
 export class MasterSocket {
@@ -12,19 +12,19 @@ export class MasterSocket {
   }
 
   /** One command for the master itself. It never closes by itself: `quit` makes it. */
-  async ask(command: string, signal: AbortSignal): Promise<string> {
-    const text = await this.socket.exchange(`${command};quit`, signal)
+  async ask(command: string, ctx: Within): Promise<string> {
+    const text = await this.socket.exchange(`${command};quit`, ctx)
     return splitReplies(text, 1)[0] ?? ''
   }
 
   /** A channel to that worker; with an incarnation to that one only, also where pids repeat. */
   to(pid: number, incarnation: string | undefined): Channel {
     return {
-      run: async (commands, signal) => {
+      run: async (commands, ctx) => {
         const replies: string[] = []
         let first: ProcessInfo | undefined
         for (const line of toLines(commands)) {
-          const [said = '', ...rest] = await this.#line(pid, line, signal)
+          const [said = '', ...rest] = await this.#line(pid, line, ctx)
           const info = parseInfo(said)
           if (incarnation !== undefined && incarnationOf(info) !== incarnation)
             throw new WorkerGone()
@@ -38,13 +38,13 @@ export class MasterSocket {
   }
 
   /** `@!<pid>` alone sends the rest of the line to that worker; its `quit` ends the connection. */
-  async #line(pid: number, commands: readonly string[], signal: AbortSignal): Promise<string[]> {
+  async #line(pid: number, commands: readonly string[], ctx: Within): Promise<string[]> {
     const splitter = new ReplySplitter()
     let taken = 0
     let count = 0
     const text = await this.socket.exchange(
       [`@!${pid}`, ...commands, 'quit'].join(';'),
-      signal,
+      ctx,
       (all) => {
         // 3.x does not close after this one, whatever follows on the line.
         if (isWorkerGone(all)) return true

@@ -125,7 +125,7 @@ export class OtherProcesses {
   ): Promise<OtherSight> {
     let workers: Workers
     try {
-      workers = parseProc(await master.ask('show proc', ctx.signal))
+      workers = parseProc(await master.ask('show proc', ctx))
     } catch (error) {
       // A reload makes the master execute itself anew: for a moment nobody listens on its socket.
       const note = `not readable: the master could not be asked (${words(error, ctx)})`
@@ -156,7 +156,7 @@ export class OtherProcesses {
     let process = this.#alive().find((candidate) => candidate.pid === pid)
     try {
       if (process?.incarnation === undefined) {
-        const { info } = await master.to(pid, undefined).run([], ctx.signal)
+        const { info } = await master.to(pid, undefined).run([], ctx)
         // Known by its pid alone until now.
         if (process !== undefined) this.#end(process)
         process = toProcess(info, ctx.clock.now())
@@ -265,8 +265,8 @@ async function look(
 ): Promise<ProcessSight> {
   const sight =
     wanted === 'all'
-      ? await process.view.readAll(channel, ctx.clock, ctx.signal)
-      : await process.view.read(wanted, channel, ctx.clock, ctx.signal)
+      ? await process.view.readAll(channel, ctx)
+      : await process.view.read(wanted, channel, ctx)
   process.seenAt = ctx.clock.now()
   return sight
 }

@@ -67,8 +67,8 @@ export class ControlPoint {
   }
 
   /** Changes something in that process; see {@link StatsChannel.change}. */
-  change(process: Process, line: string, signal: AbortSignal): Promise<string> {
-    return this.#stats.change(line, process.incarnation ?? '', signal)
+  change(process: Process, line: string, ctx: CallContext): Promise<string> {
+    return this.#stats.change(line, process.incarnation ?? '', ctx)
   }
 
   /** Ways to the old processes that can be spoken to. */
@@ -133,9 +133,9 @@ export class ControlPoint {
 
   async #learn(ctx: CallContext): Promise<Facts> {
     try {
-      return await readFacts(this.#stats, ctx.signal)
+      return await readFacts(this.#stats, ctx)
     } catch (error) {
-      if (error instanceof NoWorker) throw await whatIsIt(this.#socket, ctx.signal)
+      if (error instanceof NoWorker) throw await whatIsIt(this.#socket, ctx)
       throw error
     }
   }
@@ -152,11 +152,11 @@ export class ControlPoint {
     const found = await until(ctx, within, async () => {
       failure = undefined
       try {
-        const { info } = await this.#stats.ask([], ctx.signal)
-        const master = await connectMaster(address, this.#settings, info, ctx.signal)
+        const { info } = await this.#stats.ask([], ctx)
+        const master = await connectMaster(address, this.#settings, info, ctx)
         if (typeof master !== 'string') return master
         // A reload between the two questions proves nothing, however long they took.
-        const { info: then } = await this.#stats.ask([], ctx.signal)
+        const { info: then } = await this.#stats.ask([], ctx)
         moved = master === 'gone' || incarnationOf(then) !== incarnationOf(info)
         return undefined
       } catch (error) {
@@ -195,8 +195,8 @@ export class ControlPoint {
       const channel = this.channel(process)
       const sight =
         wanted === 'all'
-          ? await process.view.readAll(channel, ctx.clock, ctx.signal)
-          : await process.view.read(wanted, channel, ctx.clock, ctx.signal)
+          ? await process.view.readAll(channel, ctx)
+          : await process.view.read(wanted, channel, ctx)
       process.seenAt = ctx.clock.now()
       return { process, sight }
     })
@@ -212,7 +212,7 @@ export class ControlPoint {
   }> {
     return this.#follow(ctx, async (process) => {
       const channel = this.channel(process)
-      return { process, states: await process.view.states(pools, channel, ctx.signal) }
+      return { process, states: await process.view.states(pools, channel, ctx) }
     })
   }
 
@@ -243,7 +243,7 @@ export class ControlPoint {
   }
 
   async #first(ctx: CallContext): Promise<Process> {
-    const { info } = await this.#stats.ask([], ctx.signal)
+    const { info } = await this.#stats.ask([], ctx)
     this.#current ??= toProcess(info, ctx.clock.now())
     return this.#current
   }
@@ -294,13 +294,13 @@ export class ControlPoint {
 
   async #ensureKept(process: Process, ctx: CallContext): Promise<void> {
     if (process.kept?.state === 'open') {
-      if (process.kept.stale) await process.kept.run('show cli level', ctx.signal)
+      if (process.kept.stale) await process.kept.run('show cli level', ctx)
       return
     }
     const { replyTimeout } = this.#settings
-    const kept = await KeptConnection.open(this.#socket, replyTimeout, ctx.signal)
+    const kept = await KeptConnection.open(this.#socket, replyTimeout, ctx)
     try {
-      const { info } = await keptChannel(kept).run([], ctx.signal)
+      const { info } = await keptChannel(kept).run([], ctx)
       if (toProcess(info, 0).scope !== process.scope) throw new AnotherProcess(info)
       process.kept = kept
     } catch (error) {

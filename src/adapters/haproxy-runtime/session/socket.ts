@@ -11,9 +11,12 @@ import {
 } from '../../../kit/tls-words.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { DrainableError, type ErrorCode } from '../../../provider/error.js'
-import type { Tls } from '../../../provider/contract.js'
+import type { CallContext, Tls } from '../../../provider/contract.js'
 import type { Address } from '../codec/address.js'
 import { MAX_REPLY } from '../codec/replies.js'
+
+/** What a command needs of its call: when to stop, and the clock that its limits are measured on. */
+export type Within = Pick<CallContext, 'clock' | 'signal'>
 
 /** Bounds of one socket. */
 export interface SocketLimits {
@@ -105,15 +108,11 @@ export class RuntimeSocket {
    * @throws `UNREACHABLE` (nothing was sent), `CALL_TIMEOUT`, `CONNECTION_LOST` (it may have been
    * executed, or will be), `MALFORMED_REPLY` (too large), or `signal.reason`
    */
-  async exchange(
-    line: string,
-    signal: AbortSignal,
-    complete?: (text: string) => boolean,
-  ): Promise<string> {
-    return this.#slots.run(signal, async () => {
-      const socket = await this.#connect(signal)
+  async exchange(line: string, ctx: Within, complete?: (text: string) => boolean): Promise<string> {
+    return this.#slots.run(ctx.signal, async () => {
+      const socket = await this.#connect(ctx)
       try {
-        return await this.#converse(socket, line, signal, complete)
+        return await this.#converse(socket, line, ctx, complete)
       } finally {
         this.#open.delete(socket)
         socket.destroy()
@@ -122,8 +121,8 @@ export class RuntimeSocket {
   }
 
   /** A connection that stays, outside of the bound on connections at once. The caller closes it. */
-  async open(signal: AbortSignal): Promise<Socket> {
-    const socket = await this.#connect(signal)
+  async open(ctx: Within): Promise<Socket> {
+    const socket = await this.#connect(ctx)
     socket.once('close', () => this.#open.delete(socket))
     return socket
   }
@@ -134,7 +133,7 @@ export class RuntimeSocket {
     this.#open.clear()
   }
 
-  #connect(signal: AbortSignal): Promise<Socket> {
+  #connect({ clock, signal }: Within): Promise<Socket> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) {
         reject(signal.reason)
@@ -146,7 +145,7 @@ export class RuntimeSocket {
       }
       const socket = this.#dial()
       this.#open.add(socket)
-      const timer = setTimeout(() => {
+      const cancel = clock.setTimeout(() => {
         fail(
           new DrainableError(
             'UNREACHABLE',
@@ -157,7 +156,7 @@ export class RuntimeSocket {
       }, this.#limits.connectTimeout)
       const ready = this.#tls === undefined ? 'connect' : 'secureConnect'
       const settle = (): void => {
-        clearTimeout(timer)
+        cancel()
         signal.removeEventListener('abort', onAbort)
         socket.off(ready, onConnect)
         socket.off('error', onError)
@@ -221,16 +220,16 @@ export class RuntimeSocket {
   #converse(
     socket: Socket,
     line: string,
-    signal: AbortSignal,
+    { clock, signal }: Within,
     complete: ((text: string) => boolean) | undefined,
   ): Promise<string> {
     return new Promise((resolve, reject) => {
       const decoder = new StringDecoder('utf8')
       let text = ''
       // One bound for the whole: an answer that dribbles ends by it too.
-      const timer = setTimeout(() => done(this.#silent(text)), this.#limits.replyTimeout)
+      const cancel = clock.setTimeout(() => done(this.#silent(text)), this.#limits.replyTimeout)
       const done = (error: unknown): void => {
-        clearTimeout(timer)
+        cancel()
         signal.removeEventListener('abort', onAbort)
         socket.removeAllListeners('data').removeAllListeners('end').removeAllListeners('close')
         if (error === undefined) resolve(text)
