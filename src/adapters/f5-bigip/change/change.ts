@@ -99,8 +99,7 @@ export class Work implements CarefulAdapter<Found, Half> {
     return begin(new Half(places, change.to, undefined, needed))
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- what throws is a rejection
-  async restore(change: ChangeOf<'restore'>, found: Found): Promise<Later<Half>> {
+  restore(change: ChangeOf<'restore'>, found: Found): Later<Half> {
     const { to, native, expect } = change
     const places = placesOf(change, found)
     // What an earlier one got done is left as it is.
