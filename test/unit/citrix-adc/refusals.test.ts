@@ -128,14 +128,14 @@ const ROWS: readonly Row[] = [
     is: ['unknown', 'MALFORMED_REPLY', true],
   },
   {
-    of: 'a removal',
+    of: 'a removal of a member in service',
     change: { kind: 'remove', ref: WEB1 },
-    is: ['rejected', 'UNSUPPORTED', false],
+    is: ['rejected', 'CONFLICT', false],
   },
   {
-    of: 'an addition',
-    change: { kind: 'add', ref: WEB1, address: '10.0.0.1', port: 80 },
-    is: ['rejected', 'UNSUPPORTED', false],
+    of: 'an addition of a name that is there, at another address',
+    change: { kind: 'add', ref: WEB1, address: '10.9.9.9', port: 80 },
+    is: ['rejected', 'CONFLICT', false],
   },
 ]
 

@@ -1,15 +1,15 @@
 import { carefulApply } from '../../../kit/careful-apply.js'
 import type { Begun, CarefulAdapter, ChangeOf, ChangeOutcome, Later } from '../../../kit/change.js'
-import { refusal } from '../../../kit/errors.js'
 import type { CallContext, Change, ChangeResult } from '../../../provider/contract.js'
-import type { DrainableError, ErrorCode } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import type { Memory } from '../read/memory.js'
 import type { Looks } from '../read/looks.js'
 import { Look, type Standpoint } from './look.js'
 import type { Settings } from '../options.js'
 import type { Pair } from '../session/pair.js'
-import { PROVIDER, Round, type Task } from './round.js'
+import { add, remove } from './membership.js'
+import { assertOurs, PROVIDER, refuse } from './ours.js'
+import { Round, type Task } from './round.js'
 import { Sender } from './sender.js'
 
 type Started = ChangeOutcome | Later<Task>
@@ -40,7 +40,7 @@ export class Writer {
     try {
       const results = await carefulApply(this.#adapter(rounds), changes, ctx)
       const applied = results.some(({ status }) => status === 'applied')
-      const charge = rounds.at(-1)?.charge
+      const charge = rounds.at(-1)?.context.charge
       if (charge !== undefined && applied && this.#options.save) {
         await this.#sender.save(charge, ctx)
       }
@@ -79,25 +79,19 @@ export class Writer {
       hold: (change, found) => this.#begin(change, found, change.to),
       restore: (change, found) => this.#restore(change, found),
       terminate: (change, found) => this.#terminate(change, found),
-      remove:
-        'an unbind cuts what is left on it: drain it, then unbind it with the tool that owns the configuration',
-      add: 'bind it with the tool that owns the configuration, then make it ready',
-      finish: (begun, ctx) => finish(rounds.at(-1), begun, ctx),
+      remove: (change, found) => remove(change, found, latest(rounds).context),
+      add: (change) => add(change, latest(rounds).context),
+      finish: (begun, ctx) => finish(latest(rounds), begun, ctx),
     }
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- what is thrown is a refusal of this change
-  async #begin(
-    change: Change,
-    found: Standpoint,
-    to: 'drain' | 'maint' | 'ready',
-  ): Promise<Started> {
+  #begin(change: Change, found: Standpoint, to: 'drain' | 'maint' | 'ready'): Started {
     assertOurs(change, found, this.#options)
     const way = to === 'ready' ? 'open' : to === 'drain' ? 'drain' : 'close'
     return later({ change, found, way, as: to === 'maint' ? 'maint' : 'drain', sent: false })
   }
 
-  async #restore(change: ChangeOf<'restore'>, found: Standpoint): Promise<Started> {
+  #restore(change: ChangeOf<'restore'>, found: Standpoint): Started {
     const { entry } = found
     if (change.to === 'drain' && entry.phase === 'out') {
       // There is no way from OUT OF SERVICE back to TROFS but through service: it stays closed.
@@ -109,8 +103,7 @@ export class Writer {
   }
 
   /** A disable without grace cuts what is established, where downStateFlush is on. */
-  // eslint-disable-next-line @typescript-eslint/require-await -- what is thrown is a refusal of this change
-  async #terminate(change: Change, found: Standpoint): Promise<Started> {
+  #terminate(change: Change, found: Standpoint): Started {
     assertOurs(change, found, this.#options)
     const { ref } = change
     const { entry, traits, own, load } = found
@@ -140,42 +133,21 @@ function later(task: Task): Later<Task> {
   return { later: task, sent: () => task.sent }
 }
 
+function latest(rounds: readonly Round[]): Round {
+  const round = rounds.at(-1)
+  if (round === undefined) throw new TypeError('a change without a look')
+  return round
+}
+
 async function* finish(
-  round: Round | undefined,
+  round: Round,
   begun: readonly Begun<Standpoint, Task>[],
   { signal }: CallContext,
 ): AsyncGenerator<readonly [Begun<Standpoint, Task>, ChangeOutcome]> {
-  if (round === undefined) throw new TypeError('a change without a look')
   const of = new Map(begun.map((one) => [one.later, one]))
   for await (const [task, outcome] of round.end(begun.map(({ later }) => later))) {
     signal.throwIfAborted()
     const one = of.get(task)
     if (one !== undefined) yield [one, outcome]
   }
-}
-
-/** Members that are not ours to change one by one. */
-function assertOurs(
-  { ref }: Change,
-  { entry, traits }: Standpoint,
-  { desiredState }: Settings,
-): void {
-  const { subject } = entry
-  if (subject.kind === 'member' && subject.address !== undefined) {
-    const words = `${formatRef(ref)}: several members of the group have server '${subject.server}' and port ${subject.port} (made by DNS), and an action would hit all of them: take its address out of DNS, with autoDisableGraceful and autoDelayedTrofs set on the group`
-    throw refuse('UNSUPPORTED', words, ref)
-  }
-  const { autoscale } = traits
-  if ((autoscale !== 'API' && autoscale !== 'DNS') || desiredState !== 'refuse') return
-  const words = `service group '${ref.pool}' has autoscale ${autoscale}: its members are kept by the desired state or by DNS, drain there, or set desiredState: 'try'`
-  throw refuse('UNSUPPORTED', words, ref)
-}
-
-function refuse(
-  code: ErrorCode,
-  words: string,
-  ref: Change['ref'],
-  retryable?: boolean,
-): DrainableError {
-  return refusal(code, words, { provider: PROVIDER, ref }, retryable)
 }

@@ -1,20 +1,17 @@
 import type { ChangeOutcome } from '../../../kit/change.js'
-import { refusal } from '../../../kit/errors.js'
 import { until } from '../../../kit/until.js'
 import type { CallContext, Change } from '../../../provider/contract.js'
-import { type DrainableError, type ErrorCode, isDrainableError } from '../../../provider/error.js'
+import { type DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { disable, enable } from '../codec/nitro.js'
 import type { SvrPhase } from '../codec/rows.js'
-import { isInCharge } from '../session/standing.js'
 import type { Memory } from '../read/memory.js'
 import type { Settings } from '../options.js'
 import type { InCharge, Pair } from '../session/pair.js'
 import type { Look, Standpoint } from './look.js'
+import { refuse } from './ours.js'
 import type { Order, Sender, Written } from './sender.js'
 import { virtualServers } from './virtual-servers.js'
-
-export const PROVIDER = 'citrix-adc'
 
 /** How long members without work may take to go OUT OF SERVICE by themselves: the appliance looks once a second. */
 const SELF_SEAL = { every: 250, within: 3_000 } as const
@@ -56,14 +53,14 @@ const SHOWN: Readonly<Record<Task['way'], (phase: SvrPhase) => boolean>> = {
 
 /** Changes that one look let through, carried out together. */
 export class Round {
-  readonly charge: InCharge
+  readonly context: RoundContext
   readonly #with: RoundContext
   /** What was remembered of a member before it was changed here. */
   readonly #before = new Map<Task, ReturnType<Memory['of']>>()
 
   constructor(context: RoundContext) {
+    this.context = context
     this.#with = context
-    this.charge = context.charge
   }
 
   async *end(tasks: readonly Task[]): AsyncGenerator<Ended> {
@@ -239,7 +236,8 @@ export class Round {
       return
     }
     const lost = tasks.filter((task) => open.get(task) !== 'done')
-    const ours = lost.some(shown) && (await this.#stillInCharge())
+    const { charge, pair } = this.#with
+    const ours = lost.some(shown) && (await pair.holds(charge, ctx))
     for (const [task, written] of open) {
       if (written === 'done') yield [task, shown(task) ? applied(task) : this.#notClosed(task)]
       else yield [task, ours && shown(task) ? applied(task) : written]
@@ -258,18 +256,6 @@ export class Round {
     // In TROFS some build may take a second disable for nothing: then nothing was cut or closed.
     memory.put(found.entry.subject, this.#before.get(task))
     return { status: 'rejected', error: refuse('REJECTED', why, change.ref, false) }
-  }
-
-  /** What a node shows that has become the secondary meanwhile may be its own alone. */
-  async #stillInCharge(): Promise<boolean> {
-    const { charge, pair, ctx } = this.#with
-    try {
-      if (isInCharge(await charge.standings.role(ctx))) return true
-      pair.forget()
-    } catch (error) {
-      if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    }
-    return false
   }
 }
 
@@ -306,13 +292,4 @@ function listsOf(tasks: readonly Task[], most: number): readonly (readonly Task[
 function notDisabledTwice({ change }: Task): DrainableError {
   const words = `${formatRef(change.ref)} is in TROFS without work and was not disabled once more: what that does is not documented. It goes OUT OF SERVICE when the last client with a persistence entry is gone, or set trofsPersistence to DISABLED on the virtual server, or persistence: 'forget' here`
   return refuse('UNSUPPORTED', words, change.ref)
-}
-
-function refuse(
-  code: ErrorCode,
-  words: string,
-  ref: Change['ref'],
-  retryable?: boolean,
-): DrainableError {
-  return refusal(code, words, { provider: PROVIDER, ref }, retryable)
 }

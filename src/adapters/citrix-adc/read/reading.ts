@@ -97,6 +97,7 @@ export function toReading(ref: MemberRef, findings: Findings): PresentReading {
     maint: traits.flush === undefined ? 'unknown' : traits.flush ? 'cuts' : 'gentle',
     native: {
       svrstate: entry.svrstate,
+      ...(traits.servicetype === '' ? {} : { servicetype: traits.servicetype }),
       ...(entry.graceful === undefined ? {} : { graceful: entry.graceful }),
       ...(findings.vservers === undefined ? {} : { vservers: findings.vservers }),
     },

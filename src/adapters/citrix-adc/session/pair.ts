@@ -1,5 +1,5 @@
 import type { CallContext } from '../../../provider/contract.js'
-import { DrainableError } from '../../../provider/error.js'
+import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { isInCharge, notInCharge, type Standing, Standings } from './standing.js'
 import type { Settings } from '../options.js'
 import { type Rival, Rivals } from './rivals.js'
@@ -88,6 +88,20 @@ export class Pair {
     const same = standing.incarnation === before.standing.incarnation && isInCharge(standing.role)
     if (!same) this.forget()
     return same
+  }
+
+  /**
+   * Whether what this node shows is the pair's: one that has become the secondary may have taken a change
+   * for itself alone. One that does not say is not believed.
+   */
+  async holds({ standings }: InCharge, ctx: CallContext): Promise<boolean> {
+    try {
+      if (isInCharge(await standings.role(ctx))) return true
+      this.forget()
+    } catch (error) {
+      if (ctx.signal.aborted || !isDrainableError(error)) throw error
+    }
+    return false
   }
 
   /**
