@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { drain, startDrain } from 'drainable'
-import { envoy, fileEndpoints } from 'drainable/envoy'
+import { envoy, fileEndpoints, restEndpoints } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { engines } from '../../support/engines.js'
 import {
@@ -67,15 +67,23 @@ describe.each(engines('envoy'))('a hot restart of Envoy $version', ({ path }) =>
   })
 })
 
-describe.each(engines('envoy').slice(-1))('by gRPC on Envoy $version', ({ path }) => {
+const SINKS = [
+  { by: 'gRPC', serve: grpcEndpoints, eds: (port: number) => ({ grpc: port }) },
+  { by: 'REST', serve: restEndpoints, eds: (port: number) => ({ rest: port }) },
+]
+const newest = engines('envoy')
+  .slice(-1)
+  .flatMap((engine) => SINKS.map((sink) => ({ ...engine, ...sink })))
+
+describe.each(newest)('by $by on Envoy $version', ({ path, serve, eds }) => {
   test('a hot restart leaves no stream behind that a drain waits for', async () => {
     await using a = await startBackend()
     await using b = await startBackend()
-    const sink = grpcEndpoints({ port: 0, initial: [setOf([a.port, b.port])] })
+    const sink = serve({ port: 0, initial: [setOf([a.port, b.port])] })
     const admin: string[] = []
     await using lb = envoy({ endpoints: sink, admin: () => Promise.resolve(admin) })
     const { port } = await until(() => sink.address, 'a listening sink')
-    await using proxy = await startEnvoy({ path, eds: { grpc: port }, ...HOT, parentShutdown: 4 })
+    await using proxy = await startEnvoy({ path, eds: eds(port), ...HOT, parentShutdown: 4 })
     admin.push(proxy.admin)
     const ref = { pool: 'web', member: a.member }
     await look(lb, ref)
@@ -95,15 +103,32 @@ describe.each(engines('envoy').slice(-1))('by gRPC on Envoy $version', ({ path }
     expect((await drain(lb, other, { timeout: '30s' })).outcome).toBe('idle')
   })
 
-  test('two proxies with one node.id: the one that is not listed is unread', async () => {
+  test('a restart leaves nothing behind that a drain waits for', async () => {
     await using a = await startBackend()
     await using b = await startBackend()
-    const sink = grpcEndpoints({ port: 0, initial: [setOf([a.port, b.port])] })
+    const sink = serve({ port: 0, initial: [setOf([a.port, b.port])] })
     const admin: string[] = []
     await using lb = envoy({ endpoints: sink, admin: () => Promise.resolve(admin) })
     const { port } = await until(() => sink.address, 'a listening sink')
-    await using one = await startEnvoy({ path, eds: { grpc: port }, id: 'copied' })
-    await using two = await startEnvoy({ path, eds: { grpc: port, delta: true }, id: 'copied' })
+    await using proxy = await startEnvoy({ path, eds: eds(port) })
+    admin.push(proxy.admin)
+    const ref = { pool: 'web', member: a.member }
+    await look(lb, ref)
+    await proxy.restart()
+    const report = await drain(lb, ref, { timeout: '25s' })
+    expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    expect(sink.streams?.('envoy-1')).toBe(1)
+  })
+
+  test('two proxies with one node.id: the one that is not listed is unread', async () => {
+    await using a = await startBackend()
+    await using b = await startBackend()
+    const sink = serve({ port: 0, initial: [setOf([a.port, b.port])] })
+    const admin: string[] = []
+    await using lb = envoy({ endpoints: sink, admin: () => Promise.resolve(admin) })
+    const { port } = await until(() => sink.address, 'a listening sink')
+    await using one = await startEnvoy({ path, eds: eds(port), id: 'copied' })
+    await using two = await startEnvoy({ path, eds: eds(port), id: 'copied' })
     admin.push(one.admin)
     const ref = { pool: 'web', member: a.member }
     while (a.held === 0) {

@@ -17,7 +17,7 @@ import { LoadBook } from './load-book.js'
 import { bind, createServer, onMessage, type ByteStream, type ServerTls } from './server.js'
 import { WireAssignment } from './wire-assignment.js'
 import { decodeLoads, decodeNode, encodeLoads, type XdsResource } from './xds-codec.js'
-import { XdsStream } from './xds-stream.js'
+import { XdsStream, type StreamKind } from './xds-stream.js'
 
 /** Checked options. */
 export interface GrpcSettings {
@@ -111,8 +111,8 @@ export class GrpcEndpoints implements ServedEndpoints {
     return this.#book.nodes()
   }
 
-  streams(node: string): number {
-    return this.#book.streams(node)
+  streams(node: string, each?: (set: string) => number): number {
+    return this.#book.streams(node, each)
   }
 
   dropOne(node: string): boolean {
@@ -144,8 +144,8 @@ export class GrpcEndpoints implements ServedEndpoints {
     const { initial, tls } = this.#settings
     if (initial.sets !== undefined) await this.set(initial.sets)
     const server = createServer({
-      sotw: (stream) => this.#serve(stream, false),
-      delta: (stream) => this.#serve(stream, true),
+      sotw: (stream, isWhole) => this.#serve(stream, { delta: false, isWhole }),
+      delta: (stream, isWhole) => this.#serve(stream, { delta: true, isWhole }),
       loads: (stream) => this.#takeLoads(stream),
     })
     this.#port = await bind(server, this.#settings.host, this.#settings.port, tls)
@@ -163,13 +163,13 @@ export class GrpcEndpoints implements ServedEndpoints {
     }
   }
 
-  #serve(stream: ByteStream, delta: boolean): void {
+  #serve(stream: ByteStream, kind: StreamKind): void {
     const source = {
       book: this.#book,
       endpoints: (cluster: string) => this.#sets.get(cluster),
       others: (type: string) => this.#others.filter((other) => other.type === type),
     }
-    const served = new XdsStream(stream, delta, source, () => this.#streams.delete(served))
+    const served = new XdsStream(stream, kind, source, () => this.#streams.delete(served))
     this.#streams.add(served)
   }
 

@@ -19,8 +19,9 @@ export interface ServerTls {
 
 /** What the streams are answered by. */
 export interface Handlers {
-  readonly sotw: (stream: ByteStream) => void
-  readonly delta: (stream: ByteStream) => void
+  /** @param isWhole - whether everything goes over that stream (ADS) */
+  readonly sotw: (stream: ByteStream, isWhole: boolean) => void
+  readonly delta: (stream: ByteStream, isWhole: boolean) => void
   readonly loads: (stream: ByteStream) => void
 }
 
@@ -41,11 +42,18 @@ export function createServer(handlers: Handlers): Server {
     'grpc.keepalive_timeout_ms': 5_000,
     'grpc.max_concurrent_streams': 10_000,
   })
-  const sotw = { onStream: handlers.sotw }
-  const delta = { onStream: handlers.delta }
+  const sotw = (isWhole: boolean) => ({
+    onStream: (stream: ByteStream) => handlers.sotw(stream, isWhole),
+  })
+  const delta = (isWhole: boolean) => ({
+    onStream: (stream: ByteStream) => handlers.delta(stream, isWhole),
+  })
   const services = [
-    { path: ADS, methods: { StreamAggregatedResources: sotw, DeltaAggregatedResources: delta } },
-    { path: EDS, methods: { StreamEndpoints: sotw, DeltaEndpoints: delta } },
+    {
+      path: ADS,
+      methods: { StreamAggregatedResources: sotw(true), DeltaAggregatedResources: delta(true) },
+    },
+    { path: EDS, methods: { StreamEndpoints: sotw(false), DeltaEndpoints: delta(false) } },
     { path: LRS, methods: { StreamLoadStats: { onStream: handlers.loads } } },
   ]
   for (const { path, methods } of services) {

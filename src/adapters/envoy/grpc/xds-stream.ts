@@ -15,6 +15,13 @@ import {
   type XdsResource,
 } from './xds-codec.js'
 
+/** How a stream is spoken. */
+export interface StreamKind {
+  readonly delta: boolean
+  /** ADS: the only stream of its process. */
+  readonly isWhole: boolean
+}
+
 /** What streams are served from. */
 export interface XdsSource {
   readonly book: ReceiptBook
@@ -50,6 +57,7 @@ const MAX_SENT = 512
 export class XdsStream {
   readonly #stream: ByteStream
   readonly #delta: boolean
+  readonly #isWhole: boolean
   readonly #source: XdsSource
   readonly #sent = new Map<string, Sent>()
   readonly #subscriptions = new Map<string, Subscription>()
@@ -60,9 +68,15 @@ export class XdsStream {
   #nonces = 0
   #over = false
 
-  constructor(stream: ByteStream, delta: boolean, source: XdsSource, onEnd: () => void) {
+  constructor(
+    stream: ByteStream,
+    { delta, isWhole }: StreamKind,
+    source: XdsSource,
+    onEnd: () => void,
+  ) {
     this.#stream = stream
     this.#delta = delta
+    this.#isWhole = isWhole
     this.#source = source
     const end = (): void => {
       if (this.#over) return
@@ -154,7 +168,8 @@ export class XdsStream {
         throw new Error(`more than ${MAX_NAMES} resource names on one stream`)
       }
       if (type !== CLA_TYPE || this.#node === undefined) continue
-      this.#source.book.subscribe(this, this.#node.id, this.#node.version, name)
+      const { id, version } = this.#node
+      this.#source.book.subscribe(this, id, version, name, this.#isWhole)
     }
   }
 

@@ -1,4 +1,5 @@
 import type { EndpointSink, NodeLoad } from '../sources/sink.js'
+import type { Proxy } from './proxy.js'
 import { viewOf, type ProxyView, type Roster } from './roster.js'
 
 /** Load reports of older ones miss a request that spans an interval. */
@@ -20,9 +21,9 @@ export function nodeViews(views: readonly ProxyView[], options: NodeOptions): Pr
   const { sink, roster } = options
   // A proxy that never answered may be any of the nodes; it is unread already. Who was seen stays.
   const strangers = views.some((view) => view.node === undefined)
-  const covered = new Map<string | undefined, number>()
-  for (const { node, state } of views) {
-    if (state !== 'ended') covered.set(node, (covered.get(node) ?? 0) + 1)
+  const covered = new Map<string | undefined, ProxyView[]>()
+  for (const view of views) {
+    if (view.state !== 'ended') covered.set(view.node, [...(covered.get(view.node) ?? []), view])
   }
   const loads = new Map<string, NodeLoad[]>()
   for (const load of sink.loads?.nodes() ?? []) {
@@ -48,12 +49,15 @@ export function nodeViews(views: readonly ProxyView[], options: NodeOptions): Pr
 /** A copied bootstrap gives two proxies one node id: then more streams come than admin addresses account for. */
 function strayViews(
   node: string,
-  processes: number,
+  covering: readonly ProxyView[],
   reports: readonly NodeLoad[],
   { sink, roster }: NodeOptions,
 ): ProxyView[] {
+  const processes = covering.length
   const live = reports.filter(({ connected }) => connected).length
-  const count = (): number => Math.max(live, sink.streams?.(node) ?? 0)
+  const each = (set: string): number =>
+    Math.max(...covering.map(({ proxy }) => clustersFedBy(proxy, set)))
+  const count = (): number => Math.max(live, sink.streams?.(node, each) ?? 0)
   const forget = (): boolean => sink.dropOne?.(node) ?? false
   while (count() > processes && roster.settle(node, forget));
   const streams = count()
@@ -63,6 +67,11 @@ function strayViews(
     known.endedAt = undefined
     return viewOf(known, 'unread', { node, note, role: 'place' })
   })
+}
+
+function clustersFedBy(proxy: Proxy | undefined, set: string): number {
+  const configs = [...(proxy?.facts?.configs?.values() ?? [])]
+  return Math.max(1, configs.filter(({ service }) => service === set).length)
 }
 
 /** A node whose stream is gone, and whose admin address the caller's list dropped. */

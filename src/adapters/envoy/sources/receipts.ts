@@ -33,6 +33,8 @@ interface Entry {
   readonly cluster: string
   stream: object | undefined
   version: Version | undefined
+  /** Whether that stream is the only one of its process. */
+  isWhole: boolean
   /** When this stream asked for the set first, and was heard of last. */
   began: number
   heard: number
@@ -64,7 +66,14 @@ export class ReceiptBook {
     this.#now = now
   }
 
-  subscribe(stream: object, node: string, version: Version | undefined, cluster: string): void {
+  /** @param isWhole - whether that stream is the only one of its process (ADS) */
+  subscribe(
+    stream: object,
+    node: string,
+    version: Version | undefined,
+    cluster: string,
+    isWhole = false,
+  ): void {
     const mine = entered(this.#streams, stream, () => new Map<string, Entry>())
     if (mine.has(cluster)) return
     const now = this.#now()
@@ -77,6 +86,7 @@ export class ReceiptBook {
         cluster,
         stream,
         version,
+        isWhole,
         began: now,
         heard: now,
         sent: 0,
@@ -87,7 +97,15 @@ export class ReceiptBook {
       entries.add(entry)
       entered(this.#clusters, cluster, () => new Set<Entry>()).add(entry)
     } else {
-      const fresh = { stream, version, nack: undefined, began: now, heard: now, since: now }
+      const fresh = {
+        stream,
+        version,
+        isWhole,
+        nack: undefined,
+        began: now,
+        heard: now,
+        since: now,
+      }
       Object.assign(entry, fresh)
     }
     mine.set(cluster, entry)
@@ -161,13 +179,14 @@ export class ReceiptBook {
   }
 
   /**
-   * How many processes of that node id there are: each has a stream of its own for each set. A stream
+   * How many processes of that node id there are: each has a stream of its own for each set, or for each of
+   * its clusters that takes the set (`each`), where it has not one stream for everything. A stream
    * that was silent since a later one began, and has ended, was the same process before it lost touch.
    */
-  streams(node: string): number {
+  streams(node: string, each: (set: string) => number = () => 1): number {
     const now = this.#now()
     let most = 0
-    for (const entries of [...(this.#nodes.get(node)?.values() ?? [])]) {
+    for (const [set, entries] of [...(this.#nodes.get(node) ?? [])]) {
       for (const entry of [...entries]) {
         const { stream, since, heard } = entry
         if (stream !== undefined || now - since < RECONNECT) continue
@@ -176,7 +195,8 @@ export class ReceiptBook {
         )
         if (later) this.#forget(entry)
       }
-      most = Math.max(most, entries.size)
+      const whole = [...entries].filter(({ isWhole }) => isWhole).length
+      most = Math.max(most, whole + Math.ceil((entries.size - whole) / Math.max(1, each(set))))
     }
     return most
   }

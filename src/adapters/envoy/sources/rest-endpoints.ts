@@ -10,6 +10,7 @@ import { isCount, isObject, type JsonObject } from '../../../kit/json.js'
 import { CLA_TYPE, JsonAssignment } from '../codec/json.js'
 import { initialOption, readInitial, type HeldMembers, type InitialEndpoints } from './initial.js'
 import { ReceiptBook, type NodeReceipt } from './receipts.js'
+import { Pollers } from './rest-pollers.js'
 import { ServedSets } from './served-sets.js'
 import { checkSets, parseSets } from '../codec/sets.js'
 import type { EndpointSink, Published, SinkHost } from './sink.js'
@@ -41,17 +42,15 @@ const schema = z.strictObject({
   host: z.string().min(1).exactOptional(),
   initial: initialOption.exactOptional(),
 })
-/** A poller that was not heard of for this long is gone. */
-const SILENT = 30_000
 /** Envoy sends its whole node with each poll: 77 KB. */
 const MAX_REQUEST = 4 * 1024 * 1024
-/** More sets than any proxy asks for at once, and more proxies than any server of ours has. */
+/** More sets than any proxy asks for at once. */
 const MAX_NAMES = 10_000
-const MAX_POLLERS = 10_000
 /** A whole request must be in by then. */
 const REQUEST_TIME = 30_000
 const MAX_CONNECTIONS = 10_000
-const SWEEP = 5_000
+/** Envoy keeps its connection between two polls. */
+const KEEP_ALIVE = 75_000
 
 /**
  * A REST xDS server for endpoint sets: the fallback where gRPC is not wanted. Envoy polls it, and
@@ -78,13 +77,6 @@ interface ParsedInitial {
   readonly held: HeldMembers
 }
 
-/** One node that polls, or several under one id. */
-interface Poller {
-  at: number
-  /** Whether it ever had a set of ours: who had none leaves nothing behind. */
-  took: boolean
-}
-
 class RestEndpoints implements ServedEndpoints {
   readonly kind = 'rest'
   readonly instance: string
@@ -93,8 +85,7 @@ class RestEndpoints implements ServedEndpoints {
   readonly #port: number
   readonly #sets: ServedSets<JsonAssignment>
   readonly #book = new ReceiptBook(() => systemClock.now())
-  readonly #pollers = new Map<string, Poller>()
-  #sweptAt = 0
+  readonly #pollers = new Pollers(this.#book, () => systemClock.now())
   readonly #closing = new AbortController()
   #server: Server | undefined
   #opening: Promise<void> | undefined
@@ -151,16 +142,20 @@ class RestEndpoints implements ServedEndpoints {
     return this.#book.nodes()
   }
 
+  streams(node: string, each?: (set: string) => number): number {
+    return this.#book.streams(node, each)
+  }
+
+  dropOne(node: string): boolean {
+    return this.#book.dropOne(node)
+  }
+
   isConnected(node: string): boolean {
-    const poller = this.#pollers.get(node)
-    return poller !== undefined && systemClock.now() - poller.at < SILENT
+    return this.#pollers.isConnected(node)
   }
 
   drop(node: string): void {
-    const poller = this.#pollers.get(node)
-    if (poller !== undefined) this.#book.gone(poller)
-    this.#book.drop(node)
-    this.#pollers.delete(node)
+    this.#pollers.drop(node)
   }
 
   listen(fn: () => void): () => void {
@@ -186,6 +181,7 @@ class RestEndpoints implements ServedEndpoints {
         })
       })
       server.requestTimeout = REQUEST_TIME
+      server.keepAliveTimeout = KEEP_ALIVE
       server.headersTimeout = REQUEST_TIME
       server.maxConnections = MAX_CONNECTIONS
       server.once('error', (cause) =>
@@ -218,53 +214,25 @@ class RestEndpoints implements ServedEndpoints {
     }
     const names = namesIn(body['resource_names'])
     const { node, version_info: said } = body
-    if (names === undefined || !this.#admits(idOf(node))) {
-      response.writeHead(names === undefined ? 400 : 503).end()
+    if (names === undefined) {
+      response.writeHead(400).end()
       return
     }
-    const told = typeof said === 'string' ? said : ''
     const found = names.flatMap((name) => this.#sets.get(name) ?? [])
-    this.#note(node, found, told)
-    const version = found.map((published) => published.version).join('+')
-    if (found.length === 0 || version === told) {
-      response.writeHead(304).end()
+    const told = typeof said === 'string' ? said : ''
+    const poll = { node: idOf(node), version: nodeVersion(node), told, socket: request.socket }
+    const noted = this.#pollers.note(poll, found)
+    if (typeof noted === 'string') {
+      response.writeHead(noted === 'full' ? 503 : 304).end()
       return
     }
     response.writeHead(200, { 'content-type': 'application/json' }).end(
       JSON.stringify({
-        version_info: version,
+        version_info: noted.version,
         type_url: CLA_TYPE,
         resources: found.map((published) => published.set.toJson()),
       }),
     )
-  }
-
-  /** A poll that names our version is the receipt; one that does not is no refusal either. */
-  #note(node: unknown, found: readonly Published[], told: string): void {
-    const id = idOf(node)
-    let poller = this.#pollers.get(id)
-    if (poller === undefined) this.#pollers.set(id, (poller = { at: 0, took: false }))
-    poller.at = systemClock.now()
-    const versions = told.split('+')
-    for (const [i, { set, seq, version }] of found.entries()) {
-      this.#book.subscribe(poller, id, nodeVersion(node), set.cluster)
-      this.#book.sent(poller, set.cluster, seq)
-      if (versions[i] !== version) continue
-      this.#book.acked(poller, set.cluster, seq)
-      poller.took = true
-    }
-  }
-
-  /** Whether there is place for one more node. Those that took nothing and fell silent make place. */
-  #admits(id: string): boolean {
-    const now = systemClock.now()
-    if (now - this.#sweptAt > SWEEP) {
-      this.#sweptAt = now
-      for (const [other, { at, took }] of this.#pollers) {
-        if (!took && now - at > SILENT) this.drop(other)
-      }
-    }
-    return this.#pollers.has(id) || this.#pollers.size < MAX_POLLERS
   }
 }
 

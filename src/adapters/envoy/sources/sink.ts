@@ -92,8 +92,10 @@ export interface EndpointSink {
   /**
    * How many processes take sets under that node id: two, where a bootstrap was copied, or for as long
    * as a hot restart lasts.
+   *
+   * @param each - how many clusters of one process take a set: each asks for it by itself. @default 1
    */
-  streams?(node: string): number
+  streams?(node: string, each?: (set: string) => number): number
   /** Forgets one of them that is known to have ended. Returns whether there was one. */
   dropOne?(node: string): boolean
   /** Whether that proxy is heard of now. */

@@ -158,7 +158,12 @@ describe('whatever is sent to the gRPC server', () => {
       endpoints: () => ({ set, seq, version: String(seq) }),
       others: () => [],
     }
-    const served = new XdsStream(stream as unknown as ByteStream, false, source, () => undefined)
+    const served = new XdsStream(
+      stream as unknown as ByteStream,
+      { delta: false, isWhole: false },
+      source,
+      () => undefined,
+    )
     stub.emit('data', asking('x', ['web']))
     for (; seq < 500; seq++) served.push('web')
     expect(writes).toHaveLength(1)

@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest'
-import { envoy } from 'drainable/envoy'
+import { describe, expect, test } from 'vitest'
+import { envoy, restEndpoints } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { startFake } from 'drainable/testing/envoy'
 import { ReceiptBook } from '../../../../src/adapters/envoy/sources/receipts.js'
@@ -38,6 +38,49 @@ test.each([
   const { readings } = await lb.observe([ref], ctx())
   expect(readings[0]?.scopes.map(({ state }) => state)).toEqual(states)
   if (listed === 1) expect(readings[0]?.scopes[1]?.note).toContain("node.id 'copied'")
+})
+
+describe('by REST', () => {
+  test.each([
+    ['both are listed', 2, ['read', 'read']],
+    ['one is not', 1, ['read', 'unread']],
+  ])('two proxies with one node.id: %s', async (_, listed, states) => {
+    const sink = restEndpoints({ port: 0, initial })
+    const admin: string[] = []
+    await using lb = envoy({ endpoints: sink, admin: () => Promise.resolve(admin) })
+    await lb.observe('all', ctx()).catch(() => undefined)
+    const options = {
+      pools: { web: [], api: [] },
+      services: { api: 'web' },
+      eds: { rest: `http://127.0.0.1:${sink.address?.port}` },
+      node: 'copied',
+    }
+    await using one = await startFake(options)
+    await using two = await startFake(options)
+    admin.push(...[one.url, two.url].slice(0, listed))
+    // Two clusters of each take the set, and ask for it by themselves.
+    await expect.poll(() => sink.streams?.('copied')).toBe(4)
+    expect(sink.streams?.('copied', () => 2)).toBe(2)
+    const { readings } = await lb.observe([ref], ctx())
+    expect(readings[0]?.scopes.map(({ state }) => state)).toEqual(states)
+  })
+})
+
+test.each([
+  ['EDS', { ads: false }, 2],
+  ['ADS', { ads: true }, 1],
+])('one proxy whose two clusters take one set is one process by %s', async (_, over, streams) => {
+  const sink = grpcEndpoints({ port: 0, initial })
+  const admin: string[] = []
+  await using lb = envoy({ endpoints: sink, admin: () => Promise.resolve(admin) })
+  await lb.observe('all', ctx()).catch(() => undefined)
+  const eds = { grpc: `http://127.0.0.1:${sink.address?.port}`, ...over }
+  const pools = { web: [], api: [] }
+  await using fake = await startFake({ pools, services: { api: 'web' }, eds })
+  admin.push(fake.url)
+  await expect.poll(() => sink.streams?.('envoy-1')).toBe(streams)
+  const { readings } = await lb.observe([ref], ctx())
+  expect(readings[0]?.scopes.map(({ state }) => state)).toEqual(['read'])
 })
 
 test('where nobody has an admin API, each stream is a process', async () => {
