@@ -34,7 +34,7 @@ export type {
   Tri,
 } from './endpoint-input.js'
 export type { EndpointSlice, SliceEndpoint, SlicePort } from './slices/endpoint-slice.js'
-export { formatPlan } from './plan/format-plan.js'
+export { formatPlan } from '../provider/format-plan.js'
 export { mapEndpoints } from './map-endpoints.js'
 export type { MapOptions } from './map-endpoints.js'
 export { mapNodes } from './nodes/map-nodes.js'
@@ -59,4 +59,4 @@ export type {
 } from './strategies/strategy.js'
 export { toDesired } from './plan/to-desired.js'
 export type { DesiredOptions } from './plan/to-desired.js'
-export type { DesiredMember } from '../core/desired.js'
+export type { DesiredMember } from '../provider/desired.js'

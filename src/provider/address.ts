@@ -23,6 +23,13 @@ export function canonicalAddress(text: string): string {
   return groups === undefined ? text.toLowerCase() : formatIPv6(groups) + domain
 }
 
+/** An address and a port in one text: `10.0.0.1:80`, `[2001:db8::1]:80`; without a port the address alone. */
+export function formatAddress(address: string, port?: number): string {
+  if (port === undefined) return address
+  const bare = address.includes(':') && !address.startsWith('[') && !address.startsWith('/')
+  return bare ? `[${address}]:${port}` : `${address}:${port}`
+}
+
 /**
  * Address and port as one text, the same for every spelling of the address: `10.0.0.1:80`,
  * `[2001:db8::1]:80`. By it two places that a server may be at are compared.

@@ -1,4 +1,4 @@
-import type { DesiredMember, HeldBack } from '../core/desired.js'
+import type { DesiredMember, HeldBack } from '../provider/desired.js'
 import type { Term } from '../core/lease/leadership.js'
 import type { Look, SeenLook } from '../core/runner/look/look.js'
 import { readingsOf } from '../core/runner/look/readings.js'

@@ -1,4 +1,4 @@
-import type { PlannedChange } from '../core/desired.js'
+import type { PlannedChange } from '../provider/desired.js'
 import type { ResolvedPolicy } from '../core/verbs/policy.js'
 import type { Wish } from '../endpoints/plan/wish.js'
 import { wallOf } from '../provider/clock.js'

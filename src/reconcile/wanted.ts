@@ -1,4 +1,4 @@
-import type { PlannedChange } from '../core/desired.js'
+import type { PlannedChange } from '../provider/desired.js'
 import type { SeenLook } from '../core/runner/look/look.js'
 import type { Wish } from '../endpoints/plan/wish.js'
 

@@ -137,9 +137,9 @@ function partPolicy(
 }
 
 /** A ticket of the same id that holds members of a balancer this drain is not about: its undo would be lost. */
-async function checkEarlier(
-  { tickets: store, id }: ResolvedPolicy,
-  divided: Divided,
+export async function checkEarlier(
+  { tickets: store, id }: Pick<ResolvedPolicy, 'tickets' | 'id'>,
+  divided: Pick<Divided, 'has'>,
   provider: DrainableProvider,
 ): Promise<void> {
   if (store === undefined || id === undefined) return

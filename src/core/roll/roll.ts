@@ -2,17 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { pause, systemClock, wallOf } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import { formatRef } from '../../provider/member-ref.js'
 import type { RollReport } from '../../provider/report.js'
-import { checkKeys } from '../combined/divide.js'
 import { partsOf } from '../combined/parts.js'
 import type { TicketHead } from '../tickets/keeper.js'
 import { judgeOwner, ownerHere } from '../tickets/owner.js'
-import { parseStored } from '../tickets/store.js'
 import { checkTicket, parseTicket, type RollData, type Ticket } from '../tickets/ticket.js'
 import { checkProvider } from '../verbs/call.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
-import { parseTarget, type Target } from '../verbs/target.js'
 import type { RollEvent } from './events.js'
 import { RollHandle, RollHub, toRollError, type Roll } from './handle.js'
 import { Leadership, LEASE_TTL, type Term } from '../lease/leadership.js'
@@ -20,8 +16,9 @@ import type { Lease } from '../lease/lease.js'
 import { RollLedger, thawServers } from './ledger.js'
 import { enterRoll } from './live.js'
 import { parseResume, parseRoll, type ResumeRollOptions, type RollOptions } from './options.js'
+import { checkTargets, refuseEarlier, refuseUnchecked } from './refuse.js'
 import { RollRun, type Prepared } from './run.js'
-import { findServers, splitTarget, type RollTarget, type Server } from './servers.js'
+import { findServers, type RollTarget } from './servers.js'
 import { Spread } from './spread.js'
 
 /**
@@ -154,39 +151,6 @@ function begin(
   return { handle, policy }
 }
 
-/** Checks a target part by part; what it hits is seen later. */
-function checkTargets(
-  provider: DrainableProvider,
-  target: RollTarget,
-  subject: string,
-): readonly Target[] {
-  const targets = splitTarget(target, subject)
-  const parts = partsOf(provider)
-  for (const one of targets) {
-    parseTarget(one, subject)
-    if (parts !== undefined) checkKeys(one, parts, subject)
-  }
-  return targets
-}
-
-/** @throws `INVALID_OPTIONS` where nobody could see one of the servers healthy */
-function refuseUnchecked(
-  servers: readonly Server[],
-  { health }: RollData['plan'],
-  subject: string,
-): void {
-  if (health.by !== 'balancer') return
-  const members = servers.flatMap((server) => server.members)
-  const [first, ...others] = members.filter((member) => member.health === 'unchecked')
-  if (first === undefined) return
-  const more = others.length > 0 ? ` and ${others.length} more` : ''
-  throw new DrainableError(
-    'INVALID_OPTIONS',
-    `${subject}: waitHealthy: no balancer checks ${formatRef(first.ref)}${more}, so nobody would see it healthy; give a function that does, or false`,
-    { ref: first.ref },
-  )
-}
-
 function open(
   spec: Omit<ConstructorParameters<typeof RollRun>[0], 'emit' | 'prepare'>,
   onEvent: ((e: RollEvent) => void) | undefined,
@@ -266,25 +230,6 @@ async function takeLease(
     if (clock.now() >= until) throw leadership.refusal(answer.holder)
     await pause(clock, leadership.retry, signal)
   }
-}
-
-/** A ticket of that id is of something that isn't over: its undo would be lost. */
-async function refuseEarlier(
-  { tickets: store }: ResolvedPolicy,
-  id: string,
-  subject: string,
-): Promise<void> {
-  const kept = await store?.get(id)
-  if (kept === undefined || kept === null) return
-  const { roll: isRoll } = parseTicket(parseStored(kept), `${subject}: ticket '${id}'`)
-  const way =
-    isRoll === undefined
-      ? 'is of a drain: restore it'
-      : 'is of a roll that is not over: resumeRoll() goes on with it, restore() takes back what it holds'
-  throw new DrainableError(
-    'TICKET_INVALID',
-    `${subject}: ticket '${id}' ${way}, or give another id`,
-  )
 }
 
 function checkResume(

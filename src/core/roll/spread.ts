@@ -7,6 +7,9 @@ import { quote } from '../../provider/quote.js'
 import { select } from '../verbs/watch.js'
 import type { ServerState } from './ledger.js'
 
+/** Where a server is. */
+export type ServerPlace = Pick<ServerState, 'address' | 'refs'>
+
 /**
  * How many *servers* a pool has left. The floor of each drain counts members, which is the same unless a
  * pool has one server several times (a port each): such pools are looked at here before a server begins.
@@ -34,7 +37,7 @@ export class Spread {
     provider: DrainableProvider,
     clock: Clock,
     keepReady: number,
-    servers: readonly Pick<ServerState, 'address' | 'refs'>[],
+    servers: readonly ServerPlace[],
   ): Spread {
     const pools = new Map<string, MemberRef>()
     for (const { address, refs } of servers) {
@@ -50,8 +53,8 @@ export class Spread {
 
   /** Why a server can't be taken; undefined where enough others serve in each of its pools. */
   async ask(
-    server: ServerState,
-    others: readonly ServerState[],
+    server: ServerPlace,
+    others: readonly ServerPlace[],
     signal: AbortSignal,
   ): Promise<DrainableError | undefined> {
     const own = new Map(server.refs.map((ref) => [poolKey(ref), ref]))
@@ -70,7 +73,7 @@ export class Spread {
     return undefined
   }
 
-  #refusal(ref: MemberRef, { address }: ServerState, left: number): DrainableError {
+  #refusal(ref: MemberRef, { address }: ServerPlace, left: number): DrainableError {
     return new DrainableError(
       'POOL_AT_MINIMUM',
       `${formatRef(ref)} was not drained: without ${quote(address ?? '')} ${left} ${left === 1 ? 'server' : 'servers'} of ${quote(ref.pool)} would be left serving, keepReady is ${this.#keepReady}; bring another server up, lower keepReady, or take its members one by one with group: 'ref'`,

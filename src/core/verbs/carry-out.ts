@@ -8,7 +8,7 @@ import { formatRef } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
 import { partsOf, type Parts } from '../combined/parts.js'
 import { bareRef, tagError, tagEvent, tagReport } from '../combined/tag.js'
-import type { Plan, PlannedChange } from '../desired.js'
+import type { Plan, PlannedChange } from '../../provider/desired.js'
 import type { SeenLook } from '../runner/look/look.js'
 import { schedulerOf, type Scheduler } from '../runner/look/scheduler.js'
 import { toError } from '../runner/report.js'
@@ -279,6 +279,12 @@ const stepSchema = z.looseObject({
 })
 
 function checkPlan(plan: Pick<Plan, 'steps'>): readonly PlannedChange[] {
+  if ((Object(plan) as { kind?: unknown }).kind === 'roll') {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${SUBJECT}: plan: expected changes that may be made at the same time, found the plan of a roll; roll() carries it out, with the same target and options`,
+    )
+  }
   parseOptions(z.looseObject({ steps: z.array(stepSchema) }), plan, `${SUBJECT}: plan`)
   return plan.steps
 }

@@ -185,7 +185,10 @@ export function toMachinePolicy(
   maint: readonly MaintEffect[],
   subject: string,
 ): MachinePolicy {
-  const fits = fitLadder(data, capabilities, maint, subject)
+  const fits = fitLadder(data, capabilities, maint, (lack) => {
+    if (data.ifUnsupported === 'fail')
+      throw new DrainableError('UNSUPPORTED', `${subject}: ${lack}`)
+  })
   return {
     hold: fits.hold,
     seal: fits.seal,
@@ -197,6 +200,17 @@ export function toMachinePolicy(
     escalateAfter: fits.escalateAfter,
     capabilities,
   }
+}
+
+/** What the product can't do of a policy, one text each. */
+export function lacksOf(
+  data: PolicyData,
+  capabilities: Capabilities,
+  maint: readonly MaintEffect[],
+): readonly string[] {
+  const lacks: string[] = []
+  fitLadder(data, capabilities, maint, (lack) => lacks.push(lack))
+  return lacks
 }
 
 /**
@@ -227,10 +241,8 @@ export function checkTimeout(
 ): void {
   if (data.timeout === null || data.onTimeout !== 'fail') return
   const { settle } = data
-  const { blind, freshness, minTimeout = 0 } = capabilities
-  // One look has to see the hold, one more the end of the quiet time.
-  const proof = Math.max(settle, blind) + freshness + looks.spent + 2 * looks.cost
-  const need = Math.ceil(Math.max(proof, minTimeout))
+  const { blind, freshness } = capabilities
+  const need = proofTime(data, capabilities, looks)
   if (data.timeout >= need) return
   const slow = looks.cost > 0 ? `, a look ${formatDuration(looks.cost)}` : ''
   throw new DrainableError(
@@ -239,20 +251,42 @@ export function checkTimeout(
   )
 }
 
+/** The shortest time in which a member without work is proved idle, in milliseconds. */
+export function proofTime(
+  { settle }: Pick<PolicyData, 'settle'>,
+  { blind, freshness, minTimeout = 0 }: Capabilities,
+  looks: { readonly cost: number; readonly spent: number } = { cost: 0, spent: 0 },
+): number {
+  // One look has to see the hold, one more the end of the quiet time.
+  const proof = Math.max(settle, blind) + freshness + looks.spent + 2 * looks.cost
+  return Math.ceil(Math.max(proof, minTimeout))
+}
+
 function fitLadder(
   data: PolicyData,
   capabilities: Capabilities,
   maint: readonly MaintEffect[],
-  subject: string,
+  lacks: (what: string) => void,
 ): Pick<MachinePolicy, 'hold' | 'seal' | 'until' | 'onTimeout' | 'escalateAfter'> {
-  const can = (what: boolean, message: string): boolean => {
-    if (what || data.ifUnsupported === 'proceed') return what
-    throw new DrainableError('UNSUPPORTED', `${subject}: ${message}`)
+  const can = (what: boolean, lack: string): boolean => {
+    if (!what) lacks(lack)
+    return what
   }
   const hasMaint = capabilities.ladder.includes('maint')
   const effects = maint.length > 0 ? maint : [capabilities.maint]
   const gentle = hasMaint && effects.every((effect) => effect === 'gentle')
-  const word = gentle || data.onTimeout === 'terminate'
+  let { escalateAfter, until, onTimeout } = data
+  const cuts = capabilities.terminate || (hasMaint && effects.includes('cuts'))
+  if (
+    onTimeout === 'terminate' &&
+    !can(
+      cuts,
+      `onTimeout: 'terminate': this balancer can't cut connections; use 'fail' or 'proceed'`,
+    )
+  ) {
+    onTimeout = 'fail'
+  }
+  const word = gentle || onTimeout === 'terminate'
   const rough = `maint is not known to keep established work here (${effects.join(', ')}), so it counts as terminate: add onTimeout: 'terminate' if that is meant, or stay with drain`
   const noMaint = `this balancer has no maint; use drain`
   let hold = data.hold
@@ -262,7 +296,6 @@ function fitLadder(
   ) {
     hold = 'drain'
   }
-  let { escalateAfter, until, onTimeout } = data
   if (
     escalateAfter !== null &&
     !(can(hasMaint, `escalateAfter: ${noMaint}`) && can(word, `escalateAfter: ${rough}`))
@@ -277,16 +310,6 @@ function fitLadder(
     )
   ) {
     until = 'idle'
-  }
-  const cuts = capabilities.terminate || (hasMaint && effects.includes('cuts'))
-  if (
-    onTimeout === 'terminate' &&
-    !can(
-      cuts,
-      `onTimeout: 'terminate': this balancer can't cut connections; use 'fail' or 'proceed'`,
-    )
-  ) {
-    onTimeout = 'fail'
   }
   if (data.seal === true) can(hasMaint, `seal: ${noMaint}`)
   const seal = data.seal === null ? 'gentle' : data.seal ? 'always' : 'never'

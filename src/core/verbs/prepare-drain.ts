@@ -1,4 +1,4 @@
-import type { MaintEffect, Reading } from '../../provider/contract.js'
+import type { Capabilities, MaintEffect, Reading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { lacksEffect } from '../machine/changes.js'
@@ -35,14 +35,10 @@ export async function prepareDrain(
   const info = await scheduler.describe(signal, limit())
   checkTimeout(data, info.capabilities, subject)
   const { look, readings } = await firstLook(scheduler, target, context)
-  const maint = readings.flatMap((reading): MaintEffect[] =>
-    reading.present ? [reading.maint ?? info.capabilities.maint] : [],
-  )
+  const maint = maintOf(readings, info.capabilities)
   const policy = toMachinePolicy(data, info.capabilities, maint, subject)
-  if (look.took >= SLOW_LOOK) {
-    const spent = clock.now() - startedAt
-    checkTimeout(data, info.capabilities, subject, { cost: look.took, spent })
-  }
+  const looks = costOf(look, clock.now() - startedAt)
+  if (looks !== undefined) checkTimeout(data, info.capabilities, subject, looks)
   const inherited = await inheritTicket(context, resolved, readings)
   const deadline = data.timeout === null ? null : startedAt + data.timeout
   const states = readings.map(({ ref }): DrainState => {
@@ -54,23 +50,35 @@ export async function prepareDrain(
   return { policy, states, keeper, first }
 }
 
+/** What maint does to the members that were found. */
+export function maintOf(
+  readings: readonly Reading[],
+  capabilities: Capabilities,
+): readonly MaintEffect[] {
+  return readings.flatMap((reading) =>
+    reading.present ? [reading.maint ?? capabilities.maint] : [],
+  )
+}
+
+/** What looking costs, where the first look tells: in milliseconds. */
+export function costOf(
+  { took }: SeenLook,
+  spent: number,
+): { readonly cost: number; readonly spent: number } | undefined {
+  return took >= SLOW_LOOK ? { cost: took, spent } : undefined
+}
+
 /**
  * All or nothing: a drain of several members that can't finish is not begun. The places are taken at
  * once, so that two drains that begin in one moment don't both see room.
  */
 async function askFloor(
-  { scheduler, floor, signal, limit }: RunContext,
+  context: RunContext,
   first: SeenLook,
   picked: readonly Reading[],
 ): Promise<SeenLook> {
-  const refs = picked.map(({ ref }) => ref)
-  let look = first
-  for (let i = 0; i < COMPANION_LOOKS; i += 1) {
-    const known = readingsOf(look.snapshot)
-    const missing = floor.companions(refs).filter((ref) => !known.has(refKey(ref)))
-    if (missing.length === 0) break
-    look = await scheduler.look([...refs, ...floor.companions(refs)], signal, limit())
-  }
+  const { floor } = context
+  const look = await seeCompanions(context, first, picked)
   const readings = readingsOf(look.snapshot)
   const taken: Reading[] = []
   for (const { ref } of picked) {
@@ -82,6 +90,23 @@ async function askFloor(
       for (const { ref: given } of taken) floor.withdraw(given)
       throw refused
     }
+  }
+  return look
+}
+
+/** A look in which those that other runs wish down are told too. */
+export async function seeCompanions(
+  { scheduler, floor, signal, limit }: Pick<RunContext, 'scheduler' | 'floor' | 'signal' | 'limit'>,
+  first: SeenLook,
+  picked: readonly Reading[],
+): Promise<SeenLook> {
+  const refs = picked.map(({ ref }) => ref)
+  let look = first
+  for (let i = 0; i < COMPANION_LOOKS; i += 1) {
+    const known = readingsOf(look.snapshot)
+    const missing = floor.companions(refs).filter((ref) => !known.has(refKey(ref)))
+    if (missing.length === 0) break
+    look = await scheduler.look([...refs, ...floor.companions(refs)], signal, limit())
   }
   return look
 }
@@ -102,8 +127,13 @@ function withLedger(state: DrainState, owed: Owed, wallOffset: number): DrainSta
  * A ticket of the same id that still holds one of our members, or may. Without it a second run after a
  * crash would take "drained" for the state to go back to, and know nothing of a hold that comes late.
  */
-async function inheritTicket(
-  { scheduler, provider, signal, limit }: RunContext,
+export async function inheritTicket(
+  {
+    scheduler,
+    provider,
+    signal,
+    limit,
+  }: Pick<RunContext, 'scheduler' | 'provider' | 'signal' | 'limit'>,
   resolved: ResolvedPolicy,
   readings: readonly Reading[],
 ): Promise<ReadonlyMap<string, Owed>> {

@@ -1,4 +1,4 @@
-import type { DesiredMember } from '../../core/desired.js'
+import type { DesiredMember } from '../../provider/desired.js'
 import type { PresentReading } from '../../provider/contract.js'
 import { canonicalAddress } from '../address.js'
 

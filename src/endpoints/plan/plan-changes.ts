@@ -1,4 +1,4 @@
-import type { DesiredMember } from '../../core/desired.js'
+import type { DesiredMember } from '../../provider/desired.js'
 import type { PresentReading, Snapshot } from '../../provider/contract.js'
 import { formatAddress } from '../address.js'
 import { checkPlanInput } from './check-plan.js'

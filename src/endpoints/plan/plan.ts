@@ -45,4 +45,4 @@ export interface PlanOptions {
   readonly capabilities?: Pick<Capabilities, 'ladder' | 'maint' | 'add' | 'remove'>
 }
 
-export type { HeldBack, Plan, PlannedChange } from '../../core/desired.js'
+export type { HeldBack, Plan, PlannedChange } from '../../provider/desired.js'

@@ -1,4 +1,4 @@
-import type { DesiredMember } from '../../core/desired.js'
+import type { DesiredMember } from '../../provider/desired.js'
 import { A_PORT, AN_AMOUNT, checkOptions, isAmount, isObject, isPort, refuse } from '../check.js'
 import type { Decision } from '../decision.js'
 

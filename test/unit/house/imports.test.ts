@@ -17,7 +17,7 @@ function layerOf(file: string): string {
 }
 
 /** Layers that each may import, itself aside. Arrows go one way: contract, then core or kit, then adapters. */
-function mayImport(from: string): (layer: string, file: string, typeOnly: boolean) => boolean {
+function mayImport(from: string): (layer: string, file: string) => boolean {
   const [kind] = from.split('/')
   switch (kind) {
     case 'provider':
@@ -26,8 +26,7 @@ function mayImport(from: string): (layer: string, file: string, typeOnly: boolea
     case 'core':
       return (layer) => layer === 'provider'
     case 'endpoints':
-      return (layer, file, typeOnly) =>
-        layer === 'provider' || (file === 'src/core/desired.ts' && typeOnly)
+      return (layer) => layer === 'provider'
     case 'reconcile':
       return (layer) => ['provider', 'core', 'endpoints'].includes(layer)
     case 'entry':
@@ -51,7 +50,7 @@ describe('the direction of imports', () => {
       .filter(([file]) => layerOf(file) === from)
       .flatMap(([file, imports]) => imports.map((item) => ({ file, ...item })))
       .filter((item) => item.own && layerOf(item.to) !== from)
-      .filter((item) => !allowed(layerOf(item.to), item.to, item.typeOnly))
+      .filter((item) => !allowed(layerOf(item.to), item.to))
     expect(wrong.map((item) => `${item.file} -> ${item.to}`)).toEqual([])
   })
 

@@ -146,6 +146,11 @@ export function joinBalancer(
   }
 }
 
+/** All runs of this process on a balancer, as seen by who is none of them. */
+export function othersOn(provider: DrainableProvider): readonly Stake[] {
+  return [...(balancers().get(keyOf(provider))?.stakes ?? [])]
+}
+
 /** What one run has inherited from another is one change, and two that ask for the same are two. */
 function oneEach<T extends LateChange>(all: readonly T[]): readonly T[] {
   return [...new Map(all.map((entry) => [entry.change, entry])).values()]

@@ -9,12 +9,16 @@ import { readingsOf } from '../look/readings.js'
  * that any of them wishes down never counts as serving, whatever a reload made of it.
  */
 export class Floor {
-  readonly #membership: Membership
+  readonly #membership: Pick<Membership, 'others'>
   readonly #down: Map<string, MemberRef>
   readonly #keepReady: number
 
   /** @param down - the members that this run wishes down: its stake shows them to others */
-  constructor(membership: Membership, down: Map<string, MemberRef>, keepReady: number) {
+  constructor(
+    membership: Pick<Membership, 'others'>,
+    down: Map<string, MemberRef>,
+    keepReady: number,
+  ) {
     this.#membership = membership
     this.#down = down
     this.#keepReady = keepReady

@@ -1,4 +1,4 @@
-import type { Change, MemberRef } from '../provider/contract.js'
+import type { Change, MemberRef } from './contract.js'
 
 /**
  * What one member should be, as a controller wants it: what `toDesired` of `drainable/endpoints`
@@ -54,4 +54,6 @@ export interface Plan {
   /** The same changes with their reasons. */
   readonly steps: readonly PlannedChange[]
   readonly held: readonly HeldBack[]
+  /** What else a person should know before it is carried out. */
+  readonly notes?: readonly string[]
 }

@@ -1,11 +1,11 @@
-import { printable } from '../../provider/quote.js'
-import type { Change } from '../../provider/contract.js'
-import { formatRef } from '../../provider/member-ref.js'
-import { formatAddress } from '../address.js'
-import type { Plan } from './plan.js'
+import { formatAddress } from './address.js'
+import type { Change } from './contract.js'
+import { formatRef } from './member-ref.js'
+import { printable } from './quote.js'
+import type { Plan } from './desired.js'
 
 /**
- * A plan for a person: one line per change and per member held back, with the reason. Control
+ * A plan for a person: one line per change, per member held back, with the reason, and per note. Control
  * characters in what came from outside are taken out, so it is safe for a terminal.
  *
  * @example
@@ -18,8 +18,9 @@ import type { Plan } from './plan.js'
  * ```
  */
 export function formatPlan(plan: Plan): string {
-  const { steps, held } = plan
-  if (steps.length === 0 && held.length === 0) return 'nothing to change'
+  const { steps, held, notes = [] } = plan
+  const more = notes.map((note) => `  note: ${printable(note)}`)
+  if (steps.length === 0 && held.length === 0) return ['nothing to change', ...more].join('\n')
   const rows = [
     ...steps.map(({ change, reason }) => [...describe(change), reason] as const),
     ...held.map(({ ref, reason }) => ['leave', formatRef(ref), reason] as const),
@@ -30,7 +31,9 @@ export function formatPlan(plan: Plan): string {
   const lines = rows.map(([what = '', who = '', why = '']) =>
     `  ${what.padEnd(widths[0] ?? 0)}  ${who.padEnd(widths[1] ?? 0)}  ${why}`.trimEnd(),
   )
-  return [`${count(steps.length, 'change')}, ${held.length} left alone`, ...lines].join('\n')
+  return [`${count(steps.length, 'change')}, ${held.length} left alone`, ...lines, ...more].join(
+    '\n',
+  )
 }
 
 function describe(change: Change): [what: string, who: string] {

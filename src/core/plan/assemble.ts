@@ -1,0 +1,76 @@
+import { atLeast } from '../../provider/admin-state.js'
+import type { PresentReading } from '../../provider/contract.js'
+import { formatDuration } from '../../provider/duration.js'
+import type { DrainableError } from '../../provider/error.js'
+import { refKey } from '../../provider/member-ref.js'
+import type { HeldBack, Plan, PlannedChange } from '../../provider/desired.js'
+import { formatPlan } from '../../provider/format-plan.js'
+import type { PolicyData } from '../tickets/ticket.js'
+import type { Judged } from './judge.js'
+import { wayOf } from './words.js'
+
+/** What a drain or a roll would do. */
+export interface DrainPlan extends Plan {
+  /** What the call would be refused with before anything is changed; empty where it would begin. */
+  readonly refused: readonly DrainableError[]
+  /**
+   * How long it takes to idle, in milliseconds. `least`: with no work in flight. `most`: its deadline,
+   * null for none. Of a roll for all its drains, one batch after another, without `act` and health checks.
+   */
+  readonly expected: { readonly least: number; readonly most: number | null }
+  /** Whether it is of a roll, which `roll` carries out; `carryOut` refuses it. */
+  readonly kind: 'drain' | 'roll'
+  /** All of it for a person: what {@link formatPlan} makes of it. */
+  readonly text: string
+}
+
+/** Steps and members left alone, while they are sorted. */
+export interface Sorted {
+  readonly steps: PlannedChange[]
+  readonly held: HeldBack[]
+}
+
+/** What is planned for one member. */
+export function sort(
+  { steps, held }: Sorted,
+  reading: PresentReading,
+  judged: Judged,
+  data: PolicyData,
+  { refused, title }: { readonly refused: DrainableError | undefined; readonly title?: string },
+): void {
+  const { ref, identity, own } = reading
+  const say = (text: string): string => (title === undefined ? text : `${title}; ${text}`)
+  const short = judged.short.get(refKey(ref))
+  const { hold } = judged.policy
+  if (short !== undefined) {
+    held.push({ ref, reason: say(short.message) })
+  } else if (refused !== undefined) {
+    held.push({ ref, reason: say(`not begun: ${refused.message}`) })
+  } else if (atLeast(own, hold)) {
+    const reason = `in ${own} already, and left so: ${wayOf(reading, judged, data)}`
+    held.push({ ref, reason: say(reason), asWished: true })
+  } else {
+    const change = { kind: 'hold', ref, identity, to: hold } as const
+    steps.push({ change, reason: say(wayOf(reading, judged, data)), keepReady: data.keepReady })
+  }
+}
+
+/** How long it takes, in words. */
+export function expectation(least: number, most: number | null): string {
+  const end = most === null ? 'no deadline' : `${formatDuration(most)} at most`
+  return `idle is expected after ${formatDuration(least)} at least, ${end}`
+}
+
+/** All of it as one plan. */
+export function toPlan(
+  kind: DrainPlan['kind'],
+  { steps, held }: Sorted,
+  {
+    refused,
+    expected,
+    notes,
+  }: Pick<DrainPlan, 'refused' | 'expected'> & { readonly notes: readonly string[] },
+): DrainPlan {
+  const bare = { changes: steps.map(({ change }) => change), steps, held, notes }
+  return { ...bare, kind, refused, expected, text: formatPlan(bare) }
+}

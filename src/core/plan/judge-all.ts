@@ -1,0 +1,93 @@
+import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
+import type { DrainableError } from '../../provider/error.js'
+import { isUnreachable, toDrainableError } from '../../provider/thrown.js'
+import { checkEarlier } from '../combined/drain.js'
+import { onEach } from '../combined/each.js'
+import { partsOf, type Parts } from '../combined/parts.js'
+import { tagError, tagRef } from '../combined/tag.js'
+import { SharedTicket } from '../combined/ticket.js'
+import type { TicketStore } from '../tickets/store.js'
+import type { ResolvedPolicy } from '../verbs/policy.js'
+import { parseTarget, type Target } from '../verbs/target.js'
+import { judge, tagJudged, type Judged } from './judge.js'
+
+/** What is known of a target on the balancers it concerns. */
+export interface Verdicts {
+  readonly judged: readonly Judged[]
+  /** Why a balancer was not read that the drain itself would wait for. */
+  readonly away: readonly DrainableError[]
+  /** What all of them together would be refused with. */
+  readonly refused: readonly DrainableError[]
+}
+
+/**
+ * Asks each balancer that a target concerns.
+ *
+ * @param groupOf - which members go at the same time: the floor is asked for those together
+ * @throws `NOT_FOUND`, or what a balancer failed with that is not waited for
+ */
+export async function judgeAll(
+  provider: DrainableProvider,
+  target: Target,
+  resolved: ResolvedPolicy,
+  groupOf: (ref: MemberRef) => string,
+  subject: string,
+): Promise<Verdicts> {
+  const parts = partsOf(provider)
+  if (parts === undefined) {
+    const question = { target: parseTarget(target, subject), resolved, subject, groupOf }
+    return { judged: [await judge(provider, question)], away: [], refused: [] }
+  }
+  const away: DrainableError[] = []
+  const storeFor = storesOf(provider, parts, resolved)
+  const answers = await onEach(target, parts, subject, resolved, async (part, own, key) => {
+    try {
+      return await judge(part, {
+        target: parseTarget(own, subject),
+        resolved: { ...resolved, tickets: storeFor(key, part) },
+        subject,
+        groupOf: (ref) => groupOf(tagRef(ref, key)),
+      })
+    } catch (thrown) {
+      resolved.signal?.throwIfAborted()
+      const error = toDrainableError(thrown, part.name, subject)
+      if (parts.onUnreachable !== 'wait' || !isUnreachable(error)) throw error
+      away.push(tagError(error, key))
+      return undefined
+    }
+  })
+  const judged = answers.flatMap(([key, one]) => (one === undefined ? [] : [tagJudged(one, key)]))
+  const refused = await earlierOf(resolved, new Set(answers.map(([key]) => key)), provider)
+  return { judged, away, refused }
+}
+
+/** Each part reads its own part of the ticket of all. */
+function storesOf(
+  provider: DrainableProvider,
+  parts: Parts,
+  { tickets: store, id }: ResolvedPolicy,
+): (key: string, part: DrainableProvider) => TicketStore | undefined {
+  if (store === undefined || id === undefined) return () => undefined
+  const shared = new SharedTicket({
+    id,
+    provider,
+    parts,
+    waiting: new Map(),
+    store,
+    onTicket: undefined,
+  })
+  return (key, part) => shared.storeFor(key, part)
+}
+
+async function earlierOf(
+  resolved: ResolvedPolicy,
+  keys: ReadonlySet<string>,
+  provider: DrainableProvider,
+): Promise<readonly DrainableError[]> {
+  try {
+    await checkEarlier(resolved, keys, provider)
+    return []
+  } catch (thrown) {
+    return [toDrainableError(thrown, provider.name, 'plan()')]
+  }
+}

@@ -1,0 +1,129 @@
+import type { DrainableProvider, MemberRef, PresentReading } from '../../provider/contract.js'
+import type { DrainableError } from '../../provider/error.js'
+import { refKey } from '../../provider/member-ref.js'
+import { toDrainableError } from '../../provider/thrown.js'
+import { tagError, tagReading } from '../combined/tag.js'
+import type { MachinePolicy } from '../machine/policy.js'
+import { othersOn } from '../runner/balancer/balancer.js'
+import { Floor } from '../runner/balancer/floor.js'
+import { CALL_LIMIT } from '../runner/look/call.js'
+import type { SeenLook } from '../runner/look/look.js'
+import { readingsOf } from '../runner/look/readings.js'
+import { schedulerOf } from '../runner/look/scheduler.js'
+import { firstLook } from '../verbs/first-look.js'
+import {
+  checkTimeout,
+  lacksOf,
+  proofTime,
+  toMachinePolicy,
+  type ResolvedPolicy,
+} from '../verbs/policy.js'
+import { costOf, inheritTicket, maintOf, seeCompanions } from '../verbs/prepare-drain.js'
+import type { ResolvedTarget } from '../verbs/target.js'
+
+/** What would become of the members of one balancer. */
+export interface Judged {
+  readonly readings: readonly PresentReading[]
+  /** As far as the balancer can follow it. */
+  readonly policy: MachinePolicy
+  /** What the balancer can't do of the policy. */
+  readonly lacks: readonly string[]
+  /** What the whole call would be refused with. */
+  readonly refused: readonly DrainableError[]
+  /** Members that the floor would not let go, and why. */
+  readonly short: ReadonlyMap<string, DrainableError>
+  /** The shortest time to idle, in milliseconds. */
+  readonly least: number
+}
+
+/** What a judgement is about. */
+export interface Question {
+  readonly target: ResolvedTarget
+  readonly resolved: ResolvedPolicy
+  readonly subject: string
+  /** Which members go at the same time: the floor is asked for those together. */
+  readonly groupOf: (ref: MemberRef) => string
+}
+
+/**
+ * Asks everything that a drain asks before its first change, and changes nothing: all that it would be
+ * refused with, and not the first of it alone.
+ *
+ * @throws `NOT_FOUND`, or what the balancer failed with
+ */
+export async function judge(
+  provider: DrainableProvider,
+  { target, resolved, subject, groupOf }: Question,
+): Promise<Judged> {
+  const { clock, data } = resolved
+  const scheduler = schedulerOf(provider, clock)
+  const signal = resolved.signal ?? new AbortController().signal
+  const limit = (): number => Math.min(CALL_LIMIT, data.timeout ?? Infinity)
+  const startedAt = clock.now()
+  const { capabilities } = await scheduler.describe(signal, limit())
+  const { look, readings } = await firstLook(scheduler, target, { signal, limit })
+  const looks = costOf(look, clock.now() - startedAt)
+  const maint = maintOf(readings, capabilities)
+  const refused: DrainableError[] = []
+  const attempt = async (ask: () => unknown): Promise<void> => {
+    try {
+      await ask()
+    } catch (thrown) {
+      signal.throwIfAborted()
+      refused.push(toDrainableError(thrown, provider.name, subject))
+    }
+  }
+  await attempt(() => checkTimeout(data, capabilities, subject, looks))
+  await attempt(() => toMachinePolicy(data, capabilities, maint, subject))
+  const peek = { scheduler, provider, signal, limit }
+  await attempt(() => inheritTicket(peek, resolved, readings))
+  const present = readings.filter((reading) => reading.present)
+  const short = new Map<string, DrainableError>()
+  for (const group of Map.groupBy(present, ({ ref }) => groupOf(ref)).values()) {
+    const others = (): ReturnType<typeof othersOn> => othersOn(provider)
+    const floor = new Floor({ others }, new Map(), data.keepReady)
+    const seen = await seeCompanions({ ...peek, floor }, look, group)
+    askAll(floor, seen, group, short)
+  }
+  return {
+    readings: present,
+    policy: toMachinePolicy({ ...data, ifUnsupported: 'proceed' }, capabilities, maint, subject),
+    lacks: lacksOf(data, capabilities, maint),
+    refused,
+    short,
+    least: proofTime(data, capabilities, looks),
+  }
+}
+
+function askAll(
+  floor: Floor,
+  { snapshot }: SeenLook,
+  group: readonly PresentReading[],
+  short: Map<string, DrainableError>,
+): void {
+  const newest = readingsOf(snapshot)
+  for (const { ref } of group) {
+    const reading = newest.get(refKey(ref))
+    const refused = reading === undefined ? undefined : floor.ask(reading, snapshot)
+    if (refused !== undefined) short.set(refKey(ref), refused)
+  }
+}
+
+/** The same, as it reads behind a combined provider. */
+export function tagJudged(judged: Judged, key: string): Judged {
+  const readings = judged.readings.map((reading) => tagReading(reading, key) as PresentReading)
+  const short = new Map<string, DrainableError>()
+  for (const [n, { ref }] of judged.readings.entries()) {
+    const error = judged.short.get(refKey(ref))
+    const tagged = readings[n]
+    if (error !== undefined && tagged !== undefined)
+      short.set(refKey(tagged.ref), tagError(error, key))
+  }
+  return {
+    ...judged,
+    readings,
+    short,
+    lacks: judged.lacks.map((lack) => `${key}: ${lack}`),
+    refused: judged.refused.map((error) => tagError(error, key)),
+  }
+}

@@ -1,0 +1,78 @@
+import type { DrainableProvider } from '../../provider/contract.js'
+import type { DrainableError } from '../../provider/error.js'
+import type { RollOptions } from '../roll/options.js'
+import type { RollTarget } from '../roll/servers.js'
+import { checkProvider } from '../verbs/call.js'
+import { parsePolicy, type Policy, type ResolvedPolicy } from '../verbs/policy.js'
+import { parseTarget, type Target } from '../verbs/target.js'
+import { expectation, sort, toPlan, type DrainPlan, type Sorted } from './assemble.js'
+import { judgeAll, type Verdicts } from './judge-all.js'
+import { isRoll, planRoll } from './plan-roll.js'
+import { notesOf } from './words.js'
+
+/** What {@link plan} takes: what the drain would be given, or the roll without its `act`. */
+export type PlanPolicy = Policy | Omit<RollOptions, 'act'>
+
+/**
+ * Says what `startDrain` or `roll` would do with these arguments, member by member: what is held, what
+ * it waits for, what it would be refused with, how long it takes. It looks and changes nothing. All that
+ * stands in the way is told at once, where the drain itself stops at the first.
+ *
+ * It is a roll where an option is given that only a roll has (`maxUnavailable`, `canary`, `group`,
+ * `waitHealthy`, `onFailure`, `lease`, `onTimeout: 'postpone'`). A lease is not asked for, callbacks are
+ * not called, a ticket of the same `id` is read only.
+ *
+ * @throws `INVALID_OPTIONS` naming the field, `NOT_FOUND`, what the balancer failed with; `signal.reason` on abort
+ *
+ * @example
+ * ```ts
+ * import { plan, type DrainableProvider } from 'drainable'
+ *
+ * export async function dryRun(lb: DrainableProvider, host: string): Promise<boolean> {
+ *   const { text, refused } = await plan(lb, { address: host }, { timeout: '2m', keepReady: 2 })
+ *   console.log(text)
+ *   return refused.length === 0
+ * }
+ * ```
+ */
+export async function plan(
+  p: DrainableProvider,
+  target: RollTarget,
+  o: PlanPolicy = {},
+): Promise<DrainPlan> {
+  const provider = checkProvider(p, SUBJECT)
+  if (isRoll(target, o)) return planRoll(provider, target, o, SUBJECT)
+  const own = target as Target
+  parseTarget(own, SUBJECT)
+  const resolved = parsePolicy(o, SUBJECT)
+  resolved.signal?.throwIfAborted()
+  const verdicts = await judgeAll(provider, own, resolved, () => 'all', SUBJECT)
+  const { judged } = verdicts
+  const { refused, waits } = refusalsOf(verdicts, resolved)
+  const found: Sorted = { steps: [], held: [] }
+  for (const one of judged)
+    for (const reading of one.readings)
+      sort(found, reading, one, resolved.data, { refused: refused[0] })
+  const least = Math.max(0, ...judged.map((one) => one.least))
+  const most = resolved.data.timeout
+  const notes = [
+    ...notesOf(verdicts, resolved.data),
+    ...waits,
+    ...(refused.length > 0 ? [] : [expectation(least, most)]),
+  ]
+  return toPlan('drain', found, { refused, expected: { least, most }, notes })
+}
+
+const SUBJECT = 'plan()'
+
+/** Where one is refused, no drain of several begins; where it waits for others, the rest goes on. */
+function refusalsOf(
+  { judged, refused: together }: Verdicts,
+  { data }: ResolvedPolicy,
+): { readonly refused: readonly DrainableError[]; readonly waits: readonly string[] } {
+  const refused = [...together, ...judged.flatMap((one) => one.refused)]
+  const short = judged.flatMap((one) => [...one.short.values()])
+  if (data.onMinimum === 'fail') return { refused: [...refused, ...short], waits: [] }
+  const waits = short.map(({ message }) => `waits until enough others serve: ${message}`)
+  return { refused, waits }
+}

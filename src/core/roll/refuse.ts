@@ -1,0 +1,62 @@
+import type { DrainableProvider } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
+import { checkKeys } from '../combined/divide.js'
+import { partsOf } from '../combined/parts.js'
+import { parseStored } from '../tickets/store.js'
+import { parseTicket, type RollData } from '../tickets/ticket.js'
+import type { ResolvedPolicy } from '../verbs/policy.js'
+import { parseTarget, type Target } from '../verbs/target.js'
+import { splitTarget, type RollTarget, type Server } from './servers.js'
+
+/** Checks a target part by part; what it hits is seen later. */
+export function checkTargets(
+  provider: DrainableProvider,
+  target: RollTarget,
+  subject: string,
+): readonly Target[] {
+  const targets = splitTarget(target, subject)
+  const parts = partsOf(provider)
+  for (const one of targets) {
+    parseTarget(one, subject)
+    if (parts !== undefined) checkKeys(one, parts, subject)
+  }
+  return targets
+}
+
+/** @throws `INVALID_OPTIONS` where nobody could see one of the servers healthy */
+export function refuseUnchecked(
+  servers: readonly Server[],
+  { health }: RollData['plan'],
+  subject: string,
+): void {
+  if (health.by !== 'balancer') return
+  const members = servers.flatMap((server) => server.members)
+  const [first, ...others] = members.filter((member) => member.health === 'unchecked')
+  if (first === undefined) return
+  const more = others.length > 0 ? ` and ${others.length} more` : ''
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: waitHealthy: no balancer checks ${formatRef(first.ref)}${more}, so nobody would see it healthy; give a function that does, or false`,
+    { ref: first.ref },
+  )
+}
+
+/** A ticket of that id is of something that isn't over: its undo would be lost. */
+export async function refuseEarlier(
+  { tickets: store }: ResolvedPolicy,
+  id: string | undefined,
+  subject: string,
+): Promise<void> {
+  const kept = id === undefined ? undefined : await store?.get(id)
+  if (kept === undefined || kept === null) return
+  const { roll: isRoll } = parseTicket(parseStored(kept), `${subject}: ticket '${id}'`)
+  const way =
+    isRoll === undefined
+      ? 'is of a drain: restore it'
+      : 'is of a roll that is not over: resumeRoll() goes on with it, restore() takes back what it holds'
+  throw new DrainableError(
+    'TICKET_INVALID',
+    `${subject}: ticket '${id}' ${way}, or give another id`,
+  )
+}
