@@ -69,6 +69,12 @@ export const entries: readonly Entry[] = [
     fake: { externals: ['zod'], kilobytes: 90 },
   }),
   entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js', 'zod'], 314),
+  ...adapter('envoy-listener', {
+    about: 'Envoy itself, as a gateway or a sidecar that is drained',
+    externals: http,
+    kilobytes: 300,
+    fake: { externals: ['zod'], kilobytes: 60 },
+  }),
   entry('endpoints', 'src/endpoints/index.ts', [], 85, {
     about: 'Kubernetes endpoint conditions to drains, as a pure function',
     page: 'docs/endpoint-conditions.md',

@@ -46,6 +46,10 @@ export interface EnvoyOptions {
   readonly http2?: boolean
   /** Seconds that a parent goes on after a hot restart. @default no hot restart */
   readonly parentShutdown?: number
+  /** `--drain-time-s`. @default 600, after a hot restart 1 */
+  readonly drainTime?: number
+  /** Prefixes of the admin paths that are allowed. @default every path */
+  readonly allowPaths?: readonly string[]
   /** Merged into the bootstrap. */
   readonly bootstrap?: Readonly<Record<string, unknown>>
 }
@@ -149,6 +153,7 @@ async function launch(
           ]
             .flat()
             .map(String)),
+      ...(options.drainTime === undefined ? [] : ['--drain-time-s', String(options.drainTime)]),
       '--concurrency',
       '2',
       '-l',
@@ -208,6 +213,9 @@ function bootstrap(o: EnvoyOptions, ports: { admin: number; http: number; tcp: n
     ...o.bootstrap,
     node: { id: o.id ?? 'envoy-1', cluster: 'test' },
     admin: {
+      ...(o.allowPaths === undefined
+        ? {}
+        : { allow_paths: o.allowPaths.map((prefix) => ({ prefix })) }),
       address:
         o.adminSocket === undefined
           ? local(ports.admin)

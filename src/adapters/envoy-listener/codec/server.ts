@@ -1,0 +1,134 @@
+/**
+ * What `/server_info`, `/config_dump` and `/stats` of an Envoy say about itself. Seen on Envoy 1.39.3 and 1.40.0.
+ *
+ * - `state` is LIVE, DRAINING after `/healthcheck/fail`, or one of its two states before it serves; a drain of its
+ *   listeners does not show there.
+ * - `last_updated` of the bootstrap tells one start of the process from another to the millisecond.
+ * - numbers of `/stats` come in no order, and are of several moments.
+ */
+import { parseJson, type JsonValue, type Source } from '../../../kit/json.js'
+import { parseVersion, type Version } from '../../../kit/version.js'
+
+/** Name of the provider, for errors. */
+export const PROVIDER = 'envoy-listener'
+
+export type ServerState = 'LIVE' | 'DRAINING' | 'PRE_INITIALIZING' | 'INITIALIZING'
+
+export interface ServerInfo {
+  readonly version: Version
+  readonly nodeId: string
+  readonly state: ServerState
+  readonly epoch: number
+  /** Seconds, of this process and of all since the first. */
+  readonly uptime: { readonly current: number; readonly all: number }
+  /** `--parent-shutdown-time-s`, in seconds. */
+  readonly parentShutdown: number
+}
+
+const STATES: readonly string[] = ['LIVE', 'DRAINING', 'PRE_INITIALIZING', 'INITIALIZING']
+/** What `--parent-shutdown-time-s` is where it is not told. */
+const PARENT_SHUTDOWN = 900
+
+export function parseServerInfo(text: string, from: string): ServerInfo {
+  const info = answer(text, '/server_info', from)
+  const said = info.at('version')
+  const version = parseVersion(said.text() ?? '')
+  if (version === undefined || !(said.text() ?? '').includes('/')) {
+    throw said.wrong('the version of an Envoy, such as <sha>/1.40.0/Clean')
+  }
+  const state = info.at('state')
+  const known = state.text() ?? 'LIVE'
+  if (!STATES.includes(known)) throw state.wrong(`one of ${STATES.join(', ')}`)
+  const options = info.at('command_line_options')
+  const current = seconds(info.at('uptime_current_epoch'))
+  return {
+    version,
+    nodeId: info.at('node').at('id').text() ?? '',
+    state: known as ServerState,
+    epoch: options.at('restart_epoch').digits() ?? 0,
+    uptime: { current: current ?? 0, all: seconds(info.at('uptime_all_epochs')) ?? current ?? 0 },
+    parentShutdown: seconds(options.at('parent_shutdown_time')) ?? PARENT_SHUTDOWN,
+  }
+}
+
+/** `/config_dump?mask=last_updated`: when this process read its bootstrap. */
+export function parseStart(text: string, from: string): string {
+  const configs = answer(text, '/config_dump', from).at('configs').rows()
+  const stamps = configs.map((config) => config.at('last_updated').text() ?? '')
+  const first = stamps.filter((stamp) => stamp !== '').sort()[0]
+  if (first !== undefined) return first
+  const source = sourceOf('/config_dump', from)
+  throw parseJson('{}', source).at('last_updated').wrong('the moment of its start')
+}
+
+const HEALTH_CHECK = '.health_check.v3.HealthCheck'
+const CONNECTION_MANAGER = '.http_connection_manager.v3.HttpConnectionManager'
+/** Deeper than filters in filters go. */
+const DEEPEST = 60
+
+/** What its listeners are made of, as far as a drain depends on it. */
+export interface Listeners {
+  /** Whether a health check filter is among their HTTP filters, and not switched off. */
+  readonly hasHealthCheck: boolean
+  /** `stat_prefix` of every HTTP connection manager, as statistics have it. */
+  readonly prefixes: readonly string[]
+  readonly total: number
+}
+
+/** `/config_dump?resource=static_listeners` and `dynamic_listeners`. */
+export function parseListeners(texts: readonly string[], from: string): Listeners {
+  const prefixes = new Set<string>()
+  let hasHealthCheck = false
+  let total = 0
+  const visit = (value: unknown, depth: number): void => {
+    if (depth > DEEPEST || value === null) return
+    if (typeof value === 'string') {
+      hasHealthCheck ||= value.endsWith(HEALTH_CHECK)
+      return
+    }
+    if (typeof value !== 'object') return
+    if (!Array.isArray(value)) {
+      const { '@type': type, stat_prefix: prefix, disabled } = value as Record<string, unknown>
+      // A filter that is disabled takes part only where a route enables it.
+      if (disabled === true) return
+      if (String(type).endsWith(CONNECTION_MANAGER) && typeof prefix === 'string') {
+        prefixes.add(statName(prefix))
+      }
+    }
+    for (const inner of Object.values(value)) visit(inner, depth + 1)
+  }
+  for (const text of texts) {
+    for (const config of answer(text, '/config_dump', from).at('configs').rows()) {
+      const own = config.at('listener')
+      // Of a dynamic one, what is in force is the active state; one that warms up or goes takes no work.
+      const listener = own.present ? own : config.at('active_state').at('listener')
+      if (!listener.present) continue
+      total += 1
+      visit(listener.value, 0)
+    }
+  }
+  return { hasHealthCheck, prefixes: [...prefixes].sort(), total }
+}
+
+/** A name as statistics have it: Envoy allows no colon there. */
+function statName(name: string): string {
+  return name.replace(/:\/{0,2}/g, '_')
+}
+
+function answer(text: string, path: string, from: string): JsonValue {
+  const reply = parseJson(text, sourceOf(path, from))
+  reply.needed('an object').object()
+  return reply
+}
+
+export function sourceOf(path: string, from: string): Source {
+  return { provider: PROVIDER, what: `${from} ${path}` }
+}
+
+/** A proto3 JSON duration of whole seconds or parts of them: `0.250s`. */
+function seconds(value: JsonValue): number | undefined {
+  const text = value.text()
+  if (text === undefined) return undefined
+  if (/^\d{1,12}(\.\d{1,9})?s$/.test(text)) return Number(text.slice(0, -1))
+  throw value.wrong('a duration such as 12s')
+}

@@ -1,0 +1,202 @@
+/**
+ * Downstream work by `/stats`, in its text form: `name: value`, a line each.
+ *
+ * - `http.<stat_prefix>.downstream_rq_active`: requests, streams and upgrades (WebSocket, CONNECT) of one HTTP
+ *   connection manager; `downstream_rq_total` counts health checks too, `health_check.request_total` those alone.
+ * - `listener.<address>.downstream_cx_active`: connections of one listener; those that no connection manager has are
+ *   TCP proxies and the like. What each thread has of them is listed too (`.worker_0.`, `.main_thread.`), and left out.
+ * - `downstream_pre_cx_active`: accepted, and still before the filters (an inspector waits for its first bytes).
+ * - `udp.<stat_prefix>.downstream_sess_active`: sessions of a UDP proxy.
+ * - `http.admin` and `listener.admin` are the admin API's own.
+ *
+ * `server.total_connections` is never read: idle clients keep it up for ever, and it is renewed once in 5 s.
+ */
+import { cutShort, malformed } from '../../../kit/json.js'
+import { quote } from '../../../provider/quote.js'
+import { sourceOf } from './server.js'
+
+const HTTP = [
+  'downstream_rq_active',
+  'downstream_rq_total',
+  'downstream_cx_active',
+  'downstream_cx_total',
+  'downstream_cx_upgrades_active',
+  'downstream_rq_5xx',
+  'health_check.request_total',
+  'health_check.failed',
+]
+const LISTENER = ['downstream_cx_active', 'downstream_cx_total', 'downstream_pre_cx_active']
+const UDP = ['downstream_sess_active', 'downstream_sess_total']
+/** They move whenever a listener comes, goes or changes. */
+const LISTENERS = ['added', 'modified', 'in_place_updated', 'removed'].map(
+  (what) => `listener_manager.listener_${what}`,
+)
+const OTHERS = [
+  ...LISTENERS,
+  'listener_manager.total_listeners_active',
+  'server.parent_connections',
+  'server.uptime',
+]
+
+/** The path that is asked: one filter (RE2) for all of it. */
+export const STATS_PATH = `/stats?filter=${encodeURIComponent(
+  [
+    `^http\\..+\\.(?:${anyOf(HTTP)})$`,
+    `^listener\\..+\\.(?:${anyOf(LISTENER)})$`,
+    `^udp\\..+\\.(?:${anyOf(UDP)})$`,
+    `^(?:${anyOf(OTHERS)})$`,
+  ].join('|'),
+)}`
+
+function anyOf(names: readonly string[]): string {
+  return names.map((name) => name.replaceAll('.', '\\.')).join('|')
+}
+
+/** Of one HTTP connection manager, one listener or one UDP proxy, by the last part of the names. */
+export type Group = ReadonlyMap<string, number>
+
+/** One answer of `/stats`. */
+export interface Stats {
+  readonly http: ReadonlyMap<string, Group>
+  readonly listeners: ReadonlyMap<string, Group>
+  readonly udp: ReadonlyMap<string, Group>
+  /** The rest, by their whole names. */
+  readonly others: Group
+  /** Failed requests to the admin API: `/ready`, mostly. */
+  readonly adminErrors: number | undefined
+}
+
+/** @throws `CONNECTION_LOST` where the last line has no end, `MALFORMED_REPLY` */
+export function parseStats(text: string, from: string): Stats {
+  const source = sourceOf('/stats', from)
+  if (text !== '' && !text.endsWith('\n')) throw cutShort(source, text)
+  const groups = {
+    http: new Map<string, Map<string, number>>(),
+    listener: new Map<string, Map<string, number>>(),
+    udp: new Map<string, Map<string, number>>(),
+  }
+  const others = new Map<string, number>()
+  for (const line of text.split('\n')) {
+    if (line === '') continue
+    const cut = line.lastIndexOf(': ')
+    if (cut === -1) throw malformed(source, "a line 'name: value'", `'${quote(line)}'`)
+    const [name, value] = [line.slice(0, cut), line.slice(cut + 2).trim()]
+    if (!/^\d{1,15}$/.test(value)) {
+      throw malformed(source, `a count for ${quote(name, 80)}`, `'${quote(value)}'`)
+    }
+    const [, kind, group, key] = PARTS.exec(name) ?? []
+    if (kind === undefined || group === undefined || key === undefined) {
+      others.set(name, Number(value))
+      continue
+    }
+    if (kind === 'listener' && /\.(?:worker_\d+|main_thread)$/.test(group)) continue
+    const of = groups[kind as keyof typeof groups]
+    const values = of.get(group) ?? new Map<string, number>()
+    of.set(group, values.set(key, Number(value)))
+  }
+  const adminErrors = groups.http.get('admin')?.get('downstream_rq_5xx')
+  groups.http.delete('admin')
+  groups.listener.delete('admin')
+  return { http: groups.http, listeners: groups.listener, udp: groups.udp, others, adminErrors }
+}
+
+const PARTS = new RegExp(
+  `^(http|listener|udp)\\.(.+)\\.(${anyOf([...HTTP, ...LISTENER, ...UDP])})$`,
+)
+
+/** What is in flight, and what has come, of one moment. */
+export interface Counts {
+  /** Requests, and connections and sessions that are not HTTP. */
+  readonly active: number
+  /** Accepted connections that nobody has looked into yet. */
+  readonly queued: number
+  /** Connections of HTTP beyond the requests: idle clients. */
+  readonly pooled: number
+  /** All that has begun: requests but health checks, connections that are not HTTP. */
+  readonly arrivals: number
+  /** Health checks that were answered with a failure. */
+  readonly failedChecks: number
+  /** What is in flight, in words. */
+  readonly hints: readonly string[]
+}
+
+/** @param ignore - names of groups that are no work of clients */
+export function toCounts(stats: Stats, ignore: ReadonlySet<string>): Counts {
+  const sum = (groups: ReadonlyMap<string, Group>, key: string, all = false): number => {
+    let total = 0
+    for (const [name, group] of groups) if (all || !ignore.has(name)) total += group.get(key) ?? 0
+    return total
+  }
+  const { http, listeners, udp } = stats
+  const requests = sum(http, 'downstream_rq_active')
+  const connections = sum(http, 'downstream_cx_active', true)
+  // Connections of HTTP are ignored with their requests, not with their listener: they are taken off in any case.
+  const other = Math.max(0, sum(listeners, 'downstream_cx_active') - connections)
+  const sessions = sum(udp, 'downstream_sess_active')
+  const begun = sum(listeners, 'downstream_cx_total') - sum(http, 'downstream_cx_total', true)
+  const checks = sum(http, 'health_check.request_total')
+  return {
+    active: requests + other + sessions,
+    queued: sum(listeners, 'downstream_pre_cx_active'),
+    pooled: Math.max(0, connections - requests),
+    arrivals: Math.max(
+      0,
+      sum(http, 'downstream_rq_total') - checks + begun + sum(udp, 'downstream_sess_total'),
+    ),
+    failedChecks: sum(http, 'health_check.failed', true),
+    hints: inWords(stats, ignore, other),
+  }
+}
+
+function inWords(
+  { http, listeners, udp }: Stats,
+  ignore: ReadonlySet<string>,
+  other: number,
+): string[] {
+  const hints: string[] = []
+  for (const [name, group] of http) {
+    const active = group.get('downstream_rq_active') ?? 0
+    const upgraded = group.get('downstream_cx_upgrades_active') ?? 0
+    if (active === 0 || ignore.has(name)) continue
+    const upgrades = upgraded === 0 ? '' : `, ${upgraded} of them WebSockets or other upgrades`
+    hints.push(`${active} requests of http.${quote(name, 80)}${upgrades}`)
+  }
+  if (other > 0) {
+    const busy = [...listeners].filter(
+      ([name, group]) => !ignore.has(name) && (group.get('downstream_cx_active') ?? 0) > 0,
+    )
+    const names = busy.map(([name]) => quote(name, 80)).join(', ')
+    hints.push(`${other} connections that are not HTTP, among those of ${names}`)
+  }
+  for (const [name, group] of udp) {
+    const active = group.get('downstream_sess_active') ?? 0
+    if (active > 0 && !ignore.has(name)) hints.push(`${active} sessions of udp.${quote(name, 80)}`)
+  }
+  return hints
+}
+
+/** Another text: the listeners are not what they were. Undefined: the statistics do not say. */
+export function listenersKey({ others }: Stats): string | undefined {
+  const moves = LISTENERS.map((name) => others.get(name))
+  return moves.includes(undefined) ? undefined : moves.join('/')
+}
+
+/** Whether nothing came, went or ended between two answers: each is then of one moment. */
+export function isSame(one: Stats, other: Stats): boolean {
+  const text = ({ http, listeners, udp }: Stats): string =>
+    JSON.stringify([http, listeners, udp].map((groups) => [...groups].map(([k, v]) => [k, [...v]])))
+  return text(one) === text(other)
+}
+
+/** What the statistics must show for work to be counted, and do not. */
+export function missing(stats: Stats, prefixes: readonly string[], total: number): string[] {
+  const http = ['downstream_rq_active', 'downstream_rq_total', 'downstream_cx_active']
+  const lost = prefixes.flatMap((prefix) =>
+    http
+      .filter((key) => stats.http.get(prefix)?.has(key) !== true)
+      .map((key) => `http.${quote(prefix, 80)}.${key}`),
+  )
+  const shown = [...stats.listeners.values()].filter((group) => group.has('downstream_cx_active'))
+  if (total > 0 && shown.length === 0) lost.push('listener.<address>.downstream_cx_active')
+  return lost
+}

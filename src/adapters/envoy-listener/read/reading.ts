@@ -1,0 +1,89 @@
+import type { LoadScope, MemberRef, PresentReading } from '../../../provider/contract.js'
+import type { Proxy, Sample } from '../session/proxy.js'
+
+/** One look at a listed Envoy: what it showed, or what kept it from being read. */
+export interface Look {
+  readonly ref: MemberRef
+  readonly proxy: Proxy
+  readonly sample: Sample | undefined
+  readonly error: Error | undefined
+}
+
+/** What the process before a hot restart goes by. */
+export function previousScope(member: string): string {
+  return `${member} before its hot restart`
+}
+
+/** Whether it would get work from what is in front. */
+export function serves({ sample, proxy }: Look): boolean {
+  return sample?.info.state === 'LIVE' && sample.activeListeners > 0 && !proxy.isDrained
+}
+
+/** A listed Envoy as a member. @param now - by the caller's clock */
+export function toReading(look: Look, now: number): PresentReading {
+  const { ref, proxy, sample } = look
+  const { host } = proxy.address
+  const known = sample ?? proxy.last
+  const id = known?.info.nodeId ?? ''
+  const base = {
+    ref,
+    present: true as const,
+    identity: id === '' ? proxy.address.member : `${proxy.address.member} ${id}`,
+    ...(host === undefined ? {} : { address: host }),
+    health: 'unchecked' as const,
+  }
+  if (sample === undefined) {
+    const scope = unread(ref.member, known?.incarnation ?? '', now, look.error?.message)
+    return { ...base, own: 'unknown', serves: false, scopes: [scope, ...lostParent(look, now)] }
+  }
+  const { state } = sample.info
+  const own = state === 'DRAINING' ? 'drain' : state === 'LIVE' ? 'ready' : 'unknown'
+  return {
+    ...base,
+    own,
+    serves: serves(look),
+    scopes: [toScope(look, sample, now), ...parentOf(look, sample)],
+    hints: [...(sample.counts?.hints ?? [])],
+  }
+}
+
+function toScope({ ref, proxy }: Look, sample: Sample, now: number): LoadScope {
+  const { counts, incarnation, sampledAt } = sample
+  if (counts === undefined) return unread(ref.member, incarnation, sampledAt, sample.note)
+  const unnoticed = proxy.unnoticed(sample, now)
+  return {
+    scope: ref.member,
+    incarnation,
+    state: 'read',
+    sampledAt,
+    active: counts.active,
+    queued: counts.queued,
+    pooled: counts.pooled,
+    arrivals: counts.arrivals,
+    ...(unnoticed === undefined ? {} : { inForce: false, note: unnoticed }),
+  }
+}
+
+function parentOf({ ref }: Look, { previous, sampledAt }: Sample): LoadScope[] {
+  if (previous === undefined || previous.state === 'ended') return []
+  return [{ ...unread(previousScope(ref.member), '', sampledAt, previous.note), old: true }]
+}
+
+/** While the child can't be asked, nobody knows of its parent either. */
+function lostParent({ ref, proxy }: Look, now: number): LoadScope[] {
+  if (proxy.last?.previous?.state !== 'unread') return []
+  const note = 'the process before a hot restart, which only its child can tell of'
+  return [{ ...unread(previousScope(ref.member), '', now, note), old: true }]
+}
+
+function unread(scope: string, incarnation: string, at: number, note?: string): LoadScope {
+  return {
+    scope,
+    incarnation,
+    state: 'unread',
+    sampledAt: at,
+    active: 0,
+    queued: 0,
+    ...(note === undefined ? {} : { note }),
+  }
+}

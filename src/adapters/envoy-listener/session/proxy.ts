@@ -1,0 +1,253 @@
+import type { Clock } from '../../../provider/clock.js'
+import { DrainableError } from '../../../provider/error.js'
+import {
+  parseListeners,
+  parseServerInfo,
+  parseStart,
+  PROVIDER,
+  type Listeners,
+  type ServerInfo,
+} from '../codec/server.js'
+import {
+  isSame,
+  listenersKey,
+  missing,
+  parseStats,
+  STATS_PATH,
+  toCounts,
+  type Counts,
+  type Stats,
+} from '../codec/stats.js'
+import type { Settings } from '../options.js'
+import { connected, PATHS, type AdminAddress, type AdminLink, type Call } from './admin.js'
+import { Parent, type Previous } from './previous.js'
+
+/** What one look at an Envoy showed. */
+export interface Sample {
+  readonly info: ServerInfo
+  readonly incarnation: string
+  /** By the caller's clock: before the first request was sent. */
+  readonly sampledAt: number
+  /** Undefined: what is in flight can't be told, `note` says why. */
+  readonly counts: Counts | undefined
+  readonly note: string | undefined
+  readonly listeners: Listeners
+  readonly activeListeners: number
+  /** Failed health checks so far; undefined: they are not counted. */
+  readonly failedChecks: number | undefined
+  readonly previous: Previous | undefined
+}
+
+interface Counted {
+  readonly counts: Counts | undefined
+  readonly note: string | undefined
+  readonly stats: Stats
+}
+
+/** How often a look is taken anew because the process changed in between. */
+const ATTEMPTS = 3
+/** How often numbers are read until two answers agree. */
+const AGREEMENT = 4
+
+/** One Envoy, through its admin API. */
+export class Proxy {
+  readonly address: AdminAddress
+  readonly #settings: Settings
+  readonly #ignore: ReadonlySet<string>
+  #last: Sample | undefined
+  #parent: Parent | undefined
+  #known:
+    | {
+        readonly incarnation: string
+        readonly key: string | undefined
+        readonly listeners: Listeners
+      }
+    | undefined
+  /** Since when its health check fails, by what was counted and by the monotonic clock. */
+  #failing: { readonly checks: number; readonly at: number } | undefined
+  #drained = false
+
+  constructor(address: AdminAddress, settings: Settings) {
+    this.address = address
+    this.#settings = settings
+    this.#ignore = new Set(settings.ignore)
+  }
+
+  /** What the last look showed; undefined before the first. */
+  get last(): Sample | undefined {
+    return this.#last
+  }
+
+  /** Whether it was told to close its listeners, by us. */
+  get isDrained(): boolean {
+    return this.#drained
+  }
+
+  /** Counts and state of one moment of one process. */
+  async look(call: Call): Promise<Sample> {
+    return connected(this.address, call, (link) => this.#look(link, call.clock))
+  }
+
+  /**
+   * Fails its health check, after everything that is needed for it was found to be there.
+   *
+   * @throws `UNSUPPORTED` where nobody would see it, `FORBIDDEN` where `allow_paths` is in the way
+   */
+  async fail(call: Call): Promise<void> {
+    const { clock } = call
+    await connected(this.address, call, async (link) => {
+      const { listeners, failedChecks } = await this.#look(link, clock)
+      this.#assertSeen(listeners)
+      for (const path of PATHS) if (path.startsWith('/healthcheck/')) await link.mayPost(path)
+      // What fails from now on is told of this drain: counted from before the change.
+      const failing = { checks: failedChecks ?? 0, at: clock.now() }
+      await link.post('/healthcheck/fail')
+      this.#failing = failing
+    })
+  }
+
+  /** Undoes it. */
+  async pass(call: Call): Promise<void> {
+    await connected(this.address, call, (link) => link.post('/healthcheck/ok'))
+    this.#failing = undefined
+  }
+
+  /** One of the commands that can't be undone. */
+  async command(path: string, call: Call): Promise<void> {
+    await connected(this.address, call, async (link) => {
+      // Nothing is sent to what is no Envoy.
+      parseServerInfo(await link.get('/server_info'), link.name)
+      await link.post(path)
+    })
+    this.#drained ||= path.startsWith('/drain_listeners')
+  }
+
+  /** Why what is in front is not known to send nothing new; undefined: it is. */
+  unnoticed({ info, failedChecks }: Sample, now: number): string | undefined {
+    if (info.state !== 'DRAINING' || this.#failing === undefined) return undefined
+    const { noticed } = this.#settings
+    if ('after' in noticed) {
+      const left = this.#failing.at + noticed.after - now
+      return left <= 0 ? undefined : `noticed.after leaves what is in front ${left} ms more`
+    }
+    if (failedChecks === undefined) {
+      return 'failed health checks are not counted there, so nobody knows who has noticed: give noticed: { after }'
+    }
+    const seen = Math.max(0, failedChecks - this.#failing.checks)
+    if (seen >= noticed.checks) return undefined
+    return `${seen} of ${noticed.checks} failed health checks were answered: what is in front may not know yet`
+  }
+
+  #assertSeen({ hasHealthCheck }: Listeners): void {
+    if (this.#settings.probe === 'ready' || hasHealthCheck) return
+    throw new DrainableError(
+      'UNSUPPORTED',
+      `${this.address.member} has no health check filter (envoy.filters.http.health_check) on any listener: nobody would see its health check fail, so nothing was changed; add the filter to the listener that is probed, or give probe: 'ready' where /ready of the admin API is`,
+      { provider: PROVIDER },
+    )
+  }
+
+  async #look(link: AdminLink, clock: Clock): Promise<Sample> {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+      const sample = await this.#once(link, clock)
+      if (sample === undefined) continue
+      this.#remember(sample, clock)
+      return sample
+    }
+    const words = `${link.name} restarts again and again`
+    throw new DrainableError('CONNECTION_LOST', words, { provider: PROVIDER })
+  }
+
+  async #once(link: AdminLink, clock: Clock): Promise<Sample | undefined> {
+    const sampledAt = clock.now()
+    const info = parseServerInfo(await link.get('/server_info'), link.name)
+    const incarnation = await this.#incarnation(link, info)
+    const first = parseStats(await link.get(STATS_PATH), link.name)
+    const listeners = await this.#listeners(link, incarnation, listenersKey(first))
+    const { counts, note, stats } = await this.#count(link, first, listeners)
+    // Numbers of two processes never mix.
+    if ((await this.#incarnation(link, info)) !== incarnation) return undefined
+    const { probe } = this.#settings
+    const isCounted = [...stats.http.values()].some((group) => group.has('health_check.failed'))
+    const failed = isCounted ? toCounts(stats, this.#ignore).failedChecks : undefined
+    return {
+      info,
+      incarnation,
+      sampledAt,
+      counts,
+      note,
+      listeners,
+      activeListeners:
+        stats.others.get('listener_manager.total_listeners_active') ?? listeners.total,
+      failedChecks: probe === 'ready' ? stats.adminErrors : failed,
+      previous: this.#previous(info, incarnation)?.seen(info, stats.others),
+    }
+  }
+
+  /** Reads until two answers are the same: then they are of one moment. While work comes and goes, the higher counts. */
+  async #count(link: AdminLink, first: Stats, { prefixes, total }: Listeners): Promise<Counted> {
+    let stats = first
+    const lost = missing(stats, prefixes, total)
+    if (lost.length > 0) {
+      const note = `its statistics do not show ${lost.slice(0, 3).join(', ')}: let stats_config.stats_matcher include http, listener and server`
+      return { counts: undefined, note, stats }
+    }
+    let most = 0
+    for (let i = 1; ; i += 1) {
+      most = Math.max(most, toCounts(stats, this.#ignore).active)
+      const next = parseStats(await link.get(STATS_PATH), link.name)
+      const agree = isSame(stats, next)
+      stats = next
+      if (agree || i === AGREEMENT) {
+        const counts = toCounts(stats, this.#ignore)
+        return {
+          counts: agree ? counts : { ...counts, active: Math.max(most, counts.active) },
+          note: undefined,
+          stats,
+        }
+      }
+    }
+  }
+
+  async #incarnation(link: AdminLink, { epoch }: ServerInfo): Promise<string> {
+    const start = parseStart(await link.get('/config_dump?mask=last_updated'), link.name)
+    return epoch === 0 ? start : `${start} epoch ${epoch}`
+  }
+
+  /** Their configuration can be large: it is read anew only where it may have changed. */
+  async #listeners(
+    link: AdminLink,
+    incarnation: string,
+    key: string | undefined,
+  ): Promise<Listeners> {
+    const known = this.#known
+    if (known?.key !== undefined && known.key === key && known.incarnation === incarnation) {
+      return known.listeners
+    }
+    const texts: string[] = []
+    for (const kind of ['static_listeners', 'dynamic_listeners']) {
+      texts.push(await link.get(`/config_dump?resource=${kind}`))
+    }
+    const listeners = parseListeners(texts, link.name)
+    this.#known = { incarnation, key, listeners }
+    return listeners
+  }
+
+  #previous({ epoch }: ServerInfo, incarnation: string): Parent | undefined {
+    if (this.#last?.incarnation === incarnation) return this.#parent
+    this.#parent = epoch === 0 ? undefined : new Parent(epoch - 1)
+    return this.#parent
+  }
+
+  #remember(sample: Sample, clock: Clock): void {
+    const isNew = this.#last?.incarnation !== sample.incarnation
+    if (isNew) {
+      this.#failing = undefined
+      this.#drained = false
+    }
+    this.#last = sample
+    if (sample.info.state !== 'DRAINING') this.#failing = undefined
+    // Whoever failed it: what was counted before we came may be of another drain.
+    else this.#failing ??= { checks: sample.failedChecks ?? 0, at: clock.now() }
+  }
+}

@@ -1,0 +1,125 @@
+import type { Settings } from './options.js'
+
+/** What of its parent a child shows: as of the last flush of its statistics. */
+interface Merged {
+  readonly at: number
+  readonly connections: number
+  readonly requests: number
+}
+
+/** One process of a fake Envoy: downstream connections and requests, and whether its health check fails. */
+export class Process {
+  readonly epoch: number
+  readonly bootAt: Date
+  readonly begun = { requests: 0, connections: 0, tcp: 0 }
+  failing = false
+  draining = false
+  /** Requests in flight, idle connections of HTTP, connections of the TCP proxy. */
+  readonly open = { requests: 0, upgrades: 0, idle: 0, tcp: 0 }
+  readonly #settings: Settings
+  readonly #startedAt = performance.now()
+  readonly #firstAt: number
+  readonly #parent: Process | undefined
+  readonly #checks = { passed: 0, failed: 0 }
+  #checkedAt = performance.now()
+  #merged: Merged | undefined
+  #child: Process | undefined
+  #running = true
+
+  constructor(settings: Settings, bootAt: Date, parent?: Process) {
+    this.#settings = settings
+    this.bootAt = bootAt
+    this.#parent = parent
+    this.epoch = parent === undefined ? 0 : parent.epoch + 1
+    this.#firstAt = parent === undefined ? this.#startedAt : parent.#firstAt
+  }
+
+  get running(): boolean {
+    const child = this.#child
+    const over = child !== undefined && child.age >= this.#settings.parentShutdown
+    return this.#running && !over
+  }
+
+  /** Another one takes over. */
+  succeed(child: Process): void {
+    this.#child = child
+  }
+
+  /** Milliseconds since it started. */
+  get age(): number {
+    return performance.now() - this.#startedAt
+  }
+
+  /** Whole seconds, of this process and of all. */
+  get uptime(): { readonly current: number; readonly all: number } {
+    const all = performance.now() - this.#firstAt
+    return { current: Math.floor(this.age / 1_000), all: Math.floor(all / 1_000) }
+  }
+
+  /** Health checks up to now. */
+  get checks(): { readonly passed: number; readonly failed: number } {
+    this.#catchUp()
+    return this.#checks
+  }
+
+  check(): boolean {
+    this.#catchUp()
+    this.#checks[this.failing ? 'failed' : 'passed'] += 1
+    return !this.failing
+  }
+
+  setFailing(failing: boolean): void {
+    // What was due before was answered as it was then.
+    this.#catchUp()
+    this.failing = failing
+  }
+
+  /** Of its parent, flushed from time to time. */
+  get merged(): Merged | undefined {
+    const parent = this.#parent
+    if (parent === undefined) return undefined
+    const at = this.uptime.all
+    const isDue = at - (this.#merged?.at ?? -Infinity) >= this.#settings.statsFlush / 1_000
+    if (isDue || this.#merged === undefined) {
+      const { requests, idle, tcp } = parent.open
+      const alive = parent.running
+      this.#merged = {
+        at,
+        connections: alive ? requests + idle + tcp : 0,
+        requests: alive ? requests : 0,
+      }
+    }
+    return this.#merged
+  }
+
+  /** Something begins; the returned function ends it, once. */
+  begin(what: 'requests' | 'idle' | 'tcp', upgrade = false): () => void {
+    this.open[what] += 1
+    if (upgrade) this.open.upgrades += 1
+    if (what === 'requests') this.begun.requests += 1
+    if (what === 'tcp') this.begun.tcp += 1
+    else this.begun.connections += 1
+    let isOpen = true
+    return () => {
+      if (!isOpen) return
+      isOpen = false
+      this.open[what] -= 1
+      if (upgrade) this.open.upgrades -= 1
+    }
+  }
+
+  stop(): void {
+    this.#running = false
+    this.#parent?.stop()
+  }
+
+  /** One after another at their interval, as its health was since. */
+  #catchUp(): void {
+    const { checkInterval } = this.#settings
+    if (checkInterval > 0) {
+      const due = Math.floor((performance.now() - this.#checkedAt) / checkInterval)
+      this.#checkedAt += due * checkInterval
+      this.#checks[this.failing ? 'failed' : 'passed'] += due
+    }
+  }
+}

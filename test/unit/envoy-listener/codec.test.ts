@@ -1,0 +1,131 @@
+import { describe, expect, test } from 'vitest'
+import {
+  isSame,
+  missing,
+  parseStats,
+  toCounts,
+} from '../../../src/adapters/envoy-listener/codec/stats.js'
+import {
+  parseListeners,
+  parseServerInfo,
+} from '../../../src/adapters/envoy-listener/codec/server.js'
+
+const NONE: ReadonlySet<string> = new Set()
+
+function stats(values: Readonly<Record<string, number>>) {
+  const lines = Object.entries(values).map(([name, value]) => `${name}: ${value}\n`)
+  return parseStats(lines.join(''), 'here')
+}
+
+/** As Envoy 1.40.0 prints them: two idle clients, a WebSocket, a TCP connection, one health check. */
+const BUSY = {
+  'http.admin.downstream_cx_active': 1,
+  'http.admin.downstream_rq_5xx': 2,
+  'http.in.downstream_cx_active': 3,
+  'http.in.downstream_cx_total': 5,
+  'http.in.downstream_cx_upgrades_active': 1,
+  'http.in.downstream_rq_active': 1,
+  'http.in.downstream_rq_total': 7,
+  'http.in.health_check.failed': 1,
+  'http.in.health_check.request_total': 3,
+  'listener.127.0.0.1_8080.downstream_cx_active': 3,
+  'listener.127.0.0.1_8080.downstream_cx_total': 5,
+  'listener.127.0.0.1_8080.worker_0.downstream_cx_active': 3,
+  'listener.127.0.0.1_9000.downstream_cx_active': 1,
+  'listener.127.0.0.1_9000.downstream_cx_total': 4,
+  'listener.127.0.0.1_9000.downstream_pre_cx_active': 2,
+  'listener.admin.downstream_cx_active': 1,
+  'listener.admin.main_thread.downstream_cx_active': 1,
+  'udp.dns.downstream_sess_active': 2,
+  'udp.dns.downstream_sess_total': 9,
+}
+
+describe('counts of /stats', () => {
+  test('idle clients, health checks and the admin API are no work', () => {
+    expect(toCounts(stats(BUSY), NONE)).toMatchObject({
+      active: 1 + 1 + 2,
+      queued: 2,
+      pooled: 2,
+      arrivals: 7 - 3 + 4 + 9,
+      failedChecks: 1,
+    })
+  })
+
+  test('what is in flight is named', () => {
+    expect(toCounts(stats(BUSY), NONE).hints).toEqual([
+      '1 requests of http.in, 1 of them WebSockets or other upgrades',
+      '1 connections that are not HTTP, among those of 127.0.0.1_8080, 127.0.0.1_9000',
+      '2 sessions of udp.dns',
+    ])
+  })
+
+  test('what is ignored leaves the others as they are', () => {
+    const ignored = (...names: string[]) => toCounts(stats(BUSY), new Set(names))
+    expect(ignored('in')).toMatchObject({ active: 3, arrivals: 4 + 9 })
+    expect(ignored('127.0.0.1_9000')).toMatchObject({ active: 3, queued: 0 })
+    expect(ignored('in', '127.0.0.1_9000', 'dns')).toMatchObject({ active: 0, arrivals: 0 })
+  })
+
+  test('any number that moves makes two answers differ', () => {
+    expect(isSame(stats(BUSY), stats(BUSY))).toBe(true)
+    const moved = { ...BUSY, 'http.in.downstream_rq_total': 8 }
+    expect(isSame(stats(BUSY), stats(moved))).toBe(false)
+  })
+
+  test('statistics that are not shown are named', () => {
+    expect(missing(stats(BUSY), ['in'], 1)).toEqual([
+      // Nothing of it is missing.
+    ])
+    expect(missing(stats(BUSY), ['in', 'out'], 1)[0]).toBe('http.out.downstream_rq_active')
+    expect(missing(stats({}), [], 1)).toEqual(['listener.<address>.downstream_cx_active'])
+  })
+
+  test.each([
+    ['a line without its end', 'http.in.downstream_rq_active: 1', 'CONNECTION_LOST'],
+    ['a text for a count', 'http.in.downstream_rq_active: many\n', 'MALFORMED_REPLY'],
+    ['another page', '<html>\n', 'MALFORMED_REPLY'],
+  ])('%s is no answer', (_, text, code) => {
+    expect(() => parseStats(text, 'here')).toThrow(expect.objectContaining({ code }))
+  })
+})
+
+const HEALTH = 'type.googleapis.com/envoy.extensions.filters.http.health_check.v3.HealthCheck'
+const MANAGER =
+  'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager'
+
+function dump(filters: readonly unknown[], dynamic = false): string {
+  const manager = { '@type': MANAGER, stat_prefix: 'in:1', http_filters: filters }
+  const listener = { name: 'a', filter_chains: [{ filters: [{ typed_config: manager }] }] }
+  return JSON.stringify({ configs: [dynamic ? { active_state: { listener } } : { listener }] })
+}
+
+describe('listeners of /config_dump', () => {
+  test.each([
+    ['a static listener', dump([{ typed_config: { '@type': HEALTH } }]), true],
+    ['one of LDS', dump([{ typed_config: { '@type': HEALTH } }], true), true],
+    ['a filter by ECDS', dump([{ config_discovery: { type_urls: [HEALTH] } }]), true],
+    ['one that is disabled', dump([{ disabled: true, typed_config: { '@type': HEALTH } }]), false],
+    ['none', dump([]), false],
+    ['no listener at all', '{}', false],
+  ])('a health check filter: %s', (_, text, found) => {
+    expect(parseListeners([text], 'here').hasHealthCheck).toBe(found)
+  })
+
+  test('connection managers go by the names of their statistics', () => {
+    expect(parseListeners([dump([]), dump([], true)], 'here')).toMatchObject({
+      prefixes: ['in_1'],
+      total: 2,
+    })
+  })
+})
+
+test.each([
+  ['no version', '{}'],
+  ['the version of something else', '{"version": "2.1.0"}'],
+  ['a state nobody knows', '{"version": "a/1.40.0/Clean/RELEASE/B", "state": "ASLEEP"}'],
+  ['no JSON', 'Welcome to nginx!'],
+])('/server_info with %s is no Envoy', (_, text) => {
+  expect(() => parseServerInfo(text, 'here')).toThrow(
+    expect.objectContaining({ code: 'MALFORMED_REPLY' }),
+  )
+})
