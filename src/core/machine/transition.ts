@@ -1,3 +1,4 @@
+import { atLeast } from '../../provider/admin-state.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { absorbFailure, absorbReading } from './absorb.js'
@@ -14,7 +15,7 @@ import { absorbResult } from './result.js'
 import { recall } from './rough.js'
 import { sayLoad } from './say-load.js'
 import { forgetSamples } from './scopes.js'
-import { NO_PROOF, type DrainState } from './state.js'
+import { NO_PROOF, type DrainState, type FoundMember } from './state.js'
 
 /**
  * One step of a member's run: state and input in, state and effects out.
@@ -105,11 +106,21 @@ function absorb(state: DrainState, input: Input, policy: MachinePolicy): Draft {
 function inherit(draft: Draft, { late, owned }: Extract<Input, { type: 'inherit' }>): void {
   const known = draft.state.hold.late
   if (owned !== undefined && draft.state.hold.changes.length === 0) {
-    draft.set({ found: owned.found })
+    if (!maybeByUs(draft.state, owned.found)) draft.set({ found: owned.found })
     draft.hold({ changes: owned.changes, incarnations: owned.incarnations ?? null })
   }
   const news = late.filter((entry) => !known.some((mine) => mine.change === entry.change))
   draft.hold({ late: [...known, ...news] })
+}
+
+/** What an undo had found there may be the doing of a hold of ours without an answer: that is no state to go back to. */
+function maybeByUs({ found, hold }: DrainState, theirs: FoundMember): boolean {
+  if (found === null || found.own === 'unknown' || found.identity !== theirs.identity) return false
+  const before = found.own
+  return hold.late.some(
+    ({ change }) =>
+      change.kind === 'hold' && change.to === theirs.own && !atLeast(before, change.to),
+  )
 }
 
 /**

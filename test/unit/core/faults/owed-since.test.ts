@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { DrainableError, ready, startDrain } from 'drainable'
+import { DrainableError, ready, resumeDrain, startDrain, type Ticket } from 'drainable'
 import { only, thrown, web1 } from '../set-up.js'
-import { rig, type Rig } from './rig.js'
+import { json, rig, type Rig } from './rig.js'
 
 /** The first call that opens a member has no answer for that long, and is not carried out. */
 function hangOpening({ clock, lb }: Rig, ms: number): void {
@@ -37,4 +37,32 @@ test('what a drain takes over from an undo is not what was set since', async () 
   const report = await clock.runUntil(undone, 60_000)
   expect([only(report).outcome, lb.state(web1)]).toEqual(['overruled', 'maint'])
   await clock.runUntil(opened)
+})
+
+test('a resumed drain goes back to what it had found, not to its own lost hold', async () => {
+  const { clock, lb } = rig({ capabilities: { lateBound: 200 } })
+  lb.occupy(web1)
+  const apply = lb.apply.bind(lb)
+  const lost = new DrainableError('CONNECTION_LOST', 'the answer was lost')
+  let calls = 0
+  lb.apply = async (changes, ctx) => {
+    calls += 1
+    if (calls === 1) await apply(changes, ctx)
+    if (calls < 4) throw lost
+    return apply(changes, ctx)
+  }
+  const kept: Ticket[] = []
+  const onTicket = (ticket: Ticket): void => void kept.push(json(ticket))
+  const one = startDrain(lb, web1, { clock, timeout: '1m', onTicket })
+  await clock.advance(1)
+  const ticket = kept[0]! // as a process that was killed then leaves it
+  expect(lb.state(web1)).toBe('drain')
+  const two = startDrain(lb, web1, { clock, timeout: '1m' })
+  await clock.advance(5)
+  void two.restore()
+  const again = resumeDrain(lb, ticket, { clock })
+  await clock.advance(1_000)
+  const report = await clock.runUntil(again.restore(), 60_000)
+  expect([only(report).outcome, lb.state(web1)]).toEqual(['overruled', 'drain'])
+  await Promise.all([one.release(), two.release()])
 })
