@@ -47,7 +47,8 @@ export function endUnderWay(draft: Draft, change: Change, result: ChangeResult):
   else if (result.status === 'unchanged') replace(draft, entry, undefined)
   else {
     const seen = result.status === 'applied' ? { lackedAt: entry.lackedAt ?? entry.lostAt } : {}
-    replace(draft, entry, { ...rest, ...seen, lostAt: now, until: now })
+    const refused = result.status === 'rejected' ? { refused: true } : {}
+    replace(draft, entry, { ...rest, ...seen, ...refused, lostAt: now, until: now })
   }
 }
 
@@ -115,8 +116,11 @@ function replace(draft: Draft, entry: LateChange, by: LateChange | undefined): v
  * Whether the effect that is there came from this very change: it was not there before, and no repeat
  * of ours that was confirmed since can have brought it.
  */
-function isOurs(draft: Draft, { change, lackedAt }: LateChange, reading: Reading): boolean {
+function isOurs(draft: Draft, entry: LateChange, reading: Reading): boolean {
+  const { change, lackedAt, refused } = entry
   if (lackedAt === null || !shows(draft, reading, change)) return false
+  // Somebody raised it. A change without an answer may have come before that; one that was refused has not shown.
+  if (refused === true && reading.present && reading.own !== targetOf(change)) return false
   return !draft.state.hold.changes.some(
     (known) => known.at >= lackedAt && known.state === 'applied' && known.to === targetOf(change),
   )

@@ -91,7 +91,7 @@ function rejected(draft: Draft, change: Change, error: DrainableError): void {
 function halfDone({ state, now }: Draft): readonly LateChange[] {
   const { pending } = state.hold
   if (pending === null || targetOf(pending.change) === null) return []
-  return [{ ...lateChange(pending, now), until: now }]
+  return [{ ...lateChange(pending, now), until: now, refused: true }]
 }
 
 /** The door could not be closed. Refused for good, the verdict stands without: nothing was changed. */

@@ -119,6 +119,8 @@ export interface LateChange {
    * that shows up is ours, but this one may be the one that is still to come.
    */
   readonly shared?: boolean
+  /** The balancer said no to it; it may have been carried out in part, and only its very own effect shows that. */
+  readonly refused?: boolean
   /**
    * Its call was given up here and goes on, because others wait for it too: until that has ended, nothing
    * says when the change can't come any more.
@@ -326,13 +328,10 @@ export function loadOf(state: DrainState): number {
   return load
 }
 
-/** Incarnation of every scope; of one that can't be read now, as it was read last. */
+/** Incarnation of every scope; of one that can't be read now, as it was read last. Of one that never was: none known. */
 export function incarnationsOf(state: DrainState): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
-  for (const { last, read } of state.proof.scopes.values()) {
-    const known = read ?? last
-    found.set(known.scope, known.incarnation)
-  }
+  for (const [name, { read }] of state.proof.scopes) found.set(name, read?.incarnation ?? '')
   return found
 }
 

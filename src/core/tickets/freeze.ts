@@ -55,10 +55,11 @@ function plain(state: DrainState): FrozenState {
       late: late.flatMap((entry) => {
         const change = sent(entry.change)
         // Whoever reads the ticket has not made the call, and begins its time anew.
-        const { lostAt, until, lackedAt, before, shared } = entry
+        const { lostAt, until, lackedAt, before, shared, refused } = entry
         const optional = {
           ...(before === undefined ? {} : { before }),
           ...(shared === undefined ? {} : { shared }),
+          ...(refused === undefined ? {} : { refused }),
         }
         return change === null ? [] : [{ change, lostAt, until, lackedAt, ...optional }]
       }),

@@ -186,6 +186,7 @@ export const frozenSchema = z.strictObject({
         lackedAt: moment.nullable(),
         before: admin.exactOptional(),
         shared: z.boolean().exactOptional(),
+        refused: z.boolean().exactOptional(),
       }),
     ),
     confirmedAt: moment,

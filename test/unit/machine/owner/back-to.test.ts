@@ -155,11 +155,8 @@ describe('what an undo goes back to', () => {
   })
 
   test('is told in a process that could not be read for a while, too', () => {
-    const run = started({
-      own: 'drain',
-      onOverrule: 'reapply',
-      scopes: { w2: { state: 'unread' } },
-    })
+    const run = started({ own: 'drain', onOverrule: 'reapply', scopes: { w2: {} } })
+    run.look().scope('w2', { state: 'unread' })
     run.look().answer('unchanged').look().scope('w2', { state: 'read' })
     run.set({ own: 'ready' }).look()
     expect(run.all('overruled')).toHaveLength(1)

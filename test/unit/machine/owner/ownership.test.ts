@@ -38,6 +38,13 @@ describe('a lower state in another process than the one that had taken the hold'
     expect(run.sent).toBe('hold drain')
   })
 
+  test('was forgotten where a process is read for the first time', () => {
+    const run = started({ scopes: { w2: { state: 'unread' } } })
+    run.look().answer().look().set({ own: 'ready' }).scope('w2', { state: 'read' }).look()
+    expect(run.all('overruled')).toEqual([])
+    expect(run.sent).toBe('hold drain')
+  })
+
   test('a put-back is not asked of the floor', () => {
     const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.effects.find((effect) => effect.type === 'apply')).toMatchObject({ first: false })

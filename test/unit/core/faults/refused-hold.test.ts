@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { DrainableError, restore, startDrain, type Ticket } from 'drainable'
+import { only, web1 } from '../set-up.js'
+import { isHold, json, rig } from './rig.js'
+
+test('a refused hold is not ours because somebody set more at that moment', async () => {
+  const { clock, lb } = rig()
+  const apply = lb.apply.bind(lb)
+  lb.apply = (changes, ctx) => {
+    if (!changes.some(isHold)) return apply(changes, ctx)
+    lb.setBehind(web1, 'maint')
+    const error = new DrainableError('CONFLICT', 'somebody else changes it', { retryable: true })
+    return Promise.resolve(changes.map(({ ref }) => ({ ref, status: 'rejected' as const, error })))
+  }
+  const kept: Ticket[] = []
+  const onTicket = (ticket: Ticket): void => void kept.push(json(ticket))
+  const run = startDrain(lb, web1, { clock, seal: false, onTicket })
+  await clock.runUntil(run.done)
+  await run.release()
+  lb.setBehind(web1, 'drain')
+  const report = await clock.runUntil(restore(lb, kept.at(-1)!, { clock }), 60_000)
+  expect([only(report).outcome, lb.state(web1)]).toEqual(['overruled', 'drain'])
+})
