@@ -287,11 +287,9 @@ export class Run implements HandleBody {
     if (soon) this.#looking.soon()
   }
 
-  #follow({ ref, ending, goal, hold, proof }: DrainState): void {
-    const { floor } = this.#contest
-    if (ending.ended !== null && !ending.holding) floor.withdraw(ref)
-    if ((goal.kind === 'open' || hold.wish === 'none') && hold.pending === null) floor.withdraw(ref)
-    if (proof.inForce) this.#inForce.note(ref)
+  #follow(state: DrainState): void {
+    this.#contest.followFloor(state)
+    if (state.proof.inForce) this.#inForce.note(state.ref)
     this.#inForce.check(this.#run.states.length)
   }
 

@@ -46,6 +46,8 @@ export class Contest {
   #down = new Map<string, MemberRef>()
   #membership: Membership
   #floor: Floor
+  /** Decisions under way: what others have sent is still to be inherited. */
+  #deciding = 0
   /** Whether others have changed something since this run began: its first look may be older than that. */
   #disturbed: boolean
 
@@ -122,11 +124,26 @@ export class Contest {
     const { members, spec } = this.#run
     if (members === undefined || spec.side === null) return true
     const before = this.#run.now()
+    this.#deciding += 1
     for (const { ref } of members.all) this.#decideMember(ref)
     const quiet = await this.#callsEnded(members)
+    this.#deciding -= 1
     if (this.#run.isReleased()) return false
     const inherited = this.#inheritLate(members)
+    for (const state of members.all) this.followFloor(state)
     return quiet && !inherited && !this.#disturbed && this.#run.now() === before
+  }
+
+  /**
+   * Keeps the floor in step with a member. One that is to be opened takes its place until no hold can take it
+   * any more that has no answer yet, also one of a drain that this run has ended.
+   */
+  followFloor({ ref, ending, goal, hold }: DrainState): void {
+    if (ending.ended !== null && !ending.holding) this.#floor.withdraw(ref)
+    else if (goal.kind === 'open' && ending.ended === null && hold.late.some(isHold))
+      this.#floor.enter(ref)
+    else if (goal.kind !== 'open' && hold.wish !== 'none') return
+    else if (hold.pending === null && this.#deciding === 0) this.#floor.withdraw(ref)
   }
 
   #join(): Membership {
@@ -162,7 +179,8 @@ export class Contest {
     const state = this.#run.members?.get(refKey(ref))
     if (state === undefined || state.goal.kind === 'watch') return null
     if (state.ending.ended !== null && !state.ending.holding) return null
-    return state.goal.kind
+    // An undo with nothing to undo takes nothing from whoever holds the member.
+    return isOurs(state.goal) && !owesUndo(state) ? null : state.goal.kind
   }
 
   #lateOf(state: DrainState | undefined): readonly LeftChange[] {
@@ -194,7 +212,10 @@ export class Contest {
     const early = this.#takenEarly.get(refKey(ref))
     if (early !== undefined) this.#overrule(ref, early)
     if (mine === null) return
-    for (const other of this.#membership.others()) {
+    const others = this.#membership.others()
+    if (mine === 'open' && others.some((other) => other.late(ref).some(isHold)))
+      this.#floor.enter(ref)
+    for (const other of others) {
       if (other.seq < this.#membership.stake.seq) this.#inherit(ref, other.overrule(ref, mine))
       else {
         const theirs = other.side(ref)
@@ -223,7 +244,7 @@ export class Contest {
     let inherited = false
     for (const key of members.keys) {
       const ref = members.get(key)?.ref
-      if (ref === undefined) continue
+      if (ref === undefined || this.#sideOf(ref) === null) continue
       const late = inheritedLate(this.#membership, ref, this.#run.now(), (change, tickets) =>
         this.#isKnown(key, change, tickets),
       )
@@ -290,6 +311,10 @@ export class Contest {
     const error = overruledError(ref, first, side)
     this.#options.endEarly({ outcome: 'overruled', members: [], elapsed, error })
   }
+}
+
+function isHold({ change }: LateChange): boolean {
+  return change.kind === 'hold'
 }
 
 function isOurs(goal: Goal): boolean {

@@ -269,6 +269,35 @@ describe('two calls with opposite goals on one member', () => {
     expect(reports.map(({ outcome }) => outcome)).toEqual(['idle', 'idle'])
   })
 
+  test('the undo of a drain that found its member drained leaves the other alone', async () => {
+    const { clock, lb } = rig()
+    lb.occupy(web1)
+    await using first = startDrain(lb, web1, { clock, timeout: '10m' })
+    await clock.advance(100)
+    await using second = startDrain(lb, web1, { clock, timeout: '10m' })
+    await clock.advance(100)
+    expect(only(await clock.runUntil(second.restore())).outcome).toBe('restored')
+    lb.reload()
+    await clock.advance(1_000)
+    expect([lb.state(web1), first.report().members[0]?.phase]).toEqual(['drain', 'draining'])
+  })
+
+  test('an abort of a drain that found its member drained stops no action', async () => {
+    const { clock, lb } = rig()
+    const aborted = new AbortController()
+    const ran = drain(lb, web1, { clock }, async (_, { signal }) => {
+      const policy = { clock, signal: aborted.signal, onAbort: 'restore' } as const
+      const second = startDrain(lb, web1, policy)
+      await clock.advance(10)
+      aborted.abort(new Error('enough'))
+      await clock.advance(10_000)
+      await second.done
+      return signal.aborted
+    })
+    expect(await clock.runUntil(ran)).toBe(false)
+    expect(lb.state(web1)).toBe('maint')
+  })
+
   test('a drain of one member goes on beside a ready() of another', async () => {
     const { clock, lb } = rig()
     lb.setBehind(web3, 'drain')
