@@ -111,10 +111,12 @@ function stillWished(judge: Judge, key: string, process: UserProcess): boolean {
 
 /**
  * Whether a member is wished down for certain: by a call that has said that it is draining, or by every
- * call that can have sent a hold of it. Of several that can have, only one need have.
+ * call that can have sent a hold of it. Of several that can have, only one need have. One that was refused
+ * for good goes on while others hold the member, and lets go of it when they do.
  */
 function isSure(judge: Judge, live: readonly Call[], key: string): boolean {
-  const wishes = (call: Call): boolean => live.includes(call) && call.wishesDown.has(key)
+  const wishes = (call: Call): boolean =>
+    live.includes(call) && call.wishesDown.has(key) && !call.refused.has(key)
   return (
     live.some((call) => wishes(call) && call.holds.has(key)) ||
     judge.sent.some(({ key: of, change, candidates, number }) => {

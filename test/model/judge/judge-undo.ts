@@ -172,8 +172,7 @@ function leadsTo({ change }: SentChange, state: AdminState): boolean {
 }
 
 /**
- * Whether nobody can tell if a change brought about what others set at that moment. A change that a step
- * sends was announced before, and may have been sent by a step that crashed. A hold that was decided
+ * Whether nobody can tell if a change brought about what others set at that moment. A hold that was decided
  * before that moment, and found it done, may have been carried out before its own repeat.
  */
 function isUnsure(other: SentChange, setAt: number): boolean {
@@ -300,6 +299,22 @@ function raiseIntended(judge: Judge, id: string, { key, own }: Member): boolean 
 }
 
 /**
+ * Whether somebody set what a step of this drain had announced, for as long as that can be late: it is in
+ * the ticket, and for all that the next step knows another one has sent it and crashed.
+ */
+function wasAnnounced(judge: Judge, id: string, { key, own, setter }: Member): boolean {
+  const steps = judge.calls.filter(({ chain, verb }) => chain?.id === id && verb === 'stepDrain')
+  const { lateBound } = judge.truth.product.capabilities
+  return steps.some(({ chain, provider }) =>
+    chain?.announced.some((announced) => {
+      if (announced.key !== key || announced.to !== own || setter.at < announced.at) return false
+      const first = judge.looksAt(provider, key).find(({ askedAt }) => askedAt > announced.at)
+      return first === undefined || setter.at <= first.at + lateBound
+    }),
+  )
+}
+
+/**
  * Refused, and not looked at again before somebody else set its state: a refused change may be half done. A
  * look that was asked for in the moment of the answer is of before or after it.
  */
@@ -333,6 +348,7 @@ export function judgeExecution(judge: Judge, sent: SentChange, member: Member): 
     if (
       !maybeSetBefore(judge, sent, member, looks, isLower(member.own)) &&
       !raiseIntended(judge, chain, member) &&
+      !wasAnnounced(judge, chain, member) &&
       !mayBeLate(judge, sent, chain, member)
     )
       judge.fault('not ours', `${describeChange(change)}, which an operator set to ${member.own}`)

@@ -82,6 +82,8 @@ export class Judge implements TruthListener {
       holds: new Set(),
       letGo: new Map(),
       over: new Set(),
+      yields: new Set(),
+      refused: new Set(),
       endedAt: Infinity,
       releasedAt: Infinity,
       live: true,
@@ -208,8 +210,10 @@ export class Judge implements TruthListener {
    * goes on with that.
    */
   #overrule({ key, openedBy }: SentChange, calls: readonly Call[]): void {
-    for (const call of calls)
-      if (isDrain(call) && call.number < openedBy && call.undoes === Infinity) call.over.add(key)
+    for (const call of calls) {
+      const goesOn = call.undoes !== Infinity || call.yields.has(key)
+      if (isDrain(call) && call.number < openedBy && !goesOn) call.over.add(key)
+    }
   }
 
   executes(sent: SentChange, member: Member | undefined): void {

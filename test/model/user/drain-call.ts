@@ -18,6 +18,8 @@ export interface Chain {
   saved: string | undefined
   /** Members it has sent a hold for. */
   readonly held: Set<string>
+  /** Holds that its steps have announced in their tickets. */
+  readonly announced: { readonly key: string; readonly to: string; readonly at: number }[]
   /** Whether somebody still works on it, also between two calls. */
   busy: boolean
   /** Whether a process died while it ran. */
@@ -48,6 +50,10 @@ export interface Call {
   readonly letGo: Map<string, number>
   /** Members that are over for it: nothing may be sent for them. */
   readonly over: Set<string>
+  /** Members that it takes back because its hold left too few serving: it goes on with that, whoever else opens them. */
+  readonly yields: Set<string>
+  /** Members of which its own hold was refused for good: those that others hold it has not to put back. */
+  readonly refused: Set<string>
   /** When it had its outcome: what is still open then it does not wait for. */
   endedAt: number
   /** When its user let it go: what it says after that is how it was then. */

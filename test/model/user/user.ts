@@ -95,6 +95,7 @@ export class User {
       wish: randomPolicy(this.#random, this.#judge.truth.product),
       saved: undefined,
       held: new Set(),
+      announced: [],
       busy: false,
       crashed: false,
     }
@@ -158,6 +159,11 @@ export class User {
       // one that found it drained has asked the floor for nothing, and holds it by nobody's leave but theirs
       const draining = event.type === 'phase' && event.to === 'draining'
       if (draining && call.wishesDown.has(key)) call.holds.add(key)
+      if (event.type === 'fault') {
+        const { code, retryable } = event.error
+        if (code === 'POOL_AT_MINIMUM' && call.holds.has(key)) call.yields.add(key)
+        if (code === 'REJECTED' && !retryable) call.refused.add(key)
+      }
       // overruled by another call of this process, or opened by its own undo
       const opened = event.type === 'phase' && event.to === 'active'
       const overruled = event.type === 'overruled' && !event.reset
@@ -461,6 +467,10 @@ export class User {
       promise,
       (step) => {
         chain.saved = JSON.stringify(step.ticket)
+        for (const { ref, state } of step.ticket.members) {
+          const to = state.hold.intended?.kind === 'hold' ? state.hold.intended.to : undefined
+          if (to !== undefined) chain.announced.push({ key: keyOf(ref), to, at: this.#judge.now })
+        }
         this.#judge.closes(call)
         if (step.outcome === undefined) again(step.againIn, 0)
         else {
