@@ -51,7 +51,8 @@ test.each([
   ['a transaction was answered', refs, /^PATCH .*transaction/, 6, 0],
 ])('killed while %s, another process undoes it', async (_what, target, at, answered, most) => {
   const folder = await mkdtemp(join(tmpdir(), 'drainable-f5-'))
-  await using it = await rig({ pools })
+  // By the quick clock a call takes ten times as long.
+  await using it = await rig({ pools }, { callTimeout: '3m' })
   // It is carried out, and its answer does not come: the process dies meanwhile.
   const isAnswered = answered === refs.length
   const match = isAnswered ? /nothing/ : at
