@@ -54,10 +54,8 @@ export type Send<K extends Change['kind'], F, L> = (
   change: ChangeOf<K>,
   found: F,
   ctx: CallContext,
-) => Sent<L> | Promise<Sent<L>>
-
-// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- what a client answers with nothing is done
-type Sent<L> = ChangeOutcome | Later<L> | void
+  // eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- what a client answers with nothing is done
+) => ChangeOutcome | Later<L> | Promise<ChangeOutcome | Later<L> | void>
 
 /** What is asked for of a product that can not do it: the words of the refusal, with the nearest alternative. */
 export type Cannot = string

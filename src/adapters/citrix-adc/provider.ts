@@ -14,6 +14,7 @@ import type {
 } from '../../provider/contract.js'
 import { canonicalAddress } from '../../provider/address.js'
 import { DrainableError } from '../../provider/error.js'
+import { refKey } from '../../provider/member-ref.js'
 import { pathOf, rowsOf } from './codec/nitro.js'
 import { Memory } from './read/memory.js'
 import type { Settings } from './options.js'
@@ -22,7 +23,9 @@ import type { Rival } from './session/rivals.js'
 import { Looks, type Seen } from './read/looks.js'
 import { Index, wantedOf } from './read/match.js'
 import type { Found, PoolState } from './read/pool.js'
+import { planOf } from './read/plan.js'
 import { toReading } from './read/reading.js'
+import { Rights } from './read/rights.js'
 import { isNetworkError } from './session/session.js'
 import { Writer } from './change/change.js'
 
@@ -42,10 +45,13 @@ export class CitrixAdcProvider implements DrainableProvider {
   readonly #memory = new Memory()
   readonly #looks: Looks
   readonly #writer: Writer
+  readonly #rights: Rights
+  #plan: ReadonlyMap<string, readonly string[]> = new Map()
 
   constructor(options: Settings) {
     this.#options = options
     this.#pair = new Pair(options)
+    this.#rights = new Rights(options)
     this.#looks = new Looks(options.freshness)
     this.#writer = new Writer(options, this.#pair, this.#memory, this.#looks)
     const partition = options.partition === undefined ? '' : `#${options.partition}`
@@ -57,6 +63,7 @@ export class CitrixAdcProvider implements DrainableProvider {
     ctx.signal.throwIfAborted()
     const { session } = await this.#pair.inCharge(ctx)
     await this.#pair.refuseStrangers(ctx)
+    await this.#rights.read(session, ctx)
     const reply = await session.get(pathOf('config', 'nsversion'), ctx)
     const said = rowsOf(reply, 'nsversion')[0]?.at('version').text()?.slice(0, 500) ?? ''
     const build = /NS(\d+(?:\.\d+)*):?\s*(?:Build\s+(\d+(?:\.\d+)*))?/i.exec(said)
@@ -106,12 +113,15 @@ export class CitrixAdcProvider implements DrainableProvider {
     ctx.signal.throwIfAborted()
     const { session } = await this.#pair.inCharge(ctx)
     const { pools } = await this.#looks.everything(session, ctx, false)
+    await this.#rights.read(session, ctx)
     const wished = canonicalAddress(address)
-    return assign('all', pools).flatMap(({ ref, found }) => {
-      const entry = found?.entry
-      if (entry?.address === undefined || canonicalAddress(entry.address) !== wished) return []
-      return port === undefined || entry.port === port ? [ref] : []
+    const hits = assign('all', pools).flatMap(({ ref, found }) => {
+      if (found?.entry.address === undefined) return []
+      const isHere = canonicalAddress(found.entry.address) === wished
+      return isHere && (port === undefined || found.entry.port === port) ? [{ ref, found }] : []
     })
+    this.#plan = planOf(hits, session, this.#options)
+    return hits.map(({ ref }) => ref)
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -166,7 +176,9 @@ export class CitrixAdcProvider implements DrainableProvider {
     this.#memory.sight(entry, stamp, standing.incarnation)
     const deed = this.#memory.recall(entry, stamp, standing.incarnation)
     this.#memory.counted(entry.subject, counts, countedAt)
-    return toReading(ref, { ...found, deed, standing, hints: this.#writer.hints })
+    const plan = this.#plan.get(refKey(ref)) ?? []
+    const hints = [...plan, ...this.#rights.missing, ...this.#writer.hints]
+    return toReading(ref, { ...found, deed, standing, hints })
   }
 }
 

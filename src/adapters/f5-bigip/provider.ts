@@ -25,6 +25,7 @@ import { nodePool, readNodeTarget } from './read/node-reading.js'
 import { readUnit } from './read/read.js'
 import { planOf } from './read/plan.js'
 import { readMember, readPoolTotals, type Composer } from './read/reading.js'
+import { Rights } from './read/rights.js'
 import { splitOf } from './read/split.js'
 import { Resolver, toTarget, type MemberTarget, type Target } from './read/target.js'
 import { isReadUnit, type ReadUnit, type UnitView, type Wanted } from './read/view.js'
@@ -46,13 +47,16 @@ export class F5BigipProvider implements DrainableProvider {
   readonly #settings: Settings
   readonly #devices: readonly Device[]
   readonly #units: Units
-  readonly #hints = new Hints()
+  readonly #rights: Rights
+  readonly #hints: Hints
   readonly #resolver: Resolver
   readonly #aftermath: Aftermath
   #info: ProviderInfo | undefined
 
   constructor(settings: Settings) {
     this.#settings = settings
+    this.#rights = new Rights(settings)
+    this.#hints = new Hints(this.#rights)
     this.#devices = settings.urls.map((url) => new Device(new Session(url, settings), settings))
     this.#units = new Units(this.#devices)
     this.#aftermath = new Aftermath(settings)
@@ -61,9 +65,12 @@ export class F5BigipProvider implements DrainableProvider {
   }
 
   async describe(ctx: CallContext): Promise<ProviderInfo> {
-    this.#info ??= {
+    if (this.#info !== undefined) return this.#info
+    const { device, version } = await this.#readVersion(ctx)
+    await this.#rights.read(device, ctx)
+    this.#info = {
       product: 'bigip',
-      version: await this.#readVersion(ctx),
+      version,
       capabilities: {
         ladder: ['ready', 'drain', 'maint'],
         maint: 'unknown', // each pool says: serviceDownAction
@@ -114,7 +121,8 @@ export class F5BigipProvider implements DrainableProvider {
     const [first] = devices
     if (first !== undefined && refs.length > 0) {
       const overview = await first.overview(LISTED_FOR, ctx)
-      this.#hints.planned(await planOf(first, refs, overview, this.#settings, ctx))
+      await this.#rights.read(first, ctx)
+      this.#hints.planned(await planOf(first, refs, overview, this.#settings, this.#rights, ctx))
     }
     return refs
   }
@@ -161,12 +169,15 @@ export class F5BigipProvider implements DrainableProvider {
   }
 
   /** The first unit that answers tells for all: a pair runs one release but for the time of an upgrade. */
-  async #readVersion(ctx: CallContext): Promise<string> {
+  async #readVersion(
+    ctx: CallContext,
+  ): Promise<{ readonly device: Device; readonly version: string }> {
     const stop = new AbortController()
     const each = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
-    const asked = this.#devices.map(async ({ session }) => {
+    const asked = this.#devices.map(async (device) => {
+      const { session } = device
       const found = await session.get('/mgmt/tm/sys/version', each)
-      if (found !== undefined) return readVersion(found)
+      if (found !== undefined) return { device, version: readVersion(found) }
       const words = `${session.host}: there is no /mgmt/tm/sys/version`
       throw new DrainableError('NOT_FOUND', words, { provider: PROVIDER })
     })
@@ -252,7 +263,7 @@ export class F5BigipProvider implements DrainableProvider {
       resolver: this.#resolver,
       freshness: this.#settings.freshness,
       hints: (...of) => this.#hints.of(...of),
-      nodeHints: (ref) => this.#hints.ofNode(ref),
+      nodeHints: (...of) => this.#hints.ofNode(...of),
       unverified: fault === undefined ? undefined : `the change was not carried further: ${fault}`,
     }
   }

@@ -32,6 +32,8 @@ const EMPTY = new Set([
   'gslbvserver',
   'csvserver',
   'systemsession',
+  'systemuser_systemgroup_binding',
+  'systemgroup_systemcmdpolicy_binding',
   'nslicense',
   'Interface',
   'interface',
@@ -72,6 +74,7 @@ export function systemRows(
 ): readonly Plain[] | undefined {
   if (tree === 'stat') return EMPTY_STAT.has(type) ? [] : STAT[type]?.(node)
   if (EMPTY.has(type)) return []
+  if (type === 'systemuser_systemcmdpolicy_binding') return policiesOf(node.options, name)
   const rows = CONFIG[type]?.(node)
   if (rows === undefined || name === undefined) return rows
   const key = type === 'nspartition' ? 'partitionname' : 'id'
@@ -144,6 +147,15 @@ const CONFIG: Readonly<Record<string, (node: NodeView) => readonly Plain[]>> = {
           { nodeid: '0', ipaddress: node.address, state: 'ACTIVE', masterstate: 'ACTIVE' },
           { nodeid: '1', ipaddress: '192.0.2.242', state: 'ACTIVE', masterstate: 'ACTIVE' },
         ],
+}
+
+/** The command policies that are bound to a user. */
+function policiesOf(options: FakeOptions, name: string | undefined): readonly Plain[] {
+  if (name === undefined) throw new NitroError(1095, 'userName')
+  const { users = {}, username: admin = 'admin' } = options
+  const known = Object.hasOwn(users, name) ? users[name] : undefined
+  if (known === undefined && name !== admin) throw new NitroError(258, `userName, ${name}`)
+  return [{ username: name, policyname: known?.rights ?? 'superuser', priority: '100' }]
 }
 
 function otherRole({ role, peerHeard }: NodeView): string {

@@ -33,6 +33,8 @@ export class NitroSession {
   readonly #credentials: Credentials
   readonly #login = new SharedLogin<string>((ctx) => this.#logIn(ctx))
   #logins = 0
+  /** What one request took lately, in milliseconds. */
+  cost = 0
 
   constructor(url: string, options: Settings) {
     this.#options = options
@@ -137,12 +139,14 @@ export class NitroSession {
     headers: Readonly<Record<string, string>>,
     { clock, signal }: Within,
   ): Promise<NitroReply> {
+    const before = clock.now()
     const reply = await this.#http.call({
       ...call,
       headers: { ...call.headers, ...headers },
       clock,
       signal,
     })
+    this.cost = clock.now() - before
     const warning = [reply.headers['x-nitro-warning'] ?? []].flat()[0]
     return this.#parse(call, reply, warning)
   }

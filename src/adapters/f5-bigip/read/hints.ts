@@ -2,8 +2,10 @@ import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { refKey } from '../../../provider/member-ref.js'
 import { parseItems, parseVirtual, pathOf, type VirtualRow } from '../codec/members.js'
+import { partitionOf } from '../codec/names.js'
 import type { Device } from '../session/device.js'
 import type { Found } from './target.js'
+import type { Rights } from './rights.js'
 import type { PoolView } from './view.js'
 
 /** Looks at a held member with open connections after which the virtual servers are asked why. */
@@ -24,6 +26,11 @@ export class Hints {
   #plans: ReadonlyMap<string, readonly string[]> = new Map()
   /** What is so of every member, such as a group that is not in sync. */
   general: string | undefined
+  readonly #rights: Rights
+
+  constructor(rights: Rights) {
+    this.#rights = rights
+  }
 
   /** Keeps a sentence about a member until another one on that topic takes its place. */
   note(ref: MemberRef, topic: string, text: string): void {
@@ -42,19 +49,20 @@ export class Hints {
   }
 
   /** What is known of a node: what hangs on it, while it is ready, and what was done. */
-  ofNode(ref: MemberRef): readonly string[] {
-    return this.#known(ref)
+  ofNode(ref: MemberRef, node: string): readonly string[] {
+    return this.#known(ref, node)
   }
 
-  #known(ref: MemberRef): readonly string[] {
+  #known(ref: MemberRef, object: string): readonly string[] {
     const general = this.general === undefined ? [] : [this.general]
     const notes = this.#notes.get(refKey(ref))?.values() ?? []
-    return [...(this.#plans.get(refKey(ref)) ?? []), ...notes, ...general]
+    const missing = this.#rights.missing(partitionOf(object))
+    return [...(this.#plans.get(refKey(ref)) ?? []), ...missing, ...notes, ...general]
   }
 
   of(ref: MemberRef, { row }: Found, view: PoolView, sessions: number): readonly string[] {
     const { attributes } = view
-    const hints: string[] = [...this.#known(ref)]
+    const hints: string[] = [...this.#known(ref, row.fullPath)]
     if (row.own === 'drain' && sessions > 0) {
       hints.push(
         `${sessions} ${sessions === 1 ? 'session' : 'sessions'} on record: a disabled member still takes new connections of persistent clients; escalateAfter or hold: 'maint' ends that`,

@@ -37,7 +37,7 @@ export function readNodeTarget(
   const [first] = own
   if (first === undefined) return { ref, present: false, scopes }
   const { row, pools } = first
-  const hints = [...composer.nodeHints(ref), ...awayHints(views)]
+  const hints = [...composer.nodeHints(ref, node), ...awayHints(views)]
   return {
     ref,
     present: true,

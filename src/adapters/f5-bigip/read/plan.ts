@@ -6,6 +6,8 @@ import { parseItems, pathOf } from '../codec/members.js'
 import { partitionOf } from '../codec/names.js'
 import type { Settings } from '../options.js'
 import type { Device, Overview } from '../session/device.js'
+import { listed } from '../../../kit/listed.js'
+import type { Rights } from './rights.js'
 import { NODES } from './target.js'
 
 const VIRTUALS = '/mgmt/tm/ltm/virtual?$select=name,partition,fullPath,pool'
@@ -15,19 +17,17 @@ const NODE_LOOK = 4
 const SHARE = 5
 /** Samples that have to be as far apart as statistics can lag: in force, second, sealed. */
 const SAMPLES = 3
-/** Roles that change no member and no node. */
-const READERS = new Set(['guest', 'auditor', 'no-access'])
 
-/** What the refs found at an address hit, how long that takes, and which rights are missing, by ref. */
+/** What the refs found at an address hit, how long that takes, and what the user's role does not allow, by ref. */
 export async function planOf(
   device: Device,
   refs: readonly MemberRef[],
   { pools, nodes }: Overview,
   settings: Settings,
+  rights: Rights,
   ctx: CallContext,
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const virtuals = await readVirtuals(device, ctx)
-  const rights = await readRights(device, settings.username, ctx)
   const plans = new Map<string, readonly string[]>()
   const members = refs.filter(({ pool }) => pool !== NODES)
   for (const ref of refs) {
@@ -38,21 +38,23 @@ export async function planOf(
     const names = hit.map(({ pool }) => pool.fullPath)
     const partition = partitionOf(node?.fullPath ?? ref.member)
     plans.set(refKey(ref), [
-      ref.pool === NODES
-        ? `one change of the node reaches ${names.length} ${names.length === 1 ? 'pool' : 'pools'}: ${list(names)}`
-        : `one of ${members.length} members that are changed one by one`,
-      virtuals === undefined
-        ? 'which virtual servers are in front could not be read'
-        : `virtual servers in front: ${list(names.flatMap((name) => virtuals.get(name) ?? []))}`,
+      ...(ref.pool === NODES
+        ? listed(
+            `one change of the node reaches ${names.length} ${names.length === 1 ? 'pool' : 'pools'}`,
+            names,
+          )
+        : [`one of ${members.length} members that are changed one by one`]),
+      ...(virtuals === undefined
+        ? ['which virtual servers are in front could not be read']
+        : listed(
+            'virtual servers in front',
+            names.flatMap((name) => virtuals.get(name) ?? []),
+          )),
       timeOf(device, ref.pool === NODES ? 1 : members.length, settings),
-      ...rights(partition),
+      ...rights.limits(partition),
     ])
   }
   return plans
-}
-
-function list(names: readonly string[]): string {
-  return names.length === 0 ? 'none' : [...new Set(names)].join(', ')
 }
 
 /** Without traffic: the changes, then samples as far apart as statistics lag, and the looks between. */
@@ -83,30 +85,5 @@ async function readVirtuals(
   } catch (error) {
     if (ctx.signal.aborted || !isDrainableError(error)) throw error
     return undefined
-  }
-}
-
-/** What is missing on a partition; nothing where the device does not tell, as for users from elsewhere. */
-async function readRights(
-  device: Device,
-  username: string,
-  ctx: CallContext,
-): Promise<(partition: string) => readonly string[]> {
-  try {
-    const path = `/mgmt/tm/auth/user/${encodeURIComponent(username)}`
-    const user = await device.session.get(path, ctx)
-    const access = user?.at('partitionAccess').rows() ?? []
-    const roles = access.map((row) => [row.at('name').text(), row.at('role').text()] as const)
-    return (partition) => {
-      const own = roles.find(([name]) => name === partition)
-      const role = (own ?? roles.find(([name]) => name === 'all-partitions'))?.[1]
-      if (role === undefined || !READERS.has(role)) return []
-      return [
-        `the user ${username} has the role ${role} on ${partition}, a change takes at least operator`,
-      ]
-    }
-  } catch (error) {
-    if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    return () => []
   }
 }

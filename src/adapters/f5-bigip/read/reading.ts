@@ -23,7 +23,7 @@ export interface Composer {
     sessions: number,
   ) => readonly string[]
   /** The same of a node. */
-  readonly nodeHints: (ref: MemberRef) => readonly string[]
+  readonly nodeHints: (ref: MemberRef, node: string) => readonly string[]
   /** What keeps idle from being verified, in one sentence. */
   readonly unverified: string | undefined
 }

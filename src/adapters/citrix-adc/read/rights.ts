@@ -1,0 +1,75 @@
+import type { CallContext } from '../../../provider/contract.js'
+import { quote } from '../../../provider/quote.js'
+import { isName, pathOf, rowsOf } from '../codec/nitro.js'
+import type { Settings } from '../options.js'
+import type { NitroSession } from '../session/session.js'
+import { within } from '../session/within.js'
+
+/** Policies of the appliance's own that change nothing. */
+const READERS = /^(partition-)?read-only$/i
+/** And those that enable and disable, and do no more. */
+const OPERATORS = /^(partition-)?operator$/i
+/** Groups whose policies are looked at. */
+const GROUPS = 8
+
+/**
+ * The command policies of our user, so that one that may change nothing is named before anything is changed.
+ * Only the appliance's own policies are judged: what another one allows stands in an expression. Users of
+ * LDAP, RADIUS or TACACS+ are not listed, and not every user may look: then nothing is said, and the
+ * appliance has the last word.
+ */
+export class Rights {
+  readonly #settings: Settings
+  #policies: readonly string[] = []
+  #asked = false
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+  }
+
+  /** Asks once, and waits no longer than a moment. */
+  async read(session: NitroSession, ctx: CallContext): Promise<void> {
+    if (this.#asked || !isName(this.#settings.username)) return
+    this.#asked = true
+    const policies = await within(ctx, (one) => this.#ask(session, one)).catch(() => [])
+    ctx.signal.throwIfAborted()
+    this.#policies = policies
+  }
+
+  async #ask(session: NitroSession, ctx: CallContext): Promise<readonly string[]> {
+    const { username } = this.#settings
+    const words = async (type: string, name: string, key: string): Promise<readonly string[]> => {
+      const rows = rowsOf(await session.get(pathOf('config', type, name), ctx), type)
+      return rows.map((row) => row.at(key).neededText())
+    }
+    const own = await words('systemuser_systemcmdpolicy_binding', username, 'policyname')
+    const groups = await words('systemuser_systemgroup_binding', username, 'groupname')
+    // Of more groups than that nobody knows what they allow.
+    if (groups.length > GROUPS || !groups.every(isName)) return []
+    const theirs = await Promise.all(
+      groups.map((group) => words('systemgroup_systemcmdpolicy_binding', group, 'policyname')),
+    )
+    return [...own, ...theirs.flat()]
+  }
+
+  /** What is missing; nothing where the appliance does not tell. */
+  get missing(): readonly string[] {
+    const policies = this.#policies
+    if (policies.length === 0) return []
+    const names = [...new Set(policies)].map((name) => `'${quote(name, 60)}'`).join(', ')
+    const user = `the user ${this.#settings.username} has the command ${policies.length === 1 ? 'policy' : 'policies'} ${names} alone`
+    if (policies.every((name) => READERS.test(name))) {
+      return [
+        `${user}: it may look and change nothing; bind a policy that allows enable and disable`,
+      ]
+    }
+    const { save, persistence } = this.#settings
+    const asked = [
+      ...(save ? ['save'] : []),
+      ...(persistence === 'forget' ? ["persistence: 'forget'"] : []),
+    ]
+    const low = policies.every((name) => READERS.test(name) || OPERATORS.test(name))
+    if (!low || asked.length === 0) return []
+    return [`${user}: it may enable and disable, and ${asked.join(' and ')} takes more`]
+  }
+}

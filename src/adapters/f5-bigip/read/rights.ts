@@ -1,0 +1,89 @@
+import { pause } from '../../../provider/clock.js'
+import type { CallContext } from '../../../provider/contract.js'
+import { quote } from '../../../provider/quote.js'
+import type { Settings } from '../options.js'
+import type { Device } from '../session/device.js'
+
+/** How long the device may take to tell a role that nobody depends on, in milliseconds. */
+const LIMIT = 2_000
+/** Roles that change no member and no node. */
+const READERS = new Set(['guest', 'auditor', 'no-access'])
+
+/**
+ * The role of our user, so that one that is too low is named before anything is changed. Users from LDAP,
+ * RADIUS or TACACS+ are not listed, and not every user may look: then nothing is said, and the device has
+ * the last word.
+ */
+export class Rights {
+  readonly #settings: Settings
+  #roles: ReadonlyMap<string, string> = new Map()
+  #asked = false
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+  }
+
+  /** Asks once. */
+  async read(device: Device, ctx: CallContext): Promise<void> {
+    if (this.#asked) return
+    this.#asked = true
+    const stop = new AbortController()
+    const each = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
+    const path = `/mgmt/tm/auth/user/${encodeURIComponent(this.#settings.username)}`
+    const asked = this.#ask(device, path, each).catch(() => undefined)
+    const late = pause(ctx.clock, LIMIT, each.signal).catch(() => undefined)
+    const roles = await Promise.race([asked, late])
+    stop.abort(new Error('nobody waits for it any more'))
+    await Promise.all([asked, late])
+    ctx.signal.throwIfAborted()
+    this.#roles = roles ?? this.#roles
+  }
+
+  async #ask(
+    { session }: Device,
+    path: string,
+    ctx: CallContext,
+  ): Promise<ReadonlyMap<string, string>> {
+    const meaning = await session.ask({ method: 'GET', path, patient: false }, ctx)
+    if (meaning.kind !== 'ok') return new Map()
+    const rows = session.value(meaning, `GET ${path}`).at('partitionAccess').rows()
+    return new Map(
+      rows.flatMap((row) => {
+        const [name, role] = [row.at('name').text(), row.at('role').text()]
+        return name === undefined || role === undefined ? [] : [[name, role] as const]
+      }),
+    )
+  }
+
+  /** What is missing on a partition; nothing where the device does not tell. */
+  missing(partition: string): readonly string[] {
+    const role = this.#roles.get(partition) ?? this.#roles.get('all-partitions')
+    const user = `the user ${this.#settings.username}`
+    if (role === undefined) {
+      if (this.#roles.size === 0) return []
+      return [`${user} has no role on ${quote(partition)}, a change takes at least operator`]
+    }
+    if (READERS.has(role)) {
+      return [`${user} has the role ${role} on ${partition}, a change takes at least operator`]
+    }
+    const { save, configSync, persistence } = this.#settings
+    const asked = [
+      ...(save ? ['save'] : []),
+      ...(configSync === undefined ? [] : ['configSync']),
+      ...(persistence === undefined ? [] : ["persistence: 'forget'"]),
+    ]
+    if (role !== 'operator' || asked.length === 0) return []
+    return [
+      `${user} has the role operator on ${partition}: ${asked.join(', ')} ${asked.length === 1 ? 'takes' : 'take'} a Resource Administrator or Administrator`,
+    ]
+  }
+
+  /** What a role allows no more of than a drain; nothing where it allows all, or nobody knows. */
+  limits(partition: string): readonly string[] {
+    const role = this.#roles.get(partition) ?? this.#roles.get('all-partitions')
+    if (role !== 'operator') return []
+    return [
+      `the role operator on ${partition} drains and opens; to cut connections (onTimeout: 'terminate') takes a Resource Administrator or Administrator, to remove members a Manager`,
+    ]
+  }
+}

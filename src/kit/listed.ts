@@ -1,0 +1,22 @@
+/** Of one hint, in characters: what is longer is cut where it is shown. */
+const MOST = 900
+
+/**
+ * A list of names for people, as hints that are none too long: `pools: a, b`, `pools, further: c`.
+ *
+ * @param what - what they are
+ * @param names - each is listed once
+ */
+export function listed(what: string, names: readonly string[]): readonly string[] {
+  const texts: string[] = []
+  let text = ''
+  for (const name of new Set(names)) {
+    if (text !== '' && text.length + name.length > MOST) {
+      texts.push(text)
+      text = ''
+    }
+    text = text === '' ? name : `${text}, ${name}`
+  }
+  texts.push(text === '' ? 'none' : text)
+  return texts.map((one, i) => `${what}${i === 0 ? '' : ', further'}: ${one}`)
+}
