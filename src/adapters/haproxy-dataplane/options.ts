@@ -49,6 +49,14 @@ export interface HaproxyDataplaneOptions {
    */
   readonly durable?: boolean | undefined
   /**
+   * Servers that `track` a drained one go along with it. A drain is refused (`POOL_AT_MINIMUM`) where
+   * that would leave one of their backends with fewer serving servers than this. `keepReady` of the
+   * drain counts the drained member alone.
+   *
+   * @default 1
+   */
+  readonly keepFollowers?: number | undefined
+  /**
    * Where `remove` and `add` act: in the running process (gone with the next reload), or in the
    * configuration (a removal reloads HAProxy, which resets the drains of others until they are put
    * back). @default 'runtime'
@@ -73,6 +81,7 @@ const schema = z
     url: urlOption('https://lb1.example:5555'),
     socketPath: z.string().min(1).exactOptional(),
     durable: z.boolean().default(false),
+    keepFollowers: z.int().min(0).default(1),
     membership: z.enum(['runtime', 'configuration']).default('runtime'),
     oldWorkers: z
       .union(

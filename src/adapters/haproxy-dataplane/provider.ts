@@ -28,6 +28,7 @@ import {
 } from './read/reading.js'
 import type { Settings } from './options.js'
 import { isName } from './codec/paths.js'
+import { Followers } from './read/followers.js'
 import { ProcessMemory, type Process } from './read/processes.js'
 import { readProcesses, readRound, type Found, type Round } from './read/read.js'
 import { held, taken } from './read/state.js'
@@ -44,6 +45,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #api: DataplaneApi
   readonly #gate = new PollGate()
   readonly #memory: ProcessMemory
+  readonly #followers = new Followers()
   readonly #configuration: Configuration
   readonly #changer: Changer
 
@@ -58,6 +60,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       settings,
       gate: this.#gate,
       memory: this.#memory,
+      followers: this.#followers,
       configuration: this.#configuration,
     })
   }
@@ -91,7 +94,9 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     if (refs !== 'all' && refs.length === 0) return { readings: [], pools: [] }
     const pools =
       refs === 'all' ? refs : new Set(refs.map((ref) => ref.pool).filter((pool) => isName(pool)))
-    const round = await this.#gate.run(ctx, false, () => readRound(this.#api, pools, ctx))
+    const round = await this.#gate.run(ctx, false, () =>
+      readRound(this.#api, pools, ctx, { learn: this.#followers, now: false }),
+    )
     const processes = this.#memory.note(round.infos, ctx.clock.now())
     await this.#readHardStop(round, ctx)
     const names = [...round.pools.keys()]
@@ -152,7 +157,8 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const own = held(verdict, found.rows)
     const scopes = this.#memory.scopes(ref, processes, read, own !== 'ready', ctx.clock.now())
     const unverified = this.#memory.unverified(processes)
-    const hints = hintsOf(found, config, this.#settings)
+    const followers = this.#followers.of(ref)
+    const hints = hintsOf(found, config, this.#settings, followers)
     return {
       ref,
       present: true,
@@ -166,7 +172,9 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       ...(config === undefined || this.#settings.maintCuts !== undefined
         ? {}
         : { maint: config.maint }),
-      native: toNative(found, config, this.#settings.durable),
+      native: toNative(found, config, this.#settings.durable, followers),
+      ...(verdict.hidden === true ? { sealed: false } : {}),
+      ...(verdict.setBy === undefined ? {} : { setBy: verdict.setBy }),
       ...(unverified === undefined ? {} : { unverified }),
       ...(hints.length === 0 ? {} : { hints }),
     }

@@ -132,7 +132,9 @@ export async function openFake(options: FakeOptions): Promise<DataplaneFake> {
     },
     run: async (line) => (await cli.run(line)).text,
     setMask: (ref, mask) => {
-      serverOf(ref).mask = mask
+      const server = serverOf(ref)
+      server.mask = mask
+      inMemory().inherit(`${ref.pool}/${ref.member}`, server)
     },
     retry: (ref) => {
       serverOf(ref).wretr += 1

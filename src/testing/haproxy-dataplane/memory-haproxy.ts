@@ -116,6 +116,11 @@ export class MemoryHaproxy implements HaproxyCli {
         nextId: servers.size + 1,
       })
     }
+    for (const [name, { servers }] of this.#backends) {
+      for (const server of servers.values()) {
+        if (server.inMaint) this.inherit(`${name}/${server.name}`, server)
+      }
+    }
   }
 
   #answer(line: string): CliReply {
@@ -243,7 +248,7 @@ export class MemoryHaproxy implements HaproxyCli {
         }
       }
       server.setState(value)
-      this.#inherit(target, server)
+      this.inherit(target, server)
     } else if (what === 'health') server.setHealth(value as 'up' | 'down' | 'stopping')
     else if (what === 'weight') server.weight = Number(value)
     else if (what === 'addr') {
@@ -255,10 +260,15 @@ export class MemoryHaproxy implements HaproxyCli {
   }
 
   /** Whoever tracks this server goes with it. */
-  #inherit(target: string, server: MemoryServer): void {
-    const bits = server.inMaint ? MASK.inheritedMaint : server.drained ? MASK.inheritedDrain : 0
-    for (const { servers } of this.#backends.values()) {
-      for (const other of servers.values()) if (other.track === target) other.inherit(bits)
+  inherit(target: string, server: MemoryServer): void {
+    const maint = server.inMaint ? MASK.inheritedMaint : 0
+    const bits = maint | (server.drained ? MASK.inheritedDrain : 0)
+    for (const [backend, { servers }] of this.#backends) {
+      for (const other of servers.values()) {
+        if (other.track !== target) continue
+        other.inherit(bits)
+        this.inherit(`${backend}/${other.name}`, other)
+      }
     }
   }
 
@@ -293,6 +303,13 @@ export class MemoryHaproxy implements HaproxyCli {
     if (typeof server === 'string') return { severity: ERROR, text: server }
     if (!(server.mask & MASK.maint)) {
       return { severity: ERROR, text: 'Only servers in maintenance mode can be deleted.' }
+    }
+    const all = [...this.#backends.values()].flatMap(({ servers }) => [...servers.values()])
+    if (all.some(({ track }) => track === target)) {
+      return {
+        severity: ERROR,
+        text: 'This server cannot be removed at runtime due to other configuration elements pointing to it.',
+      }
     }
     if (server.scur + server.qcur > 0) {
       return {

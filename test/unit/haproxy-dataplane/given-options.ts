@@ -13,6 +13,7 @@ export const given: readonly GivenOptions[] = [
       'durable',
       'membership',
       'oldWorkers',
+      'keepFollowers',
       'maintCuts',
       'callTimeout',
       'reloadTimeout',

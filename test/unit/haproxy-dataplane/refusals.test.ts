@@ -47,12 +47,6 @@ const ROWS: readonly Row[] = [
     is: ['rejected', 'CONFLICT', false],
   },
   {
-    of: 'a hold of a server whose state is hidden behind an unresolved name',
-    change: { ...hold, to: 'maint' },
-    before: (fake) => fake.setMask(WEB1, 0x20),
-    is: ['rejected', 'CONFLICT', true],
-  },
-  {
     of: 'a hold that the API takes for done',
     change: { ...hold, to: 'maint' },
     before: (fake) => fake.setMask(WEB1, 12),

@@ -13,11 +13,13 @@ import { Turnstile } from '../../../kit/turnstile.js'
 import { abortable } from '../../../provider/abort.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
 import { type DrainableError, isDrainableError } from '../../../provider/error.js'
-import { formatRef } from '../../../provider/member-ref.js'
+import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { isLost, PROVIDER } from '../session/session.js'
 import { DurableMarks } from './durable.js'
 import { identify } from '../read/reading.js'
+import { keepFollowers } from './keep-followers.js'
 import { Membership } from './membership.js'
+import { orderOf } from './order.js'
 import { isName } from '../codec/paths.js'
 import { PutBack } from './put-back.js'
 import { askServer } from './put-server.js'
@@ -41,6 +43,8 @@ export class Changer {
   readonly #tools: Tools
   readonly #parts: Parts
   readonly #turn = new Turnstile()
+  /** What was held through this provider and not given back: a hold of it takes nothing more. */
+  readonly #held = new Set<string>()
 
   constructor(tools: Tools) {
     this.#tools = tools
@@ -53,10 +57,30 @@ export class Changer {
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     ctx.signal.throwIfAborted()
-    const run = this.#turn.run(ctx.signal, () =>
-      carefulApply(new Work(this.#tools, this.#parts), changes, ctx),
-    )
+    const run = this.#turn.run(ctx.signal, () => this.#inOrder(changes, ctx))
     return abortable(run, ctx.signal)
+  }
+
+  async #inOrder(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
+    const order = orderOf(changes, this.#tools.followers)
+    const all: ChangeResult[] = []
+    const result = (place: number, one: ChangeResult): void => {
+      const i = order[place] ?? place
+      all[i] = one
+      this.#note(changes[i], one)
+      ctx.result?.(i, one)
+    }
+    const work = new Work(this.#tools, this.#parts, (ref) => this.#held.has(refKey(ref)))
+    const ordered = order.flatMap((i) => changes[i] ?? [])
+    const results = await carefulApply(work, ordered, { ...ctx, result })
+    for (const [place, one] of results.entries()) all[order[place] ?? place] = one
+    return all
+  }
+
+  #note(change: Change | undefined, { status }: ChangeResult): void {
+    if (change === undefined || status === 'rejected') return
+    if (change.kind === 'hold') this.#held.add(refKey(change.ref))
+    else if (change.kind !== 'terminate') this.#held.delete(refKey(change.ref))
   }
 }
 
@@ -74,9 +98,11 @@ class Work implements CarefulAdapter<Seen, Sent> {
   readonly terminate: Send<'terminate', Seen, Sent> | Cannot
   readonly #tools: Tools
   readonly #parts: Parts
+  readonly #isHeld: (ref: MemberRef) => boolean
   #round: Round | undefined
 
-  constructor(tools: Tools, parts: Parts) {
+  constructor(tools: Tools, parts: Parts, isHeld: (ref: MemberRef) => boolean) {
+    this.#isHeld = isHeld
     this.#tools = tools
     this.#parts = parts
     this.terminate =
@@ -98,8 +124,11 @@ class Work implements CarefulAdapter<Seen, Sent> {
     const named = changes.filter(({ ref }) => isName(ref.pool) && isName(ref.member))
     if (named.length === 0) return () => undefined
     const pools = new Set(named.map(({ ref }) => ref.pool))
-    const { api, gate, memory } = this.#tools
-    const round = await gate.run(ctx, true, () => readRound(api, pools, ctx))
+    const { api, gate, memory, followers } = this.#tools
+    const now = named.some(({ kind, ref }) => kind === 'hold' && !this.#isHeld(ref))
+    const round = await gate.run(ctx, true, () =>
+      readRound(api, pools, ctx, { learn: followers, now }),
+    )
     memory.note(round.infos, ctx.clock.now())
     this.#round = round
     return (change) => {
@@ -193,10 +222,16 @@ class Work implements CarefulAdapter<Seen, Sent> {
     undo: Undo,
     ctx: CallContext,
   ): Promise<Step> {
+    if (!this.#isHeld(ref) && found.verdict.own === 'ready') {
+      await keepFollowers(this.#tools, ref, ctx)
+    }
     this.#tools.memory.holding(ref)
     await this.#mark(ref, to, found, undo, ctx)
     const answer = await askServer(this.#tools.api, ref, to, ctx)
-    return begin({ ref, wished: to, exactly: false, before: found, round, undo, ...answer })
+    const sent = { ref, wished: to, exactly: false, before: found, round, undo, ...answer }
+    // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
+    const tracks = found.rows.some(({ tracked }) => tracked !== undefined)
+    return tracks ? this.#parts.verifier.one(sent, ctx) : begin(sent)
   }
 
   async #mark(
@@ -251,15 +286,18 @@ function begin(sent: Sent): Later<Sent> {
 
 /**
  * A state that can't be told is no reason to refuse a hold, unless a maintenance of its own may be
- * hidden: a drain could lower that, and nothing is sent for maint.
+ * hidden: a drain could lower that, and nothing is sent for maint. An undo waits until the server that
+ * this one tracks is ready: only then it can be seen.
  */
 function toSeen(change: Change, found: Found, round: Round): Seen {
   const { doubt } = found.verdict
   const own = held(found.verdict, found.rows)
   const lifted = change.kind === 'hold' && own === 'unknown' && !hidesMaintenance(found)
+  const behind = found.verdict.hidden === true && found.rows.some(({ tracked }) => tracked)
+  const unseen = change.kind === 'restore' && behind
   return {
     ...identify(found),
-    own: lifted ? 'ready' : own,
+    own: lifted ? 'ready' : unseen ? 'unknown' : own,
     ...(doubt === undefined ? {} : { doubt }),
     passing: true, // a name resolves again, a tracked server is made ready
     found,

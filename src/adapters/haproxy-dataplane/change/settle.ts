@@ -28,7 +28,7 @@ export function isFinal(refused: DrainableError | undefined): boolean {
 
 /** What became of a change that was sent, by the look after it. */
 export function settle(sent: Sent, round: Round, reloaded: boolean): ChangeResult {
-  const { ref, wished, lost, refused, terminated } = sent
+  const { ref, wished, exactly, lost, refused, terminated } = sent
   const found = round.pools.get(ref.pool)?.get(ref.member)
   const own = found?.verdict.own
   if (isDone(sent, own) && !reloaded) {
@@ -53,9 +53,10 @@ export function settle(sent: Sent, round: Round, reloaded: boolean): ChangeResul
       { provider: PROVIDER, ref, retryable: denied || reloaded },
     )
   if (absent && !reloaded) return { ref, status: 'rejected', error }
-  const hidden = own === undefined || own === 'unknown'
+  const hidden = own === undefined || own === 'unknown' || (exactly && found?.verdict.hidden)
   // what was cut can't be put back
-  const open = lost !== undefined || denied || reloaded || hidden || terminated !== undefined
+  const open =
+    lost !== undefined || denied || reloaded || hidden === true || terminated !== undefined
   return { ref, status: open ? 'unknown' : 'rejected', error }
 }
 

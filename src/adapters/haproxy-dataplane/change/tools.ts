@@ -2,6 +2,7 @@ import type { DataplaneApi } from '../session/session.js'
 import type { Configuration } from '../session/config.js'
 import type { PollGate } from '../session/gate.js'
 import type { Settings } from '../options.js'
+import type { Followers } from '../read/followers.js'
 import type { ProcessMemory } from '../read/processes.js'
 
 /** What changes are made with. */
@@ -10,5 +11,6 @@ export interface Tools {
   readonly settings: Settings
   readonly gate: PollGate
   readonly memory: ProcessMemory
+  readonly followers: Followers
   readonly configuration: Configuration
 }

@@ -62,6 +62,16 @@ export interface Check {
 /** Statistics of one HAProxy process. */
 export interface ProcessStats {
   readonly rows: readonly StatsRow[]
+  /** Of every backend in the reply, wanted or not. */
+  readonly tracking: readonly Tracking[]
+}
+
+/** A server that takes its state from another one. */
+export interface Tracking {
+  readonly pool: string
+  readonly member: string
+  /** `backend/server` that it follows. */
+  readonly tracked: string
 }
 
 /** One server as `runtime/...servers` tells of it. */
@@ -167,6 +177,7 @@ export function parseStats(
   return decode(oneOrMany(statsSchema), text, 'stats/native').map((entry) => {
     if (entry.error !== undefined) throw haproxyUnreachable(entry.error)
     const rows: StatsRow[] = []
+    const tracking: Tracking[] = []
     for (const item of entry.stats ?? []) {
       const head = rowHeadSchema.safeParse(item)
       if (!head.success) throw malformed('stats/native', 'rows with type, name and stats', item)
@@ -174,10 +185,14 @@ export function parseStats(
       if (head.data.type !== 'server') continue
       if (pool === undefined)
         throw malformed('stats/native', 'a server with its backend_name', item)
+      const { tracked } = head.data.stats
+      if (typeof tracked === 'string' && tracked !== '') {
+        tracking.push({ pool, member: head.data.name, tracked })
+      }
       if (!wanted(pool)) continue
       rows.push(toRow(pool, head.data.name, head.data.stats))
     }
-    return { rows }
+    return { rows, tracking }
   })
 }
 

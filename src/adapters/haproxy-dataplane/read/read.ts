@@ -11,6 +11,7 @@ import {
   type StatsRow,
 } from '../codec/replies.js'
 import { isName } from '../codec/paths.js'
+import type { Followers } from './followers.js'
 import { judge, type Verdict } from './state.js'
 
 /** Up to so many backends every one is asked for its `admin_state`; beyond, only where it decides. */
@@ -42,16 +43,18 @@ export interface Round {
  * try.
  *
  * @param pools - which backends
+ * @param followers - learns from the rows of all backends: once a process, or now
  * @throws `UNREACHABLE` where the API can't reach HAProxy: its 404s and empty lists prove nothing then
  */
 export async function readRound(
   api: DataplaneApi,
   pools: ReadonlySet<string> | 'all',
   ctx: CallContext,
+  followers?: { readonly learn: Followers; readonly now: boolean },
 ): Promise<Round> {
-  const round = await attempt(api, pools, ctx)
+  const round = await attempt(api, pools, ctx, followers)
   if (typeof round !== 'string') return round
-  const again = await attempt(api, pools, ctx)
+  const again = await attempt(api, pools, ctx, followers)
   if (typeof again !== 'string') return again
   throw new DrainableError('CONFLICT', `${api.instance}: ${again}; read again`, {
     provider: PROVIDER,
@@ -62,11 +65,13 @@ async function attempt(
   api: DataplaneApi,
   pools: ReadonlySet<string> | 'all',
   ctx: CallContext,
+  followers: { readonly learn: Followers; readonly now: boolean } | undefined,
 ): Promise<Round | string> {
   const served = await api.served(ctx)
   const before = await readProcesses(api, ctx)
   const sampledAt = ctx.clock.now()
-  const only = pools !== 'all' && pools.size === 1 ? [...pools][0] : undefined
+  const wanted = followers !== undefined && (followers.now || !followers.learn.know(before))
+  const only = !wanted && pools !== 'all' && pools.size === 1 ? [...pools][0] : undefined
   const stats = await api.read(served.paths.stats(only), ctx)
   const perProcess = api.parse(stats, (text) =>
     parseStats(text, (pool) => pools === 'all' || pools.has(pool)),
@@ -77,6 +82,10 @@ async function attempt(
   if (!sameProcesses(before, after)) return 'HAProxy was reloaded while its servers were read'
   if (perProcess.length !== after.length) {
     return `statistics of ${perProcess.length} processes, but ${after.length} processes answer`
+  }
+  if (only === undefined) {
+    const tracking = perProcess.flatMap((process) => process.tracking)
+    followers?.learn.learn(after, tracking)
   }
   const merged = merge(rows, servers, after.length)
   if (typeof merged === 'string') return merged
@@ -147,7 +156,7 @@ async function readServers(
 function needsSecondWitness(rows: Rows, pool: string): boolean {
   const members = rows.get(pool)
   if (members === undefined) return true
-  return [...members.values()].flat().some((row) => judge(row, undefined).own === 'unknown')
+  return [...members.values()].flat().some((row) => judge(row, undefined).doubt !== undefined)
 }
 
 function toServers(

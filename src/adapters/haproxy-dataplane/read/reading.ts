@@ -74,12 +74,20 @@ export interface Native {
 }
 
 /** The native part of a reading. */
-export function toNative(found: Found, config: Configured | undefined, durable: boolean): Json {
+export function toNative(
+  found: Found,
+  config: Configured | undefined,
+  durable: boolean,
+  followers: readonly MemberRef[],
+): Json {
   const own = held(found.verdict, found.rows)
   const native = {
     weight: weightOf(found),
     ...(own === 'ready' || own === 'unknown' ? {} : { own }),
     ...(own === found.verdict.own ? {} : { runs: 'ready' }),
+    ...(followers.length === 0
+      ? {}
+      : { followers: followers.map(({ pool, member }) => ({ pool, member })) }),
   }
   if (!durable || config?.known !== true) return native
   return { ...native, configured: { weight: config.weight, maintenance: config.maintenance } }
@@ -110,10 +118,16 @@ export function hintsOf(
   found: Found,
   config: Configured | undefined,
   settings: Settings,
+  followers: readonly MemberRef[],
 ): readonly string[] {
   const { own, doubt } = found.verdict
   const hints: string[] = []
   if (doubt !== undefined) hints.push(doubt)
+  if (followers.length > 0) {
+    const names = followers.map(({ pool, member }) => `${pool}/${member}`).join(', ')
+    const take = followers.length === 1 ? 'tracks it and takes' : 'track it and take'
+    hints.push(`${names} ${take} its state too`)
+  }
   const weightless = isWeightless(found.rows)
   const marks = marksOf(config)
   if (weightless) {

@@ -9,13 +9,20 @@
 //
 //   status            admin_state   own state
 //   MAINT             maint         maint (any other admin_state contradicts)
-//   MAINT (via b/s)   any           cannot be told: what it inherits covers its own
-//   MAINT (resol...)  any           cannot be told
+//   MAINT (via b/s)   drain         drain: mask 10
+//   MAINT (via b/s)   any other     hidden behind the maintenance that it inherits
+//   MAINT (resol...)  ready         drain: mask 40 (100, which is `disabled` in the file, was made ready and
+//                                   got its name on the command line, says the same)
+//   MAINT (resol...)  any other     hidden behind the maintenance of its name
 //   DRAIN             drain         drain
-//   DRAIN             maint         drain; cannot be told where it tracks another server
+//   DRAIN             maint         drain; hidden behind the drain that it inherits where it tracks another
 //   UP, no check ...  ready         ready (any other contradicts)
 //   DOWN              ready, drain  as said
 //   DOWN              maint         cannot be told
+//
+// A state that is hidden is taken for the one that hides it: nothing but that is in force, so a drain is
+// judged by the counts at once, and nothing is sent that could lower what nobody can see. It is not
+// called sealed, and an undo waits until the own state shows.
 import { atLeast } from '../../../provider/admin-state.js'
 import type { AdminState, Health } from '../../../provider/contract.js'
 import type { RuntimeServer, StatsRow } from '../codec/replies.js'
@@ -24,8 +31,12 @@ import type { RuntimeServer, StatsRow } from '../codec/replies.js'
 export interface Verdict {
   readonly own: AdminState | 'unknown'
   readonly inherited?: AdminState
-  /** Why the own state is unknown, in a few words. */
+  /** Why the own state is unknown or hidden, in a few words. */
   readonly doubt?: string
+  /** The own state can't be seen: `own` is the inherited one, which is the one in force. */
+  readonly hidden?: true
+  /** What sets the inherited state, as words for a sentence. */
+  readonly setBy?: string
 }
 
 /** What a process does with the member: its own state, or one that it inherits and that covers it. */
@@ -59,14 +70,7 @@ export function judge(row: Witness, admin: RuntimeServer['admin']): Verdict {
   const { status, tracked } = row
   const said = `status '${status}', admin_state '${admin ?? 'not asked'}'`
   if (status.startsWith('MAINT')) {
-    if (status.startsWith('MAINT (')) {
-      const whose = tracked === undefined ? '' : ` of ${tracked}`
-      return {
-        own: 'unknown',
-        inherited: 'maint',
-        doubt: `its own state is hidden behind a maintenance that it inherits${whose} (${said})`,
-      }
-    }
+    if (status.startsWith('MAINT (')) return inheritedMaint(row, admin, said)
     return admin === undefined || admin === 'maint' ? { own: 'maint' } : contradiction(said)
   }
   if (status.startsWith('DRAIN')) {
@@ -94,12 +98,33 @@ function contradiction(said: string): Verdict {
   return { own: 'unknown', doubt: `the API contradicts itself (${said})` }
 }
 
+function inheritedMaint(
+  { status, tracked }: Witness,
+  admin: RuntimeServer['admin'],
+  said: string,
+): Verdict {
+  const unresolved = status.startsWith('MAINT (res')
+  const setBy = unresolved ? 'its name, which does not resolve' : setByLeader(tracked)
+  // What the API misreads so has our own drain beside it.
+  if (admin === (unresolved ? 'ready' : 'drain')) return { own: 'drain', inherited: 'maint', setBy }
+  const whose = tracked === undefined ? '' : ` of ${tracked}`
+  const why = unresolved ? 'of a name that does not resolve' : `that it inherits${whose}`
+  const doubt = `its own state is hidden behind a maintenance ${why} (${said})`
+  return { own: 'maint', inherited: 'maint', hidden: true, setBy, doubt }
+}
+
 function hiddenDrain(tracked: string, said: string): Verdict {
   return {
-    own: 'unknown',
+    own: 'drain',
     inherited: 'drain',
-    doubt: `its own state is hidden behind the drain of ${tracked}, which it tracks (${said}): drain that server instead`,
+    hidden: true,
+    setBy: setByLeader(tracked),
+    doubt: `its own state is hidden behind the drain of ${tracked}, which it tracks (${said}): make that one ready first`,
   }
+}
+
+function setByLeader(tracked: string | undefined): string {
+  return `${tracked ?? 'another server'}, which it tracks`
 }
 
 /** Whether the status text says that the server may get new work. */

@@ -1,0 +1,115 @@
+import { drain, restore, startDrain, type Ticket } from 'drainable'
+import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
+import { describe, expect, test } from 'vitest'
+import { connect, present, until } from '../../support/dataplane.js'
+
+const WEB1 = { pool: 'web', member: 'web1' }
+const API1 = { pool: 'api', member: 'api1' }
+const POOLS = {
+  web: [{ name: 'web1', check: true, address: '10.0.0.1', port: 80 }, 'web2'],
+  api: [{ name: 'api1', track: 'web/web1', address: '10.0.0.1', port: 80 }, 'api2'],
+}
+
+/** HAProxy's admin mask of a server. */
+async function maskOf(fake: DataplaneFake, { pool, member }: typeof WEB1): Promise<number> {
+  const rows = (await fake.run(`show servers state ${pool}`)).split('\n')
+  const row = rows.find((line) => line.split(' ')[3] === member)
+  return Number(row?.split(' ')[6])
+}
+
+describe.concurrent('a server and its tracker', () => {
+  test.each([
+    ['2.9', {}],
+    ['3.2', { maintCuts: false }],
+    ['3.4', { maintCuts: false, durable: true }],
+  ] as const)('are drained and opened in one call on %s with %o', async (version, options) => {
+    await using fake = await startFake({ version, pools: POOLS })
+    await using lb = connect(fake, options)
+    const end = await fake.occupy(API1)
+    const run = startDrain(lb, { address: '10.0.0.1' }, { timeout: '60s' })
+    await until('both drains', async () => {
+      return [await maskOf(fake, WEB1), await maskOf(fake, API1)].every((mask) => mask & 0x0b)
+    })
+    await end()
+    const report = await run.done
+    expect(report.members.map(({ ref, outcome }) => `${ref.member} ${outcome}`).sort()).toEqual([
+      'api1 idle',
+      'web1 idle',
+    ])
+    expect((await run.restore()).outcome).toBe('restored')
+    expect([await maskOf(fake, WEB1), await maskOf(fake, API1)]).toEqual([0, 0])
+  })
+
+  test('are opened by a ticket, in another process', async () => {
+    await using fake = await startFake({ pools: POOLS })
+    let ticket: Ticket | undefined
+    await using first = connect(fake)
+    const run = startDrain(
+      first,
+      { address: '10.0.0.1' },
+      { timeout: '60s', onTicket: (next) => void (ticket = next) },
+    )
+    expect((await run.done).outcome).toBe('idle')
+    await run.release()
+    await using lb = connect(fake)
+    expect((await restore(lb, ticket!)).outcome).toBe('restored')
+    expect([await maskOf(fake, WEB1), await maskOf(fake, API1)]).toEqual([0, 0])
+  })
+
+  test.each(['drain', 'maint'] as const)(
+    'of which the other is in %s by others is judged by its counts',
+    async (state) => {
+      await using fake = await startFake({ pools: POOLS })
+      await fake.setBehind(WEB1, state)
+      await using lb = connect(fake)
+      const end = await fake.occupy(API1)
+      const run = startDrain(lb, API1, { timeout: '60s', keepReady: 0 })
+      const reading = await present(lb, API1)
+      expect(reading).toMatchObject({ own: state, inherited: state, sealed: false })
+      expect(reading.setBy).toContain('web/web1')
+      await end()
+      const report = await run.done
+      expect(report.members[0]).toMatchObject({ outcome: 'idle', sealed: false })
+    },
+  )
+})
+
+describe.concurrent('a server whose name does not resolve', () => {
+  test('from the start is judged by its counts, unsealed', async () => {
+    await using fake = await startFake()
+    fake.setMask(WEB1, 0x20)
+    await using lb = connect(fake, { maintCuts: false })
+    const report = await drain(lb, WEB1, { timeout: '60s' })
+    expect(report.members[0]).toMatchObject({ outcome: 'idle', sealed: false })
+    expect(await maskOf(fake, WEB1)).toBe(0x20)
+  })
+
+  test('since its drain began is idle as soon as its work has ended', async () => {
+    await using fake = await startFake()
+    await using lb = connect(fake, { maintCuts: false, durable: false })
+    const end = await fake.occupy(WEB1)
+    const run = startDrain(lb, WEB1, { timeout: '60s' })
+    await until('the drain', async () => (await maskOf(fake, WEB1)) === 0x08)
+    fake.setMask(WEB1, 0x28)
+    await end()
+    const report = await run.done
+    expect(report.members[0]).toMatchObject({ outcome: 'idle', sealed: false })
+    await run.release()
+  })
+
+  test('is opened by an undo as soon as it does', async () => {
+    await using fake = await startFake()
+    await using lb = connect(fake, { maintCuts: false })
+    const end = await fake.occupy(WEB1)
+    const run = startDrain(lb, WEB1, { timeout: '60s' })
+    await until('the drain', async () => (await maskOf(fake, WEB1)) === 0x08)
+    fake.setMask(WEB1, 0x28)
+    const undo = run.restore()
+    const looks = fake.requests.length
+    await until('a look', () => Promise.resolve(fake.requests.length > looks + 6))
+    fake.setMask(WEB1, 0x08)
+    expect((await undo).outcome).toBe('restored')
+    await end()
+    expect(await maskOf(fake, WEB1)).toBe(0)
+  })
+})
