@@ -1,5 +1,5 @@
 /** Every engine by name, and how each is installed. */
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { patchelf, relocate, unpack, whyNotDebian } from './debian.ts'
 import { buildControlPlane } from './kube.ts'
@@ -24,6 +24,7 @@ export interface CatalogEntry {
 export const usualEngines: readonly string[] = [
   ...['haproxy-2.6', 'haproxy-3.0', 'haproxy-3.2', 'haproxy-3.4'],
   ...['envoy-1.40', 'envoy-1.39'],
+  ...['redis', 'nats'],
 ]
 
 export const catalog: readonly CatalogEntry[] = [
@@ -38,6 +39,8 @@ export const catalog: readonly CatalogEntry[] = [
   },
   envoy('envoy-1.40', '1.40.*'),
   envoy('envoy-1.39', '1.39.*'),
+  packaged('redis', 'redis-server', /^redis-tools$|^lua-/),
+  packaged('nats', 'nats-server'),
   {
     name: 'kube',
     kind: 'kube',
@@ -67,6 +70,36 @@ function haproxy(name: string, suite: string, accepts: CatalogEntry['accepts']):
       const program = join(directory, 'usr/sbin/haproxy')
       await relocate(program, directory, await sharedPatchelf())
       return program
+    },
+  }
+}
+
+/**
+ * A program of Debian 12, for the leases.
+ *
+ * @param more - what it needs beside libraries
+ */
+function packaged(kind: 'redis' | 'nats', program: string, more?: RegExp): CatalogEntry {
+  return {
+    name: kind,
+    kind,
+    accepts: () => true,
+    whyNot: async () => {
+      const reason = await whyNotDebian()
+      if (reason === undefined) return undefined
+      return `${reason}; install ${program} by hand and point to it: DRAINABLE_${kind.toUpperCase()}=/path/to/${program}`
+    },
+    install: async (directory) => {
+      await unpack('bookworm', program, directory, more)
+      const files = readdirSync(directory, { recursive: true, encoding: 'utf8' })
+      const found = files.find((file) => new RegExp(`(^|/)s?bin/${program}$`).test(file))
+      if (found === undefined)
+        throw new Error(`the package ${program} holds no program of its name`)
+      // redis-server is another name of a program that does more.
+      const path = realpathSync(join(directory, found))
+      if (files.some((file) => /(^|\/)ld-linux[^/]*\.so\.\d+$/.test(file)))
+        await relocate(path, directory, await sharedPatchelf())
+      return join(directory, found)
     },
   }
 }

@@ -31,8 +31,17 @@ export async function whyNotDebian(): Promise<string | undefined> {
   return machineSources().length === 0 ? 'its apt sources name no release of Debian' : undefined
 }
 
-/** Unpacks a package and every library that it depends on into `directory`. */
-export async function unpack(suite: string, name: string, directory: string): Promise<void> {
+/**
+ * Unpacks a package and every library that it depends on into `directory`.
+ *
+ * @param more - names of other packages that it can't do without
+ */
+export async function unpack(
+  suite: string,
+  name: string,
+  directory: string,
+  more = /^$/,
+): Promise<void> {
   const work = join(directory, '.apt')
   rmSync(work, { recursive: true, force: true })
   const apt = configure(suite, work)
@@ -40,7 +49,9 @@ export async function unpack(suite: string, name: string, directory: string): Pr
   const plan = await run('apt-get', [...apt, '-s', '--no-install-recommends', 'install', name])
   const closure = [...plan.matchAll(/^Inst (\S+)/gm)].map((match) => match[1] ?? '')
   // Of what it depends on, only libraries are needed to run it: not adduser, init scripts or perl.
-  const wanted = closure.filter((item) => item === name || /^lib|^gcc-\d+-base$/.test(item))
+  const wanted = closure.filter(
+    (item) => item === name || /^lib|^gcc-\d+-base$/.test(item) || more.test(item),
+  )
   const debs = join(work, 'debs')
   mkdirSync(debs)
   await run('apt-get', [...apt, 'download', ...wanted], { cwd: debs })

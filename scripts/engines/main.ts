@@ -1,7 +1,8 @@
 /**
  * Installs the real load balancers that the engine tests and the demo run, into the git-ignored folder `.engines/`.
  *
- *     npm run engines                        # HAProxy 2.6, 3.0, 3.2 or later, 3.4 where it is to be had, Envoy 1.40 and 1.39
+ *     npm run engines                        # HAProxy 2.6, 3.0, 3.2 or later, 3.4 where it is to be had, Envoy 1.40 and 1.39,
+ *                                        # Redis and NATS for the leases
  *     npm run engines -- haproxy-3.0 kube    # only these
  *
  * A second run finds everything in place and only says the versions.

@@ -4,7 +4,8 @@ import { existsSync, readFileSync, readdirSync, renameSync, writeFileSync } from
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-export type EngineKind = 'haproxy' | 'envoy' | 'kube'
+export const kinds = ['haproxy', 'envoy', 'kube', 'redis', 'nats'] as const
+export type EngineKind = (typeof kinds)[number]
 
 /** A program that was run once and said its version. */
 export interface Engine {
@@ -34,19 +35,25 @@ interface Marker extends Engine {
   readonly kind: EngineKind
 }
 
-const variables = { haproxy: 'DRAINABLE_HAPROXY', envoy: 'DRAINABLE_ENVOY', kube: 'DRAINABLE_KUBE' }
-const versionArguments = { haproxy: ['-v'], envoy: ['--version'], kube: ['--version'] }
+const variables: Readonly<Record<EngineKind, string>> = {
+  haproxy: 'DRAINABLE_HAPROXY',
+  envoy: 'DRAINABLE_ENVOY',
+  kube: 'DRAINABLE_KUBE',
+  redis: 'DRAINABLE_REDIS',
+  nats: 'DRAINABLE_NATS',
+}
 
 /** Runs the program and reads the version that it says; `undefined` when it does not run. */
 export function runVersion(kind: EngineKind, path: string): string | undefined {
   try {
-    const said = execFileSync(path, versionArguments[kind], {
+    const said = execFileSync(path, [kind === 'haproxy' ? '-v' : '--version'], {
       encoding: 'utf8',
       timeout: 60_000,
       stdio: ['ignore', 'pipe', 'ignore'],
     })
-    // "HAProxy version 2.6.12-1+deb12u2 ...", "envoy  version: <hash>/1.40.0/Clean/...", "Kubernetes v1.36.3"
-    return /(?:version |\/|v)(\d+\.\d+(?:\.\d+)?)/i.exec(said)?.[1]
+    // "HAProxy version 2.6.12-1+deb12u2 ...", "envoy  version: <hash>/1.40.0/Clean/...", "Kubernetes v1.36.3",
+    // "Redis server v=7.0.15 sha=...", "nats-server: v2.9.10"
+    return /(?:version |\/|v=?)(\d+\.\d+(?:\.\d+)?)/i.exec(said)?.[1]
   } catch {
     return undefined
   }
@@ -62,7 +69,7 @@ export function engine(
   return { version, series: version.split('.', 2).join('.'), path, from }
 }
 
-/** Programs named by `DRAINABLE_HAPROXY`, `DRAINABLE_ENVOY` or `DRAINABLE_KUBE`: they take the place of ours. */
+/** Programs named by `DRAINABLE_HAPROXY`, `DRAINABLE_ENVOY` and so on: they take the place of ours. */
 export function enginesFromEnvironment(kind: EngineKind): readonly Engine[] | undefined {
   const paths = process.env[variables[kind]]
   if (paths === undefined || paths.trim() === '') return undefined
@@ -92,8 +99,14 @@ export function readMarker(directory: string): Marker | undefined {
 
 /** Lists what the folder really holds, and writes the manifest in one step. */
 export function writeManifest(): Manifest {
-  const manifest: Record<EngineKind, Engine[]> = { haproxy: [], envoy: [], kube: [] }
-  for (const kind of ['haproxy', 'envoy', 'kube'] as const) {
+  const manifest: Record<EngineKind, Engine[]> = {
+    haproxy: [],
+    envoy: [],
+    kube: [],
+    redis: [],
+    nats: [],
+  }
+  for (const kind of kinds) {
     const named = enginesFromEnvironment(kind)
     if (named !== undefined) manifest[kind].push(...named)
   }

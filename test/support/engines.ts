@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { catalog, usualEngines } from '../../scripts/engines/catalog.ts'
 import { readEngines } from '../../scripts/engines/manifest.ts'
-import type { Engine } from '../../scripts/engines/manifest.ts'
+import type { Engine, EngineKind } from '../../scripts/engines/manifest.ts'
 import { isCi, saySkipped } from './skipped.ts'
 
 export type { Engine }
@@ -15,7 +15,7 @@ export type { Engine }
  * has one whatever is installed: it fails under `CI` and is skipped elsewhere.
  */
 export function engines(
-  kind: 'haproxy' | 'envoy',
+  kind: Exclude<EngineKind, 'kube'>,
   ...series: readonly string[]
 ): readonly Engine[] {
   const names = series.length === 0 ? usualEngines : series.map((item) => `${kind}-${item}`)
