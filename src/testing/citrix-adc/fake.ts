@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from '../../provider/clock.js'
 import type { AdminState, MemberRef } from '../../provider/contract.js'
 import { refuseUnknown } from '../check-options.js'
 import { HttpFront } from '../http/front.js'
@@ -104,9 +105,11 @@ class Fake implements CitrixFake {
   readonly #front: HttpFront<FakeFailure, FakeRequest>
   readonly #servers: readonly HttpServer[]
   readonly #snip: HttpServer | undefined
-  readonly #ticker: NodeJS.Timeout
+  readonly #clock: Pick<Clock, 'setTimeout'>
+  #stopTicking: () => void = () => undefined
 
   constructor(options: FakeOptions) {
+    this.#clock = options.clock ?? systemClock
     this.username = options.username ?? 'admin'
     this.password = options.password ?? 'secret'
     const tls = toServedTls(options.tls ?? true)
@@ -129,6 +132,7 @@ class Fake implements CitrixFake {
         port,
         tls,
         latency: options.latency ?? 0,
+        clock: this.#clock,
         answer: (request) => {
           const tooMany = request.underWay > (options.maxRequests ?? Infinity)
           const reply = tooMany ? new NitroError(446).toReply() : node().answer(request)
@@ -140,16 +144,14 @@ class Fake implements CitrixFake {
       add(`nsip${i}`, i === 0 ? (options.port ?? 0) : 0, () => node),
     )
     this.#snip = this.#nodes.length > 1 ? add('snip', 0, () => this.#primary) : undefined
-    this.#ticker = setInterval(() => {
-      for (const node of this.#nodes) node.tick()
-    }, options.tick ?? 1_000)
+    this.#tickEvery(options.tick ?? 1_000)
   }
 
   async start(): Promise<void> {
     try {
       await this.#front.open()
     } catch (error) {
-      clearInterval(this.#ticker)
+      this.#stopTicking()
       throw error
     }
   }
@@ -316,12 +318,19 @@ class Fake implements CitrixFake {
   }
 
   close(): Promise<void> {
-    clearInterval(this.#ticker)
+    this.#stopTicking()
     return this.#front.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
+  }
+
+  #tickEvery(ms: number): void {
+    this.#stopTicking = this.#clock.setTimeout(() => {
+      for (const node of this.#nodes) node.tick()
+      this.#tickEvery(ms)
+    }, ms)
   }
 
   get #primary(): Node {

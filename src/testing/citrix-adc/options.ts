@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import type { Clock } from '../../provider/clock.js'
 import type { HttpFakeFailure, HttpFakeRequest } from '../http/request.js'
 import type { FakeTls } from '../http/tls.js'
 
@@ -95,6 +96,8 @@ export interface FakeOptions extends FakeConfig {
   readonly checkDelay?: number
   /** Milliseconds every reply is held back. Default 0. */
   readonly latency?: number
+  /** The clock of `latency` and `tick`: a test can let it run faster than the real one. Default: the real one. */
+  readonly clock?: Pick<Clock, 'setTimeout'>
   /** One row comes as an object where an array is usual. Default `false`. */
   readonly loneObjects?: boolean
   /**
@@ -135,6 +138,7 @@ export const KNOWN_OPTIONS: Readonly<Record<keyof FakeOptions, true>> = {
   statInterval: true,
   checkDelay: true,
   latency: true,
+  clock: true,
   loneObjects: true,
   bulk: true,
 }
