@@ -1,10 +1,7 @@
 import type { DrainReport } from '../../provider/report.js'
 import { owesUndo } from '../machine/owner.js'
-import { settledWithin } from './look/call.js'
+import { settledWithin, STORE_LIMIT } from './look/call.js'
 import type { RunState } from './run-state.js'
-
-/** How long the end waits until the ticket is written, in milliseconds. */
-const STORE_LIMIT = 2_000
 
 /** At the end of a run: a ticket with nothing left to undo is not kept. */
 export async function closeTicket(run: RunState, report: DrainReport): Promise<void> {

@@ -1,6 +1,8 @@
 import type { Change, ChangeResult, MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
+import { atLeast } from '../../provider/admin-state.js'
 import { refKey } from '../../provider/member-ref.js'
+import { answerOfStore, CALL_LIMIT, STORE_LIMIT } from './look/call.js'
 import type { Permit } from '../lease/permit.js'
 import type { DrainState } from '../machine/state.js'
 import type { TicketKeeper } from '../tickets/keeper.js'
@@ -91,9 +93,9 @@ export class Sender {
   }
 
   async #send(wished: readonly MemberChange[]): Promise<void> {
-    const { members, scheduler, keeper, signal, permit, changed } = this.#options
+    const { members, scheduler, signal, permit, changed } = this.#options
     try {
-      await keeper?.save(() => members.all)
+      await this.#keep(wished)
     } catch (cause) {
       this.#notKept(wished, unsaved(cause))
     }
@@ -124,6 +126,31 @@ export class Sender {
     changed()
   }
 
+  /** A change waits for its ticket as long as for any call; what puts a hold back, or undoes it, does not. */
+  async #keep(wished: readonly MemberChange[]): Promise<void> {
+    const { members, scheduler, keeper } = this.#options
+    if (keeper?.kept !== true) return
+    const limit = wished.every((wish) => this.#isHurried(wish)) ? STORE_LIMIT : CALL_LIMIT
+    await answerOfStore(
+      keeper.save(() => members.all),
+      scheduler.clock,
+      limit,
+    )
+  }
+
+  /** Whether it leads to what the ticket knows already. */
+  #isHurried({ key, change }: MemberChange): boolean {
+    if (change.kind === 'restore') return true
+    const confirmed = this.#options.members.get(key)?.hold.confirmed ?? 'none'
+    return change.kind === 'hold' && atLeast(confirmed, change.to)
+  }
+
+  /** Whether nothing of ours is on the member yet: without a ticket an undo would be impossible. */
+  #isFirst(key: string): boolean {
+    const state = this.#options.members.get(key)
+    return state?.goal.kind === 'drain' && state.hold.confirmed === 'none'
+  }
+
   #take(sent: MemberChange | undefined, result: ChangeResult): readonly MemberChange[] {
     if (sent === undefined) return []
     const { members, broken } = this.#options
@@ -145,8 +172,7 @@ export class Sender {
   #notKept(changes: readonly MemberChange[], error: DrainableError): void {
     const { members, changed, fault } = this.#options
     for (const { key, change } of changes) {
-      const state = members.get(key)
-      if (state?.goal.kind !== 'drain' || state.hold.confirmed !== 'none') continue
+      if (!this.#isFirst(key)) continue
       members.take(key, {
         type: 'result',
         change,

@@ -3,6 +3,7 @@ import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { lacksEffect } from '../machine/changes.js'
 import { initialState, type DrainState } from '../machine/state.js'
+import { answerOfStore } from '../runner/look/call.js'
 import { readingsOf } from '../runner/look/readings.js'
 import type { SeenLook } from '../runner/look/look.js'
 import type { Prepared, RunContext } from '../runner/run-spec.js'
@@ -140,7 +141,8 @@ export async function inheritTicket(
   const inherited = new Map<string, Owed>()
   const { tickets: store, id } = resolved
   if (store === undefined || id === undefined) return inherited
-  const kept = await store.get(id)
+  const answer = Promise.resolve(store.get(id))
+  const kept = await answerOfStore(answer, scheduler.clock, limit())
   if (kept === undefined || kept === null) return inherited
   const old = parseTicket(parseStored(kept), `ticket '${id}'`)
   if (old.instance !== provider.instance) {

@@ -1,5 +1,6 @@
 import type { CallContext } from '../../../provider/contract.js'
 import type { Clock } from '../../../provider/clock.js'
+import { formatDuration } from '../../../provider/duration.js'
 import { DrainableError } from '../../../provider/error.js'
 import { codesOf, toDrainableError } from '../../../provider/thrown.js'
 
@@ -9,6 +10,9 @@ export const CALL_LIMIT = 30_000
 export const LAST_LOOK = 2_000
 /** How long a change that is under way is waited for before an undo or another call goes on, in milliseconds. */
 export const QUIET_LIMIT = 5_000
+
+/** How long the end, and a change that is in a hurry, wait until the ticket is written, in milliseconds. */
+export const STORE_LIMIT = 2_000
 
 /** How long a change is waited for that nobody waits for any more, in milliseconds. */
 export const LINGER = 2_000
@@ -83,6 +87,28 @@ export async function settledWithin(
   })
   await Promise.race([promise.catch(() => undefined), late])
   cancel()
+}
+
+/**
+ * What a ticket store answers. One that hangs, like one that fails, must not keep a server drained.
+ *
+ * @throws what the store threw, or `TICKET_INVALID`
+ */
+export async function answerOfStore<T>(
+  answer: Promise<T>,
+  clock: Clock,
+  limit: number,
+): Promise<T> {
+  let cancel = (): void => undefined
+  const late = new Promise<never>((_, reject) => {
+    const words = `no answer from the ticket store within ${formatDuration(limit)}`
+    cancel = clock.setTimeout(() => reject(new DrainableError('TICKET_INVALID', words)), limit)
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    cancel()
+  }
 }
 
 const NOBODY = new Set(['ENOENT', 'ECONNREFUSED', 'ENOTFOUND'])
