@@ -215,6 +215,8 @@ export interface AbsentReading {
   readonly ref: MemberRef
   readonly present: false
   readonly scopes: readonly LoadScope[]
+  /** Hints of the product why it is not there, or where it is instead: the `NOT_FOUND` of a drain names them. */
+  readonly hints?: readonly string[]
 }
 
 /** One member at one moment. */

@@ -78,6 +78,7 @@ function explainChanges(state: DrainState, wallOffset: number, say: Say): void {
       },
     )
   }
+  const by = hold.loss === null ? '' : ` (${hold.loss.message})`
   for (const { change, until, underWay } of hold.late) {
     // A repeat of what is in place already changes nothing.
     const inPlace = hold.confirmed !== 'none' || targetOf(change) === ownOf(state)
@@ -89,7 +90,7 @@ function explainChanges(state: DrainState, wallOffset: number, say: Say): void {
         : `until ${new Date(until + wallOffset).toISOString()}`
     say(
       'not-in-force',
-      `${name}: the answer to '${change.kind}' was lost; it may still be carried out ${when}`,
+      `${name}: the answer to '${change.kind}' was lost${by}; it may still be carried out ${when}`,
     )
   }
 }

@@ -135,9 +135,10 @@ export function pick(target: ResolvedTarget, snapshot: Snapshot): readonly Readi
       (pool) => pool.pool === ref.pool && pool.balancer === ref.balancer,
     )
     const known = poolKnown ? `pool ${ref.pool} has no such member` : `no such pool or member`
+    const hints = reading?.hints ?? []
     throw new DrainableError(
       'NOT_FOUND',
-      `${formatRef(ref)} was not found: ${known}, check the spelling`,
+      `${formatRef(ref)} was not found: ${hints.length > 0 ? hints.join('; ') : `${known}, check the spelling`}`,
       { ref },
     )
   })

@@ -1,4 +1,4 @@
-import type { LoadScope, PresentReading } from '../../../provider/contract.js'
+import type { AbsentReading, LoadScope, PresentReading } from '../../../provider/contract.js'
 import { printable, quote } from '../../../provider/quote.js'
 
 /**
@@ -52,6 +52,15 @@ export function printableReading(reading: PresentReading): PresentReading {
   if (!isText(address)) delete changed.address
   if (!isText(setBy)) delete changed.setBy
   return changed
+}
+
+/** The same reading without hints that are no words. */
+export function printableAbsent(reading: AbsentReading): AbsentReading {
+  const { hints, ...rest } = reading
+  if (hints === undefined) return reading
+  const said: unknown = hints
+  if (!Array.isArray(said) || !said.every(isText)) return rest
+  return { ...rest, hints: said.map((hint) => quote(hint, MOST)) }
 }
 
 /** A doubt stays one, whatever form it came in. */

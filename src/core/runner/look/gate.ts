@@ -13,7 +13,7 @@ import type {
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { printable, quote } from '../../../provider/quote.js'
-import { printableName, printableReading, printableScope } from './gate-words.js'
+import { printableName, printableAbsent, printableReading, printableScope } from './gate-words.js'
 
 /**
  * The one gate between providers and the core. What comes through is what the contract promises: a
@@ -106,7 +106,8 @@ function checkReading(reading: Reading, provider: string, known: Known): Reading
   if (present && scopes.length === 0)
     throw malformed(provider, `it listed ${name} without any process that can hold its work`)
   const safe = checkScopes(reading.scopes, known)
-  if (!reading.present) return safe === scopes ? reading : { ...reading, scopes: safe }
+  if (!reading.present)
+    return printableAbsent(safe === scopes ? reading : { ...reading, scopes: safe })
   return printableReading(checkPresent(reading, safe, provider))
 }
 
