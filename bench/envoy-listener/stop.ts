@@ -9,7 +9,8 @@
  */
 import { drain } from 'drainable'
 import { engines } from '../../test/support/engines.js'
-import { ask, delay, until } from '../../test/support/envoy.js'
+import { ask } from '../../test/support/envoy/client.js'
+import { delay, until } from '../../test/support/wait.js'
 import { idleClient, startGateway, TARGET } from '../../test/support/envoy-gateway.js'
 
 /** The sleep of many a preStop hook. */

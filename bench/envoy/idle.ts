@@ -8,7 +8,11 @@ import { drain } from 'drainable'
 import { envoy } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { engines } from '../../test/support/engines.js'
-import { ask, delay, setOf, startBackend, startEnvoy, until } from '../../test/support/envoy.js'
+import { startEnvoy } from '../../test/support/envoy/proxy.js'
+import { startBackend } from '../../test/support/envoy/backend.js'
+import { ask } from '../../test/support/envoy/client.js'
+import { setOf } from '../../test/support/envoy/sets.js'
+import { delay, until } from '../../test/support/wait.js'
 import { figures } from './support/figures.js'
 
 const ROUNDS = 5

@@ -9,14 +9,10 @@
 import { envoy, fileEndpoints } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { engines } from '../../test/support/engines.js'
-import {
-  setOf,
-  startBackend,
-  startEnvoy,
-  until,
-  workDir,
-  writeEds,
-} from '../../test/support/envoy.js'
+import { startEnvoy, workDir } from '../../test/support/envoy/proxy.js'
+import { startBackend } from '../../test/support/envoy/backend.js'
+import { setOf, writeEds } from '../../test/support/envoy/sets.js'
+import { until } from '../../test/support/wait.js'
 import { benchGo } from './support/go-control-plane.js'
 import { figures } from './support/figures.js'
 

@@ -3,8 +3,11 @@ import { once } from 'node:events'
 import { connect as connectTo, type Socket } from 'node:net'
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
 import { envoyListener, type EnvoyListenerOptions } from 'drainable/envoy-listener'
-import { ask, delay, type EnvoyOptions, type RunningEnvoy } from './envoy.js'
-import { fileStage, type Stage } from './envoy-stage.js'
+import { type EnvoyOptions } from './envoy/bootstrap.js'
+import { ask } from './envoy/client.js'
+import { type RunningEnvoy } from './envoy/proxy.js'
+import { delay } from './wait.js'
+import { fileStage, type Stage } from './envoy/stage.js'
 
 export const HEALTH_CHECK = {
   name: 'health',

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { cpSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { startEnvoy, workDir } from '../../../test/support/envoy.js'
+import { startEnvoy, workDir } from '../../../test/support/envoy/proxy.js'
 import { figures } from './figures.js'
 
 /** Builds the Go program beside this file and lets it do the same; returns its figures in words. */

@@ -8,19 +8,12 @@ import { envoy, fileEndpoints } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { providerContract, type ContractHarness } from 'drainable/testing'
 import { engines } from '../../support/engines.js'
-import {
-  ask,
-  delay,
-  setOf,
-  startBackend,
-  startEnvoy,
-  until,
-  workDir,
-  writeEds,
-  type Backend,
-  type EdsSource,
-  type RunningEnvoy,
-} from '../../support/envoy.js'
+import { startEnvoy, workDir, type RunningEnvoy } from '../../support/envoy/proxy.js'
+import { startBackend, type Backend } from '../../support/envoy/backend.js'
+import type { EdsSource } from '../../support/envoy/bootstrap.js'
+import { ask } from '../../support/envoy/client.js'
+import { setOf, writeEds } from '../../support/envoy/sets.js'
+import { delay, until } from '../../support/wait.js'
 
 interface Lb {
   endpoint: { address: { socket_address: { port_value: number } } }

@@ -2,16 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { drain, ready } from 'drainable'
 import { envoy, fileEndpoints } from 'drainable/envoy'
 import { engines } from '../../support/engines.js'
-import {
-  ask,
-  delay,
-  setOf,
-  startBackend,
-  startEnvoy,
-  until,
-  workDir,
-  writeEds,
-} from '../../support/envoy.js'
+import { startEnvoy, workDir } from '../../support/envoy/proxy.js'
+import { startBackend } from '../../support/envoy/backend.js'
+import { ask } from '../../support/envoy/client.js'
+import { setOf, writeEds } from '../../support/envoy/sets.js'
+import { delay, until } from '../../support/wait.js'
 
 describe.each(engines('envoy'))('file sink on Envoy $version', ({ path }) => {
   test('drains an endpoint with a request in flight, and makes it ready again', async () => {

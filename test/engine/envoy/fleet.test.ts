@@ -3,18 +3,12 @@ import { drain, isDrainableError, ready, startDrain } from 'drainable'
 import { envoy, restEndpoints } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { engines } from '../../support/engines.js'
-import {
-  ask,
-  delay,
-  setOf,
-  startBackend,
-  startEnvoy,
-  startTraffic,
-  until,
-  type Backend,
-  type RunningEnvoy,
-} from '../../support/envoy.js'
-import { fileStage, look } from '../../support/envoy-stage.js'
+import { startEnvoy, type RunningEnvoy } from '../../support/envoy/proxy.js'
+import { startBackend, type Backend } from '../../support/envoy/backend.js'
+import { ask, startTraffic } from '../../support/envoy/client.js'
+import { setOf } from '../../support/envoy/sets.js'
+import { delay, until } from '../../support/wait.js'
+import { fileStage, look } from '../../support/envoy/stage.js'
 import { systemClock } from '../../../src/provider/clock.js'
 
 async function fleet(path: string, count: number, options: { gone?: '1s' } = {}) {

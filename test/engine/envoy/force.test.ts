@@ -5,17 +5,12 @@ import { drain } from 'drainable'
 import { envoy, fileEndpoints } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { engines } from '../../support/engines.js'
-import {
-  delay,
-  setOf,
-  startBackend,
-  startEnvoy,
-  startTraffic,
-  until,
-  workDir,
-  writeEds,
-} from '../../support/envoy.js'
-import { fileStage, look } from '../../support/envoy-stage.js'
+import { startEnvoy, workDir } from '../../support/envoy/proxy.js'
+import { startBackend } from '../../support/envoy/backend.js'
+import { startTraffic } from '../../support/envoy/client.js'
+import { setOf, writeEds } from '../../support/envoy/sets.js'
+import { delay, until } from '../../support/wait.js'
+import { fileStage, look } from '../../support/envoy/stage.js'
 import { systemClock } from '../../../src/provider/clock.js'
 
 const clock = systemClock

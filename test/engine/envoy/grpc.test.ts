@@ -3,15 +3,11 @@ import { drain } from 'drainable'
 import { envoy } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { engines } from '../../support/engines.js'
-import {
-  ask,
-  delay,
-  setOf,
-  startBackend,
-  startEnvoy,
-  startTraffic,
-  until,
-} from '../../support/envoy.js'
+import { startEnvoy } from '../../support/envoy/proxy.js'
+import { startBackend } from '../../support/envoy/backend.js'
+import { ask, startTraffic } from '../../support/envoy/client.js'
+import { setOf } from '../../support/envoy/sets.js'
+import { delay, until } from '../../support/wait.js'
 
 const ways = [
   { ads: false, delta: false },

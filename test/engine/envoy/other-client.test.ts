@@ -3,7 +3,8 @@ import * as grpc from '@grpc/grpc-js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { envoy } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
-import { delay, setOf, until } from '../../support/envoy.js'
+import { setOf } from '../../support/envoy/sets.js'
+import { delay, until } from '../../support/wait.js'
 import { systemClock } from '../../../src/provider/clock.js'
 
 // No Envoy here: gRPC's own xDS client is a second, independent judge of the server.

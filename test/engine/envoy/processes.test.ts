@@ -3,16 +3,12 @@ import { drain, startDrain } from 'drainable'
 import { envoy, fileEndpoints, restEndpoints } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { engines } from '../../support/engines.js'
-import {
-  ask,
-  delay,
-  openWebSocket,
-  setOf,
-  startBackend,
-  startEnvoy,
-  until,
-} from '../../support/envoy.js'
-import { fileStage, look } from '../../support/envoy-stage.js'
+import { startEnvoy } from '../../support/envoy/proxy.js'
+import { startBackend } from '../../support/envoy/backend.js'
+import { ask, openWebSocket } from '../../support/envoy/client.js'
+import { setOf } from '../../support/envoy/sets.js'
+import { delay, until } from '../../support/wait.js'
+import { fileStage, look } from '../../support/envoy/stage.js'
 import { systemClock } from '../../../src/provider/clock.js'
 
 const HOT = { parentShutdown: 60, bootstrap: { stats_flush_interval: '0.3s' } }

@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { readFile } from 'node:fs/promises'
 import { drain, isDrainableError, startDrain } from 'drainable'
 import { engines } from '../../support/engines.js'
-import { ask, delay, startTraffic, until } from '../../support/envoy.js'
-import { fileStage, look, workOf } from '../../support/envoy-stage.js'
+import { ask, startTraffic } from '../../support/envoy/client.js'
+import { delay, until } from '../../support/wait.js'
+import { fileStage, look, workOf } from '../../support/envoy/stage.js'
 import { systemClock } from '../../../src/provider/clock.js'
 
 const checks = [

@@ -6,17 +6,11 @@ import { describe, expect, test } from 'vitest'
 import { drain, startDrain } from 'drainable'
 import { envoy, fileEndpoints } from 'drainable/envoy'
 import { engines } from '../../support/engines.js'
-import {
-  ask,
-  delay,
-  openWebSocket,
-  setOf,
-  startEnvoy,
-  until,
-  workDir,
-  writeEds,
-} from '../../support/envoy.js'
-import { fileStage, look, workOf } from '../../support/envoy-stage.js'
+import { startEnvoy, workDir } from '../../support/envoy/proxy.js'
+import { ask, openWebSocket } from '../../support/envoy/client.js'
+import { setOf, writeEds } from '../../support/envoy/sets.js'
+import { delay, until } from '../../support/wait.js'
+import { fileStage, look, workOf } from '../../support/envoy/stage.js'
 import { systemClock } from '../../../src/provider/clock.js'
 
 describe.each(engines('envoy'))('work on Envoy $version', ({ path, series }) => {

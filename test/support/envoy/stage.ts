@@ -1,17 +1,11 @@
 /** A stage for one engine test: two or more servers, one Envoy, and a provider that owns its endpoint set. */
 import { envoy, fileEndpoints, type EnvoyOptions as ProviderOptions } from 'drainable/envoy'
 import type { DrainableProvider, MemberRef, PresentReading } from 'drainable/provider'
-import {
-  setOf,
-  startBackend,
-  startEnvoy,
-  workDir,
-  writeEds,
-  type Backend,
-  type EnvoyOptions,
-  type RunningEnvoy,
-} from './envoy.js'
-import { systemClock } from '../../src/provider/clock.js'
+import { startEnvoy, workDir, type RunningEnvoy } from './proxy.js'
+import { startBackend, type Backend } from './backend.js'
+import type { EnvoyOptions } from './bootstrap.js'
+import { setOf, writeEds } from './sets.js'
+import { systemClock } from '../../../src/provider/clock.js'
 
 export interface Stage extends AsyncDisposable {
   readonly proxy: RunningEnvoy

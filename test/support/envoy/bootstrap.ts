@@ -1,0 +1,258 @@
+const V3 = 'type.googleapis.com/envoy.extensions.filters'
+
+/** Where the endpoints of cluster `web` come from. */
+export type EdsSource =
+  | { readonly file: string }
+  | { readonly rest: number }
+  | {
+      readonly grpc: number
+      readonly delta?: boolean
+      readonly ads?: boolean
+      readonly tls?: TlsFiles
+    }
+
+export interface TlsFiles {
+  readonly ca: string
+  readonly cert: string
+  readonly key: string
+}
+
+export interface EnvoyOptions {
+  readonly path: string
+  readonly eds: EdsSource
+  readonly id?: string
+  /** Port of a load report service. */
+  readonly loads?: number
+  /** Merged into the cluster. */
+  readonly cluster?: Readonly<Record<string, unknown>>
+  /** Filters before the router. */
+  readonly httpFilters?: readonly unknown[]
+  /** EDS service name where it is not the cluster's name. */
+  readonly service?: string
+  readonly adminSocket?: string
+  /** Layers of the runtime. */
+  readonly runtime?: Readonly<Record<string, unknown>>
+  /** Route of the listener. */
+  readonly route?: Readonly<Record<string, unknown>>
+  readonly http2?: boolean
+  /** Seconds that a parent goes on after a hot restart. @default no hot restart */
+  readonly parentShutdown?: number
+  /** `--drain-time-s`. @default 600, after a hot restart 1 */
+  readonly drainTime?: number
+  /** Prefixes of the admin paths that are allowed. @default every path */
+  readonly allowPaths?: readonly string[]
+  /** Beside `web`. */
+  readonly clusters?: readonly unknown[]
+  /** Merged into the bootstrap. */
+  readonly bootstrap?: Readonly<Record<string, unknown>>
+}
+
+/** The bootstrap of one proxy: listeners `http` and `tcp`, both to cluster `web`. */
+export function bootstrap(
+  o: EnvoyOptions,
+  ports: { admin: number; http: number; tcp: number },
+): unknown {
+  const local = (port: number): unknown => ({
+    socket_address: { address: '127.0.0.1', port_value: port },
+  })
+  const xds = 'grpc' in o.eds ? o.eds.grpc : o.loads
+  const api = (delta: boolean): unknown => ({
+    api_type: delta ? 'DELTA_GRPC' : 'GRPC',
+    transport_api_version: 'V3',
+    set_node_on_first_message_only: true,
+    grpc_services: [{ envoy_grpc: { cluster_name: 'xds' } }],
+  })
+  return {
+    ...o.bootstrap,
+    node: { id: o.id ?? 'envoy-1', cluster: 'test' },
+    admin: {
+      ...(o.allowPaths === undefined
+        ? {}
+        : { allow_paths: o.allowPaths.map((prefix) => ({ prefix })) }),
+      address:
+        o.adminSocket === undefined
+          ? local(ports.admin)
+          : { pipe: { path: o.adminSocket.replace('unix:', '') } },
+    },
+    ...(o.runtime === undefined
+      ? {}
+      : { layered_runtime: { layers: [{ name: 'static', static_layer: o.runtime }] } }),
+    ...('grpc' in o.eds && o.eds.ads === true
+      ? { dynamic_resources: { ads_config: api(o.eds.delta === true) } }
+      : {}),
+    ...(o.loads === undefined
+      ? {}
+      : {
+          cluster_manager: {
+            load_stats_config: {
+              api_type: 'GRPC',
+              transport_api_version: 'V3',
+              grpc_services: [{ envoy_grpc: { cluster_name: 'xds' } }],
+            },
+          },
+        }),
+    static_resources: {
+      listeners: [
+        {
+          name: 'http',
+          address: local(ports.http),
+          filter_chains: [
+            {
+              filters: [
+                {
+                  name: 'http',
+                  typed_config: {
+                    '@type': `${V3}.network.http_connection_manager.v3.HttpConnectionManager`,
+                    stat_prefix: 'in',
+                    upgrade_configs: [{ upgrade_type: 'websocket' }],
+                    route_config: {
+                      virtual_hosts: [
+                        {
+                          name: 'all',
+                          domains: ['*'],
+                          routes: [
+                            {
+                              match: { prefix: '/' },
+                              route: { cluster: 'web', timeout: '0s', ...o.route },
+                            },
+                          ],
+                        },
+                      ],
+                    },
+                    http_filters: [
+                      ...(o.httpFilters ?? []),
+                      {
+                        name: 'router',
+                        typed_config: { '@type': `${V3}.http.router.v3.Router` },
+                      },
+                    ],
+                  },
+                },
+              ],
+            },
+          ],
+        },
+        {
+          name: 'tcp',
+          address: local(ports.tcp),
+          filter_chains: [
+            {
+              filters: [
+                {
+                  name: 'tcp',
+                  typed_config: {
+                    '@type': `${V3}.network.tcp_proxy.v3.TcpProxy`,
+                    stat_prefix: 'tcp',
+                    cluster: 'web',
+                  },
+                },
+              ],
+            },
+          ],
+        },
+      ],
+      clusters: [
+        {
+          name: 'web',
+          type: 'EDS',
+          connect_timeout: '2s',
+          eds_cluster_config: {
+            ...(o.service === undefined ? {} : { service_name: o.service }),
+            eds_config: {
+              resource_api_version: 'V3',
+              initial_fetch_timeout: '2s',
+              ...edsConfig(o.eds, api),
+            },
+          },
+          ...(o.http2 === true
+            ? {
+                typed_extension_protocol_options: {
+                  'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+                    '@type':
+                      'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+                    explicit_http_config: { http2_protocol_options: {} },
+                  },
+                },
+              }
+            : {}),
+          ...o.cluster,
+        },
+        ...(xds === undefined
+          ? []
+          : [xdsCluster('xds', xds, true, 'grpc' in o.eds ? o.eds.tls : undefined)]),
+        ...(o.clusters ?? []),
+        ...('rest' in o.eds ? [xdsCluster('xdsrest', o.eds.rest, false, undefined)] : []),
+      ],
+    },
+  }
+}
+
+function edsConfig(eds: EdsSource, api: (delta: boolean) => unknown): Record<string, unknown> {
+  if ('file' in eds) return { path_config_source: { path: eds.file } }
+  if ('rest' in eds) {
+    return {
+      api_config_source: {
+        api_type: 'REST',
+        transport_api_version: 'V3',
+        cluster_names: ['xdsrest'],
+        refresh_delay: '0.1s',
+        request_timeout: '2s',
+      },
+    }
+  }
+  return eds.ads === true ? { ads: {} } : { api_config_source: api(eds.delta === true) }
+}
+
+function xdsCluster(
+  name: string,
+  port: number,
+  http2: boolean,
+  tls: TlsFiles | undefined,
+): unknown {
+  return {
+    name,
+    type: 'STATIC',
+    connect_timeout: '1s',
+    ...(http2
+      ? {
+          typed_extension_protocol_options: {
+            'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+              '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+              explicit_http_config: { http2_protocol_options: {} },
+            },
+          },
+        }
+      : {}),
+    ...(tls === undefined
+      ? {}
+      : {
+          transport_socket: {
+            name: 'tls',
+            typed_config: {
+              '@type':
+                'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext',
+              common_tls_context: {
+                tls_certificates: [
+                  { certificate_chain: { filename: tls.cert }, private_key: { filename: tls.key } },
+                ],
+                validation_context: { trusted_ca: { filename: tls.ca } },
+              },
+            },
+          },
+        }),
+    load_assignment: {
+      cluster_name: name,
+      endpoints: [
+        {
+          lb_endpoints: [
+            {
+              endpoint: {
+                address: { socket_address: { address: '127.0.0.1', port_value: port } },
+              },
+            },
+          ],
+        },
+      ],
+    },
+  }
+}
