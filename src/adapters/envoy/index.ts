@@ -44,6 +44,7 @@ export type { RestEndpointsOptions, ServedEndpoints } from './sources/rest-endpo
 export type { Assignment, Endpoint, EndpointNative, NewEndpoint } from './codec/assignment.js'
 export type { EdsStatus } from './codec/status.js'
 export type { Version as EnvoyVersion } from '../../kit/version.js'
+export { NotPublished, Superseded } from './sources/sink.js'
 export type { NodeReceipt } from './sources/receipts.js'
 export type {
   EndpointSink,

@@ -11,7 +11,7 @@ import type {
 } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { canonicalMember } from './codec/address.js'
-import { applyChanges } from './change/change.js'
+import { applyChanges, leftOut } from './change/change.js'
 import { isAtLeast } from '../../kit/version.js'
 import type { ProxyView } from './session/roster.js'
 import { Fleet } from './session/session.js'
@@ -101,7 +101,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
           add: true,
           counts: 'requests',
           freshness: 0,
-          blind: counted ? 0 : this.#lens.connectTimeout(facts) + 100,
+          blind: counted ? 0 : this.#lens.connectTimeout(facts, facts.length === proxies.length) + 100,
           lateBound: this.#sink.lateBound,
           survivesReload: true,
           countsAfterRemove: false,
@@ -137,9 +137,11 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     if (changes.length === 0) return []
-    return this.#inTurn(ctx, async (signal) => {
+    const isLeft = ({ status }: ChangeResult, index: number): boolean =>
+      status === 'applied' && changes[index]?.kind === 'remove'
+    const { results, wanted, look } = await this.#inTurn(ctx, async (signal) => {
       await this.#store.load(this, signal)
-      const proxies = await this.#fleet.learn({ clock: ctx.clock, signal })
+      const proxies = await this.#fleet.learn({ signal, clock: ctx.clock })
       const names = this.#lens.services(proxies)
       const wanted = changes.map((change) => ({ change, ...this.#want(change.ref, names) }))
       const services = [...new Set(wanted.map(({ service }) => service))].filter(
@@ -147,18 +149,31 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       )
       const reload = (): Promise<void> => this.#store.load(this, signal)
       const look = (): Promise<readonly ProxyView[]> => this.#read(services, signal, ctx)
-      return applyChanges(wanted, {
+      const results = await applyChanges(wanted, {
         store: this.#store,
         sink: this.#sink,
         lens: this.#lens,
         onPanic: this.#onPanic,
         look,
         reload,
-        handUp: (index, result) => ctx.result?.(index, result),
+        handUp: (index, result) => {
+          if (!isLeft(result, index)) ctx.result?.(index, result)
+        },
         clock: ctx.clock,
         signal,
       })
+      return { results, wanted, look }
     })
+    // Others may change the set meanwhile: a proxy that polls takes its time.
+    const left = wanted.filter((_, index) => {
+      const result = results[index]
+      return result !== undefined && isLeft(result, index)
+    })
+    await this.#within(ctx, (signal) => leftOut(left, { look, clock: ctx.clock, signal }))
+    for (const [index, result] of results.entries()) {
+      if (isLeft(result, index)) ctx.result?.(index, result)
+    }
+    return results
   }
 
   /** Yields a snapshot whenever a proxy reports its load, takes a set or refuses one. */

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { lstat, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -45,6 +45,14 @@ describe('options', () => {
   })
 })
 
+test.each(['localhost:9901', '10.0.0.7:9901', '[::1]:9901'])(
+  'an admin address without a scheme is told how to be written: %s',
+  (address) => {
+    const endpoints = grpcEndpoints({ port: 0, initial: [set] })
+    expect(() => envoy({ endpoints, admin: [address] })).toThrow(`write 'http://${address}'`)
+  },
+)
+
 describe('a bad file: nothing is published', () => {
   let dir = ''
   beforeAll(async () => {
@@ -52,6 +60,21 @@ describe('a bad file: nothing is published', () => {
   })
   afterAll(async () => {
     await rm(dir, { recursive: true, force: true })
+  })
+
+  test('a symbolic link is refused, and stays one', async () => {
+    const own = await mkdtemp(join(dir, 'link-'))
+    const link = join(own, 'link.json')
+    await writeFile(join(own, 'real.json'), JSON.stringify({ resources: [set] }))
+    await symlink(join(own, 'real.json'), link)
+    const sink = fileEndpoints({ cluster: 'web', path: link })
+    await using lb = envoy({ endpoints: sink, admin: ['http://127.0.0.1:1'] })
+    await expect(lb.observe('all', ctx())).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+      message: expect.stringContaining('symbolic link') as string,
+    })
+    expect((await lstat(link)).isSymbolicLink()).toBe(true)
+    await rm(own, { recursive: true })
   })
 
   test.each([

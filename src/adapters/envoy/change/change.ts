@@ -14,6 +14,8 @@ import type { EdsStatus } from '../codec/status.js'
 const ANSWER = 500
 /** How long a removal waits for the connections that it would otherwise leak. */
 const EMPTY = 5_000
+/** How long a removal waits for the proxies to take it; a poll of REST may be that far away. */
+const TAKEN = 10_000
 /** How often a change is planned anew because the set was changed in between. */
 const ATTEMPTS = 5
 
@@ -49,6 +51,29 @@ export async function applyChanges(
     }
   }
   return results.map((result, i) => result ?? rejectedAs(changes[i], 'no result'))
+}
+
+/**
+ * Waits until no proxy that can be read lists members that were left out: only then they are gone. One that
+ * keeps a row until its check fails has taken the removal too, and a set may come to it late: the wait has an end.
+ */
+export async function leftOut(
+  removed: readonly WantedChange[],
+  { look, clock, signal }: Pick<ApplyContext, 'look' | 'clock' | 'signal'>,
+): Promise<void> {
+  if (removed.length === 0) return
+  await until({ clock, signal }, { every: 50, within: TAKEN }, async () => {
+    const views = await look().catch((error: unknown) => {
+      if (signal.aborted || !isDrainableError(error)) throw error
+      return [] // nobody answers, and so nobody lists it
+    })
+    const isListed = removed.some(({ service, member }) =>
+      views
+        .flatMap((view) => rowsOf(view, service))
+        .some(({ hosts }) => hosts.get(member)?.pendingRemoval === false),
+    )
+    return isListed ? undefined : true
+  })
 }
 
 /** The changes of one set, planned anew where somebody else was faster. */

@@ -4,6 +4,7 @@ import type { Change, ChangeResult } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { formatSocket } from '../../../provider/address.js'
+import { isPipe } from '../codec/address.js'
 import {
   AssignmentProblem,
   isEndpointNative,
@@ -62,12 +63,7 @@ export function planChange(
 ): Plan {
   const { change, service, member } = wanted
   if (set === undefined) {
-    const names = context.store.names().join(', ')
-    return reject(
-      wanted,
-      'NOT_FOUND',
-      `cluster ${wanted.ref.pool} has no endpoint set here, there is ${names === '' ? 'none' : names}`,
-    )
+    return reject(wanted, 'NOT_FOUND', context.lens.whyNoSet(wanted.ref.pool))
   }
   if (change.kind === 'add') return planAdd(wanted, change, set)
   const endpoint = set.endpoints.find((found) => found.member === member)
@@ -107,8 +103,7 @@ function planAdd(
 ): Plan {
   const { address, port, weight } = change
   const native = isEndpointNative(change.native) ? change.native : undefined
-  const name =
-    address.startsWith('/') || address.startsWith('@') ? address : formatSocket(address, port)
+  const name = isPipe(address) ? address : formatSocket(address, port)
   if (native === undefined && wanted.member !== name) {
     return reject(
       wanted,

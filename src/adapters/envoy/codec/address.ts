@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../../kit/json.js'
 import { formatSocket } from '../../../provider/address.js'
 
 // Member names: `10.0.0.1:80`, `[2001:db8::1]:80`, `/run/app.sock`, `envoy://listener/id`. An endpoint set
@@ -14,4 +15,16 @@ export function parseSocket(name: string): { address: string; port: number } | u
   const match = /^(?:\[([^\]]+)\]|([^:/]+)):(\d+)$/.exec(name)
   const address = match?.[1] ?? match?.[2]
   return address === undefined ? undefined : { address, port: Number(match?.[3]) }
+}
+
+/** Whether an address is the path of a socket, or an abstract one. */
+export function isPipe(address: string): boolean {
+  return address.startsWith('/') || address.startsWith('@')
+}
+
+/** An address in the JSON of an endpoint. */
+export function formatAddress(address: string, port: number): JsonObject {
+  return isPipe(address)
+    ? { pipe: { path: address } }
+    : { socket_address: { address, port_value: port } }
 }

@@ -45,12 +45,42 @@ export interface SubsetRules {
   readonly listAsAny: boolean
 }
 
-/** `/config_dump?resource=static_clusters` or `dynamic_active_clusters`: those fed by EDS. */
+/** A cluster that is not fed by EDS. */
+export interface OtherCluster {
+  readonly cluster: string
+  /** Such as `STRICT_DNS`; of a custom type its name. */
+  readonly type: string
+  /** The clusters that an aggregate hands its requests on to. */
+  readonly parts: readonly string[]
+}
+
+/** `/config_dump?resource=static_clusters` or `dynamic_active_clusters`. */
+export function parseClusters(
+  text: string,
+  from = NOBODY,
+): { readonly eds: ClusterConfig[]; readonly others: OtherCluster[] } {
+  const clusters = configsOf(text, from).map((config) => config.at('cluster').needed('a cluster'))
+  const isEds = (cluster: JsonValue): boolean => cluster.at('type').word() === 'EDS'
+  return {
+    eds: clusters.filter(isEds).map(toClusterConfig),
+    others: clusters.filter((cluster) => !isEds(cluster)).map(toOtherCluster),
+  }
+}
+
+/** The clusters that are fed by EDS. */
 export function parseClusterConfigs(text: string, from = NOBODY): ClusterConfig[] {
-  return configsOf(text, from)
-    .map((config) => config.at('cluster').needed('a cluster'))
-    .filter((cluster) => cluster.at('type').word() === 'EDS')
-    .map(toClusterConfig)
+  return parseClusters(text, from).eds
+}
+
+function toOtherCluster(cluster: JsonValue): OtherCluster {
+  const custom = cluster.at('cluster_type')
+  const parts = custom.at('typed_config').at('clusters').list()
+  return {
+    cluster: cluster.at('name').neededText(),
+    // The default of the enum is left out.
+    type: custom.at('name').text() ?? cluster.at('type').word() ?? 'STATIC',
+    parts: parts.map((part) => part.text() ?? ''),
+  }
 }
 
 function toClusterConfig(cluster: JsonValue): ClusterConfig {

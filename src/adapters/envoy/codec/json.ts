@@ -11,6 +11,7 @@ import { createHash } from 'node:crypto'
 import { isObject, type JsonObject } from '../../../kit/json.js'
 import type { Json } from '../../../provider/contract.js'
 import { quote } from '../../../provider/quote.js'
+import { formatAddress } from './address.js'
 import {
   AssignmentProblem,
   deduplicated,
@@ -128,9 +129,7 @@ export class JsonAssignment implements Assignment {
       native !== undefined && isObject(native.endpoint)
         ? native.endpoint
         : {
-            endpoint: {
-              address: { socket_address: { address: added.address, port_value: added.port } },
-            },
+            endpoint: { address: formatAddress(added.address, added.port) },
             ...(added.weight === undefined ? {} : { load_balancing_weight: added.weight }),
           }
     const groups = [...this.#groups]

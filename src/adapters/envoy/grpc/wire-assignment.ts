@@ -9,6 +9,7 @@ import {
   type Assignment,
   type NewEndpoint,
 } from '../codec/assignment.js'
+import { formatAddress } from '../codec/address.js'
 import { isObject, type JsonObject } from '../../../kit/json.js'
 import type { JsonAssignment } from '../codec/json.js'
 import type { EdsStatus } from '../codec/status.js'
@@ -242,11 +243,8 @@ function newEndpoint({ address, port, weight, native }: NewEndpoint): Uint8Array
     const json = native.endpoint
     return carried('native.endpoint', () => endpointFromJson(json))
   }
-  const at = address.startsWith('/')
-    ? { pipe: { path: address } }
-    : { socket_address: { address, port_value: port } }
   return endpointFromJson({
-    endpoint: { address: at },
+    endpoint: { address: formatAddress(address, port) },
     ...(weight === undefined ? {} : { load_balancing_weight: weight }),
   })
 }

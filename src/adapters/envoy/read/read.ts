@@ -1,7 +1,8 @@
 import type { LoadScope, PoolReading, PresentReading, Reading } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
-import type { ClusterConfig } from '../codec/config-dump.js'
+import type { ClusterConfig, OtherCluster } from '../codec/config-dump.js'
+import { whyNoSet } from './absence.js'
 import type { ProxyView } from '../session/roster.js'
 import { Force, type ForceOptions } from './force.js'
 import { downMembers, healthOf, queuedAt, rowsOf, whenNone } from './hosts.js'
@@ -26,6 +27,8 @@ export class ClusterLens {
   readonly #force: Force
   /** Cluster name by endpoint set, where exactly one cluster is fed by it. */
   readonly #pools = new Map<string, string>()
+  #services: ReadonlyMap<string, string> = new Map()
+  #others: readonly OtherCluster[] = []
 
   constructor(options: LensOptions) {
     this.#options = options
@@ -47,18 +50,36 @@ export class ClusterLens {
       if (names.size === 1 && only !== undefined) this.#pools.set(service, only)
       else this.#pools.delete(service)
     }
+    this.#services = services
+    this.#others = proxies.flatMap(({ facts }) => facts?.others ?? [])
     return services
+  }
+
+  /** Why a pool has no endpoint set here, by what the last look showed. */
+  whyNoSet(pool: string): string {
+    const pools = this.#options.store.names().map((name) => this.poolOf(name))
+    return whyNoSet(pool, { services: this.#services, others: this.#others, pools })
   }
 
   poolOf(service: string): string {
     return this.#pools.get(service) ?? service
   }
 
-  connectTimeout(facts: readonly ProxyFacts[]): number {
-    const known = facts.flatMap(({ configs }) =>
-      [...(configs?.values() ?? [])].map((config) => config.connectTimeout),
-    )
-    return this.#options.connectTimeout ?? Math.max(CONNECT_TIMEOUT, ...known)
+  /**
+   * The longest `connect_timeout` of the clusters that the sets feed: as the proxies have it, and as the
+   * caller says, or by default, where one does not tell.
+   *
+   * @param isWhole - whether every proxy is among them
+   */
+  connectTimeout(facts: readonly ProxyFacts[], isWhole: boolean): number {
+    const assumed = this.#options.connectTimeout ?? CONNECT_TIMEOUT
+    const known = facts.map(({ configs }) => {
+      const own = [...(configs?.values() ?? [])].filter(
+        ({ service }) => this.#options.store.set(service) !== undefined,
+      )
+      return own.length === 0 ? assumed : Math.max(...own.map((one) => one.connectTimeout))
+    })
+    return Math.max(...known, ...(isWhole && known.length > 0 ? [] : [assumed]))
   }
 
   reading(
@@ -71,7 +92,11 @@ export class ClusterLens {
     const key = refKey(ref)
     if (endpoint === undefined) {
       const last = seen.get(key)
-      if (last === undefined) return { ref, present: false, scopes: [] }
+      if (last === undefined) {
+        const isKnown = this.#options.store.set(service) !== undefined
+        const hints = isKnown ? {} : { hints: [this.whyNoSet(ref.pool)] }
+        return { ref, present: false, scopes: [], ...hints }
+      }
       const scopes = views.flatMap((view) => this.#orphans(view, service, member, last) ?? [])
       return { ref, present: false, scopes }
     }

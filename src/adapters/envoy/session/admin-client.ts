@@ -4,6 +4,8 @@ import { quote } from '../../../provider/quote.js'
 import { HttpClient, parseHttpUrl } from '../../../kit/http.js'
 
 const NAME = 'envoy'
+/** A host and a port. */
+const BARE = /^(?:[\w.-]+|\[[\da-f:.]+\]):\d+$/i
 
 /**
  * Where an admin API listens: `http://127.0.0.1:9901`, or `unix:/run/envoy/admin.sock` (an absolute
@@ -19,6 +21,12 @@ export function parseAdminAddress(address: string): {
   const path = address.startsWith('unix:') ? address.slice(5).replace(/^\/\//, '') : address
   if (path.startsWith('/')) {
     return { url: 'http://localhost', socketPath: path, name: `unix:${path}` }
+  }
+  if (BARE.test(address)) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `admin: expected a URL, found '${quote(address, 80)}': write 'http://${quote(address, 80)}'`,
+    )
   }
   const url = parseHttpUrl(address, 'admin')
   return { url: url.origin, name: url.origin }

@@ -18,9 +18,10 @@ import {
 import {
   adoptable,
   parseBootStamp,
-  parseClusterConfigs,
+  parseClusters,
   parseEndpointsDump,
   type ClusterConfig,
+  type OtherCluster,
 } from '../codec/config-dump.js'
 import { Parent, type Previous } from './previous.js'
 import { quoted, readStats, type Stats } from './stats.js'
@@ -53,6 +54,8 @@ export interface ProxyFacts {
   readonly info: ServerInfo
   /** EDS clusters by cluster name; undefined: `/config_dump` is not allowed. */
   readonly configs: ReadonlyMap<string, ClusterConfig> | undefined
+  /** Clusters that are not fed by EDS. */
+  readonly others: readonly OtherCluster[]
   /** Changes of health take effect with the acknowledgement, not a merge window later. */
   readonly immediate: boolean
   readonly readAt: number
@@ -162,11 +165,11 @@ export class Proxy {
     const text = await link.get('/server_info')
     const info = this.#decode(() => parseServerInfo(text, this.name))
     const { clusters } = await readStats(link, this.name, [], undefined)
-    const configs = await this.#configs(link)
+    const { configs, others } = await this.#configs(link)
     const immediate = isAtLeast(info.version, 1, 40) && (await this.#isBatchAware(link))
     const readAt = this.#now()
     this.#succeed(incarnation, info)
-    this.#facts = { incarnation, info, configs, immediate, readAt, clusters }
+    this.#facts = { incarnation, info, configs, others, immediate, readAt, clusters }
     return this.#facts
   }
 
@@ -227,14 +230,17 @@ export class Proxy {
     return this.#start.name
   }
 
-  async #configs(link: AdminLink): Promise<ReadonlyMap<string, ClusterConfig> | undefined> {
+  async #configs(link: AdminLink): Promise<Pick<ProxyFacts, 'configs' | 'others'>> {
     const configs: ClusterConfig[] = []
+    const others: OtherCluster[] = []
     for (const kind of ['static_clusters', 'dynamic_active_clusters']) {
       const text = await link.allowed(`/config_dump?resource=${kind}`)
-      if (text === undefined) return undefined
-      configs.push(...this.#decode(() => parseClusterConfigs(text, this.name)))
+      if (text === undefined) return { configs: undefined, others: [] }
+      const found = this.#decode(() => parseClusters(text, this.name))
+      configs.push(...found.eds)
+      others.push(...found.others)
     }
-    return new Map(configs.map((config) => [config.cluster, config]))
+    return { configs: new Map(configs.map((config) => [config.cluster, config])), others }
   }
 
   /** Whether nobody switched the immediate updates of 1.40 off. */

@@ -1,6 +1,7 @@
 import { abortable } from '../../../provider/abort.js'
 import { z } from 'zod'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import { isRefusal } from '../../../kit/errors.js'
 import { parseOptions } from '../../../provider/options.js'
 import type { Assignment } from '../codec/assignment.js'
 import { JsonAssignment } from '../codec/json.js'
@@ -20,7 +21,14 @@ export interface CallbackEndpointsOptions {
    * in EDS JSON, one of them, or a whole EDS document. Called for every look.
    */
   readonly load: () => Promise<unknown>
-  /** Takes one full `ClusterLoadAssignment` in EDS JSON. Resolves when your control plane has it. */
+  /**
+   * Takes one full `ClusterLoadAssignment` in EDS JSON. Resolves when your control plane has it.
+   *
+   * Where it certainly did not take it, reject with a `DrainableError` that says so (`REJECTED`, `CONFLICT`,
+   * `FORBIDDEN`, `UNAUTHENTICATED`, `INVALID_OPTIONS`): the change is refused then, and tried again where the
+   * error is `retryable`. After any other error nobody knows whether it was taken, and the sets are looked at
+   * until the change shows; the error is the cause that is named.
+   */
   readonly publish: (set: unknown) => Promise<void>
 }
 
@@ -65,7 +73,9 @@ class CallbackEndpoints implements EndpointSink {
       throw new DrainableError('INVALID_OPTIONS', 'callbackEndpoints takes JSON sets only')
     }
     if (expected !== undefined) await this.#expect(expected, signal)
-    await abortable(this.#publish(set.toJson()), signal)
+    await abortable(this.#publish(set.toJson()), signal).catch((cause: unknown) => {
+      throw signal?.aborted === true ? signal.reason : unpublished(cause)
+    })
     const published = { set, seq: ++this.#seq, version: set.version }
     this.#known.set(set.cluster, published)
     return published
@@ -101,6 +111,17 @@ class CallbackEndpoints implements EndpointSink {
     for (const name of this.#known.keys()) if (!names.has(name)) this.#known.delete(name)
     return new Map(this.#known)
   }
+}
+
+/** What became of a publication that failed, by what the caller's function threw. */
+function unpublished(cause: unknown): Error {
+  if (isDrainableError(cause)) return isRefusal(cause) ? new NotPublished(cause) : cause
+  if (cause instanceof NotPublished) return cause
+  return new DrainableError(
+    'CONNECTION_LOST',
+    `callbackEndpoints publish(): ${words(cause)}; whether it was taken is not known`,
+    { provider: 'envoy', cause },
+  )
 }
 
 function words(cause: unknown): string {

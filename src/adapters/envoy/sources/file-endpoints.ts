@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { renameSync, statSync, type BigIntStats } from 'node:fs'
-import { open, readFile, stat, unlink } from 'node:fs/promises'
+import { lstatSync, renameSync, type BigIntStats } from 'node:fs'
+import { lstat, open, readFile, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { z } from 'zod'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
@@ -14,7 +14,10 @@ import { NotPublished, Superseded, type EndpointSink, type Published } from './s
 export interface FileEndpointsOptions {
   /** `cluster_name` of the endpoint set in the file: the cluster's EDS service name, mostly its own name. */
   readonly cluster: string
-  /** The file of the cluster's `path_config_source`, ending in `.json`. It must exist: it holds the full set. */
+  /**
+   * The file of the cluster's `path_config_source`, ending in `.json`. It must exist: it holds the full set.
+   * A symbolic link is refused: Envoy notices only what is moved onto the path.
+   */
   readonly path: string
 }
 
@@ -129,9 +132,11 @@ class FileEndpoints implements EndpointSink {
 
   async #stamp(): Promise<string> {
     try {
-      return stampOf(await stat(this.#path, { bigint: true }))
+      const found = await lstat(this.#path, { bigint: true })
+      if (found.isSymbolicLink()) throw this.#linked()
+      return stampOf(found)
     } catch (cause) {
-      throw this.#unreadable(cause)
+      throw isDrainableError(cause) ? cause : this.#unreadable(cause)
     }
   }
 
@@ -150,7 +155,7 @@ class FileEndpoints implements EndpointSink {
         await file.close()
       }
       // Nothing of this process comes between the two, and of another one hardly anything.
-      if (stampOf(statSync(this.#path, { bigint: true })) !== stamp)
+      if (stampOf(lstatSync(this.#path, { bigint: true })) !== stamp)
         throw new Superseded(printable(this.#path))
       renameSync(temporary, this.#path)
     } catch (cause) {
@@ -160,6 +165,14 @@ class FileEndpoints implements EndpointSink {
         isDrainableError(cause) ? cause : this.#unwritable(cause as NodeJS.ErrnoException),
       )
     }
+  }
+
+  /** A file moved onto a link replaces the link, and one moved elsewhere is not noticed. */
+  #linked(): DrainableError {
+    return new DrainableError(
+      'INVALID_OPTIONS',
+      `${this.#path} is a symbolic link, as in a mounted ConfigMap: Envoy notices only a file that is moved onto this path, and that would put an end to the link; give path, and the cluster's path_config_source, the file itself, or let the owner of the file drain with callbackEndpoints()`,
+    )
   }
 
   #unreadable(cause: unknown): DrainableError {

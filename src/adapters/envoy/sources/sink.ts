@@ -111,12 +111,20 @@ export interface EndpointSink {
   close(): Promise<void>
 }
 
-/** The set was changed by somebody else since it was read: it is to be read and changed again. */
+/**
+ * Thrown by {@link EndpointSink.publish} where the set was changed by somebody else since it was read: it is
+ * read and changed again.
+ */
 export class Superseded extends Error {}
 
-/** An error of a publication that certainly did not happen: the provider answers `rejected` with it. */
+/**
+ * Thrown by {@link EndpointSink.publish} where the publication certainly did not happen: the change is refused
+ * with the error. After any other error its outcome is unknown.
+ */
 export class NotPublished extends Error {
+  /** What it failed with. */
   readonly error: DrainableError
+  /** @param error - what it failed with */
   constructor(error: DrainableError) {
     super(error.message, { cause: error })
     this.error = error

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { envoy, fileEndpoints, restEndpoints } from 'drainable/envoy'
 import { startFake } from 'drainable/testing/envoy'
-import { systemClock } from '../../../src/provider/clock.js'
+import { systemClock } from '../../../../src/provider/clock.js'
 
 const clock = systemClock
 const ctx = () => ({ signal: AbortSignal.timeout(10_000), clock })

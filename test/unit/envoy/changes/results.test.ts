@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { callbackEndpoints, envoy } from 'drainable/envoy'
 import type { CallContext, ChangeResult } from 'drainable/provider'
 import { startFake } from 'drainable/testing/envoy'
-import { systemClock } from '../../../src/provider/clock.js'
+import { systemClock } from '../../../../src/provider/clock.js'
 
 const members = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
 
