@@ -202,7 +202,8 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const stamp = configStamp(round)
     for (const pool of pools.filter((name) => isName(name))) {
       try {
-        result.set(pool, await this.#configuration.servers(pool, stamp, ctx))
+        const members = round.pools.get(pool)?.keys() ?? []
+        result.set(pool, await this.#configuration.servers(pool, members, stamp, ctx))
       } catch (error) {
         if (!isDrainableError(error, 'MALFORMED_REPLY', 'REJECTED', 'FORBIDDEN')) throw error
       }

@@ -114,8 +114,8 @@ export function commit(api: Api, call: Call): Answer | Promise<Answer> {
   return forced(call) ? reloaded(api, ok(body)) : pending(api, body)
 }
 
-export function rawText({ store }: Api): Answer {
-  return ok(store.config.text)
+export function rawText(api: Api): Answer {
+  return bare(api, api.store.config.text)
 }
 
 /** The whole file at once, with what to do instead of a reload. */

@@ -125,6 +125,27 @@ export class HaproxyConfig {
     return undefined
   }
 
+  /** What HAProxy itself has as backends: `listen` sections too. */
+  proxies(): readonly string[] {
+    return [...this.names('backend'), ...this.names('listen')]
+  }
+
+  /** The servers that HAProxy itself has in one of {@link proxies}: slots of a `server-template` too. */
+  everyServer(name: string): readonly ServerLine[] {
+    const section = this.#section(name) ?? this.#sections('listen').find((one) => one.name === name)
+    if (section === undefined) return []
+    return this.#lines.slice(section.from + 1, section.to).flatMap((line): ServerLine[] => {
+      const [keyword, prefix = '', range = '', ...rest] = line.trim().split(/\s+/)
+      if (keyword === 'server') return [readServer(line)]
+      if (keyword !== 'server-template') return []
+      const [low = 1, high] = range.split('-').map(Number)
+      const [from, to] = high === undefined ? [1, low] : [low, high]
+      return Array.from({ length: to - from + 1 }, (_, i) =>
+        readServer(`server ${prefix}${from + i} ${rest.join(' ')}`),
+      )
+    })
+  }
+
   #section(backend: string): Section | undefined {
     return this.#sections('backend').find((section) => section.name === backend)
   }

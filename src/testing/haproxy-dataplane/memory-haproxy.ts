@@ -98,9 +98,9 @@ export class MemoryHaproxy implements HaproxyCli {
   #start(): void {
     this.#backends = new Map()
     let id = 1 + this.#config.names('frontend').length
-    for (const name of this.#config.names('backend')) {
+    for (const name of this.#config.proxies()) {
       const servers = new Map<string, MemoryServer>()
-      for (const line of this.#config.servers(name) ?? []) {
+      for (const line of this.#config.everyServer(name)) {
         const merged = {
           ...this.#config.defaultServer('defaults', this.#config.defaultsOf(name) ?? ''),
           ...this.#config.defaultServer('backend', name),

@@ -9,6 +9,7 @@ import type {
   Send,
   Sight,
 } from '../../../kit/change.js'
+import { refusal } from '../../../kit/errors.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { abortable } from '../../../provider/abort.js'
 import type { CallContext, Change, ChangeResult, MemberRef } from '../../../provider/contract.js'
@@ -16,7 +17,7 @@ import { type DrainableError, isDrainableError } from '../../../provider/error.j
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { isLost, PROVIDER } from '../session/session.js'
 import { DurableMarks } from './durable.js'
-import { identify } from '../read/reading.js'
+import { configStamp, identify, NOT_DURABLE } from '../read/reading.js'
 import { keepFollowers } from './keep-followers.js'
 import { Membership } from './membership.js'
 import { orderOf } from './order.js'
@@ -225,6 +226,7 @@ class Work implements CarefulAdapter<Seen, Sent> {
     if (!this.#isHeld(ref) && found.verdict.own === 'ready') {
       await keepFollowers(this.#tools, ref, ctx)
     }
+    if (!this.#isHeld(ref)) await this.#assertDurable(ref, round, ctx)
     this.#tools.memory.holding(ref)
     await this.#mark(ref, to, found, undo, ctx)
     const answer = await askServer(this.#tools.api, ref, to, ctx)
@@ -232,6 +234,17 @@ class Work implements CarefulAdapter<Seen, Sent> {
     // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
     const tracks = found.rows.some(({ tracked }) => tracked !== undefined)
     return tracks ? this.#parts.verifier.one(sent, ctx) : begin(sent)
+  }
+
+  /** @throws `UNSUPPORTED` where a durable drain could not be one: nothing was sent */
+  async #assertDurable(ref: MemberRef, round: Round, ctx: CallContext): Promise<void> {
+    const { settings, configuration } = this.#tools
+    if (!settings.durable) return
+    const configured = await configuration.servers(ref.pool, [ref.member], configStamp(round), ctx)
+    const { place } = configured(ref.member)
+    if (place === 'line' || place === 'run time') return
+    const words = `${formatRef(ref)} can't be drained durably: ${NOT_DURABLE[place] ?? ''}; use durable: false for it`
+    throw refusal('UNSUPPORTED', words, { provider: PROVIDER, ref })
   }
 
   async #mark(

@@ -5,11 +5,17 @@ import { formatRef } from '../../../provider/member-ref.js'
 import { PROVIDER } from '../session/session.js'
 import { saysNotFound } from '../codec/replies.js'
 import { isObject } from '../../../kit/json.js'
-import { identify } from '../read/reading.js'
+import { configStamp, identify } from '../read/reading.js'
 import { askServer } from './put-server.js'
 import { followReload } from '../session/reload.js'
 import { readRound, type Found, type Round } from '../read/read.js'
+import { rejected } from './step.js'
 import type { Tools } from './tools.js'
+
+const WHERE = {
+  listen: 'it stands in a listen section',
+  template: 'it is a slot of a server-template',
+} as const
 
 type Add = Change & { readonly kind: 'add' }
 
@@ -26,6 +32,13 @@ export class Membership {
     if (this.#tools.settings.membership === 'configuration') {
       const removed = await this.#tools.configuration.remove(ref, ctx)
       if (removed !== undefined) return this.#untilGone(ref, removed.reloadId, round, ctx)
+      const { configuration } = this.#tools
+      const of = await configuration.servers(ref.pool, [ref.member], configStamp(round), ctx)
+      const { place } = of(ref.member)
+      if (place === 'listen' || place === 'template') {
+        const words = `${formatRef(ref)} can't be removed from the configuration: ${WHERE[place]}, which this API can't write`
+        return rejected(ref, 'UNSUPPORTED', words)
+      }
       // not in the file: a server that was added at run time
     }
     return this.#removeAtRuntime(ref, ctx)
@@ -75,12 +88,14 @@ export class Membership {
     ctx: CallContext,
   ): Promise<ChangeResult> {
     const refused = await this.#reload(reloadId, round, ctx)
-    if (refused !== undefined) {
-      // the API rolls the file back
-      const kept = (await this.#tools.configuration.line(ref, ctx)) !== undefined
-      return { ref, status: kept ? 'rejected' : 'unknown', error: refused }
-    }
     const { found } = await this.#look(ref, ctx)
+    if (refused !== undefined) {
+      // the API rolls the file back, and what others changed within the same reload too
+      const kept = (await this.#tools.configuration.line(ref, ctx)) !== undefined
+      if (!kept && found === undefined) return { ref, status: 'applied' }
+      const error = saying(refused, ref, kept ? rolledBack(found) : WITHOUT_LINE)
+      return { ref, status: kept ? 'rejected' : 'unknown', error }
+    }
     if (found === undefined) return { ref, status: 'applied' }
     const error = new DrainableError(
       'CONFLICT',
@@ -129,7 +144,9 @@ export class Membership {
       const refused = await this.#reload(added.reloadId, round, ctx)
       if (refused !== undefined) {
         const kept = (await this.#tools.configuration.line(ref, ctx)) !== undefined
-        return { ref, status: kept ? 'unknown' : 'rejected', error: refused }
+        const what = kept ? WITH_LINE : 'the API rolled the file back, it was not added'
+        const error = saying(refused, ref, what)
+        return { ref, status: kept ? 'unknown' : 'rejected', error }
       }
     }
     return this.#open(change, ours, ctx)
@@ -201,6 +218,22 @@ export class Membership {
     const round = await gate.run(ctx, true, () => readRound(api, pools, ctx))
     return { found: round.pools.get(ref.pool)?.get(ref.member) }
   }
+}
+
+const WITH_LINE = 'the file has it all the same, the next reload adds it'
+const WITHOUT_LINE = 'the file has it no more, the next reload removes it'
+
+function rolledBack(found: Found | undefined): string {
+  const now =
+    found === undefined ? 'HAProxy has it no more' : `it is '${found.rows[0]?.status ?? ''}'`
+  return `the API rolled the file back, which still has it; ${now}`
+}
+
+/** A failed reload, and what was found after it. */
+function saying(error: DrainableError, ref: MemberRef, what: string): DrainableError {
+  const { code, message, retryable } = error
+  const words = `${formatRef(ref)}: ${message}; ${what}`
+  return new DrainableError(code, words, { provider: PROVIDER, ref, retryable, cause: error })
 }
 
 function checkAdd(

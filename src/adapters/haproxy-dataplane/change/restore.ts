@@ -126,7 +126,12 @@ export class Restorer {
     const backups = [...(round.pools.get(ref.pool)?.values() ?? [])].flatMap(({ rows }) => rows)
     const sessions = backups.reduce((sum, row) => sum + (row.backup ? row.scur : 0), 0)
     if (sessions === 0) return undefined
-    const configured = await this.#tools.configuration.servers(ref.pool, configStamp(round), ctx)
+    const configured = await this.#tools.configuration.servers(
+      ref.pool,
+      [ref.member],
+      configStamp(round),
+      ctx,
+    )
     if (configured(ref.member).cutsBackups === false) return undefined
     if (!round.served.setsWeight) {
       return new DrainableError(
@@ -171,7 +176,8 @@ export class Restorer {
     const stamp = configStamp(round)
     const gentle =
       settings.maintCuts === undefined
-        ? (await configuration.servers(ref.pool, stamp, ctx))(ref.member).maint === 'gentle'
+        ? (await configuration.servers(ref.pool, [ref.member], stamp, ctx))(ref.member).maint ===
+          'gentle'
         : !settings.maintCuts
     if (gentle) return
     throw new DrainableError(

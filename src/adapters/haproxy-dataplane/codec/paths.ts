@@ -26,6 +26,8 @@ export interface Paths {
   readonly processInfo: string
   /** The `global` section, where hard-stop-after is. */
   readonly configGlobal: string
+  /** The configuration as text: what has no path of its own. */
+  readonly configRaw: string
   /** The configuration's version, for where a proxy in front drops the header that says it. */
   readonly configVersion: string
   /** Rows of servers: of one backend, or of all. */
@@ -55,6 +57,7 @@ export function pathsOf(tree: Tree): Paths {
     processInfo: `${base}/runtime/info`,
     configGlobal: `${config}/global`,
     configVersion: `${config}/version`,
+    configRaw: `${config}/raw`,
     stats,
   }
   const reload = (id: string): string => `${base}/reloads/${encode(id)}`

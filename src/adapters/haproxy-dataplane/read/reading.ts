@@ -138,10 +138,20 @@ export function hintsOf(
   } else if (settings.durable && config?.known === true && own !== 'ready' && marks === '') {
     hints.push('the configuration says nothing of this drain: a reload forgets it')
   }
-  if (settings.durable && config?.known === false) {
-    hints.push('not in the configuration: a reload removes it, so there is nothing to make durable')
-  }
+  const lost = settings.durable && config?.known === false ? NOT_DURABLE[config.place] : undefined
+  if (lost !== undefined) hints.push(lost)
   return hints
+}
+
+/** Why a drain of a server that the API has not in its configuration can't be made durable. */
+export const NOT_DURABLE: Readonly<Record<Configured['place'], string | undefined>> = {
+  line: undefined,
+  'run time': 'not in the configuration: a reload removes it, so there is nothing to make durable',
+  listen: 'it stands in a listen section, which this API can not write: a reload forgets its drain',
+  template:
+    'it is a slot of a server-template, which this API can not write: a reload forgets its drain',
+  unknown:
+    "the API has it not in its configuration, and configuration/raw can't be read: a reload may forget its drain",
 }
 
 /** What keeps a server out of balancing after a reload. */

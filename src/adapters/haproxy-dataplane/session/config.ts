@@ -14,6 +14,7 @@ import {
   type Section,
   type Versioned,
 } from '../codec/configuration.js'
+import { parseRaw, type RawServers } from '../codec/raw.js'
 
 /** What the configuration says about one server. */
 export interface Configured {
@@ -21,8 +22,13 @@ export interface Configured {
   readonly maint: MaintEffect
   /** Whether leaving maint cuts the sessions on the backend's backup servers. */
   readonly cutsBackups: boolean | 'unknown'
-  /** Whether it is in the file at all: servers added at run time are not. */
+  /** Whether the API has it in its configuration, and can write it. */
   readonly known: boolean
+  /**
+   * Where else it stands: in a `listen` section or a `server-template`, which this API can't write; not in
+   * the file at all (`run time`), or nobody can tell.
+   */
+  readonly place: 'line' | 'listen' | 'template' | 'run time' | 'unknown'
   readonly weight: number | null
   readonly maintenance: string | null
 }
@@ -31,6 +37,7 @@ const UNKNOWN: Configured = {
   maint: 'unknown',
   cutsBackups: 'unknown',
   known: false,
+  place: 'unknown',
   weight: null,
   maintenance: null,
 }
@@ -53,6 +60,7 @@ export class Configuration {
   >()
 
   #hardStopAt: string | undefined
+  #raw: { readonly stamp: string; readonly servers: RawServers | undefined } | undefined
   #defaults: { readonly stamp: string; readonly sections: Sections } | undefined
 
   constructor(api: DataplaneApi) {
@@ -62,19 +70,43 @@ export class Configuration {
   /**
    * What the configuration says about the servers of a backend.
    *
+   * @param members - those of interest: one that the API does not have is looked for in the text
    * @param stamp - changes when the configuration may have changed
    */
   async servers(
     pool: string,
+    members: Iterable<string>,
     stamp: string,
     ctx: CallContext,
   ): Promise<(member: string) => Configured> {
     const cached = this.#pools.get(pool)
-    if (cached?.stamp === stamp) return (member) => cached.servers.get(member) ?? UNKNOWN
-    const servers = await this.#read(pool, stamp, ctx)
+    const servers = cached?.stamp === stamp ? cached.servers : await this.#read(pool, stamp, ctx)
     if (servers === undefined) return () => UNKNOWN
     this.#pools.set(pool, { stamp, servers })
+    for (const member of members) {
+      if (!servers.has(member)) servers.set(member, await this.#elsewhere(pool, member, stamp, ctx))
+    }
     return (member) => servers.get(member) ?? UNKNOWN
+  }
+
+  /** A server that the API has not in its configuration. */
+  async #elsewhere(
+    pool: string,
+    member: string,
+    stamp: string,
+    ctx: CallContext,
+  ): Promise<Configured> {
+    if (this.#raw?.stamp !== stamp) {
+      const { paths } = await this.#api.served(ctx)
+      const reply = await this.#api.get(paths.configRaw, ctx)
+      this.#raw = { stamp, servers: reply.status === 200 ? parseRaw(reply.text) : undefined }
+    }
+    const { servers } = this.#raw
+    if (servers === undefined) return UNKNOWN
+    const found = servers(pool, member)
+    if (found === undefined) return { ...UNKNOWN, place: 'run time' }
+    const { place, cuts, cutsBackups } = found
+    return { ...UNKNOWN, place, maint: cuts ? 'cuts' : 'gentle', cutsBackups }
   }
 
   /**
@@ -275,6 +307,8 @@ export class Configuration {
   ): Promise<Map<string, Configured> | undefined> {
     const { paths, tree } = await this.#api.served(ctx)
     const lines = await this.#api.get(paths.configServers(pool), ctx)
+    // 3.2 and later say so of a `listen` section, earlier ones list nothing
+    if (lines.status === 404) return new Map()
     if (lines.status !== 200) return undefined
     const { data } = this.#api.parse(lines, (text) =>
       parseConfigServers(tree, text, lines.configVersion),
@@ -321,6 +355,7 @@ function configured(line: ConfigServer, backend: Sections, defaults: Sections): 
     maint: down === true ? 'cuts' : down === false ? 'gentle' : 'unknown',
     cutsBackups: up,
     known: true,
+    place: 'line',
     weight: typeof weight === 'number' ? weight : null,
     maintenance: typeof maintenance === 'string' ? maintenance : null,
   }

@@ -30,7 +30,7 @@ export async function followReload(
       if (reload?.status === 'failed') {
         throw new DrainableError(
           'REJECTED',
-          `reload ${id ?? ''} failed: '${quote(reload.response)}'; HAProxy runs the configuration it had`,
+          `reload ${id ?? ''} failed: '${quote(reload.response)}'`,
           { provider: PROVIDER },
         )
       }

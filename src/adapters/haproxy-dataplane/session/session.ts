@@ -227,7 +227,8 @@ export class DataplaneApi implements AsyncDisposable {
     const login = Buffer.from(`${this.#settings.username}:${password}`).toString('base64')
     const reply = await this.#http.call({
       ...call,
-      headers: { authorization: `Basic ${login}` },
+      // `configuration/raw` is plain text in v3
+      headers: { accept: 'application/json, text/plain', authorization: `Basic ${login}` },
       ...ctx,
     })
     if (reply.status === 404) this.#forgetIfReplaced(reply)
