@@ -30,6 +30,7 @@ import type { Settings } from './options.js'
 import { isName } from './codec/paths.js'
 import { Followers } from './read/followers.js'
 import { ProcessMemory, type Process } from './read/processes.js'
+import { Reloads } from './read/reloads.js'
 import { readProcesses, readRound, type Found, type Round } from './read/read.js'
 import { held, taken } from './read/state.js'
 
@@ -46,6 +47,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #gate = new PollGate()
   readonly #memory: ProcessMemory
   readonly #followers = new Followers()
+  readonly #reloads = new Reloads()
   readonly #configuration: Configuration
   readonly #changer: Changer
 
@@ -98,6 +100,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       readRound(this.#api, pools, ctx, { learn: this.#followers, now: false }),
     )
     const processes = this.#memory.note(round.infos, ctx.clock.now())
+    this.#reloads.note(round.infos, round.configVersion, ctx.clock.now())
     await this.#readHardStop(round, ctx)
     const names = [...round.pools.keys()]
     const configured = await this.#configured(names, round, ctx)
@@ -158,7 +161,12 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const scopes = this.#memory.scopes(ref, processes, read, own !== 'ready', ctx.clock.now())
     const unverified = this.#memory.unverified(processes)
     const followers = this.#followers.of(ref)
-    const hints = hintsOf(found, config, this.#settings, followers)
+    const busy =
+      this.#settings.oldWorkers === 'wait' ? this.#reloads.hint(ctx.clock.now()) : undefined
+    const hints = [
+      ...hintsOf(found, config, this.#settings, followers),
+      ...(busy === undefined ? [] : [busy]),
+    ]
     return {
       ref,
       present: true,
