@@ -1,7 +1,6 @@
-import { startDrain } from 'drainable'
 import { expect, test } from 'vitest'
 import { Reloads } from '../../../src/adapters/haproxy-dataplane/read/reloads.js'
-import { present, rig, until } from '../../support/dataplane.js'
+import { present, rig } from '../../support/dataplane.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
 const process = (pid: number) => [{ node: 'lb', pid, uptime: 1, version: '3.2' }]
@@ -19,17 +18,15 @@ test('reloads are counted for a minute, with those after writes', () => {
   expect(reloads.hint(80_000)).toContain('not by writes through this API')
 })
 
-test('a drain says early that reloads keep it from its end', async () => {
-  await using r = await rig()
-  const run = startDrain(r.lb, WEB1, { timeout: '60s' })
-  for (const _ of [1, 2]) {
-    await until('the drain', async () => (await present(r.lb, WEB1)).own === 'drain')
-    await r.fake.reload()
-  }
-  const why = await until('it is said', async () => {
-    const said = JSON.stringify(run.why())
-    return said.includes('reloaded 2 times') && said
-  })
-  expect(why).toContain('hard-stop-after')
-  await run.restore()
+test.each([
+  ['wait', true],
+  ['accept', false],
+] as const)('with oldWorkers %s a look after two reloads says so: %s', async (oldWorkers, said) => {
+  await using r = await rig({}, { oldWorkers })
+  await present(r.lb, WEB1)
+  await r.fake.reload()
+  expect((await present(r.lb, WEB1)).hints).toBeUndefined()
+  await r.fake.reload()
+  const { hints = [] } = await present(r.lb, WEB1)
+  expect(hints.join().includes('reloaded 2 times')).toBe(said)
 })
