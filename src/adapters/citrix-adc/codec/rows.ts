@@ -96,6 +96,7 @@ export function toPhase(state: string): readonly [SvrPhase, 'up' | 'down' | 'unk
 
 /** A row of `servicegroup_servicegroupmember_binding`. */
 export function toMember(group: string, row: Row): Entry {
+  assertNamed(row, 'servicegroupname', group)
   const address = toAddress(row.at('ip'))
   const server = row.at('servername').word() ?? address
   const port = toPort(row.at('port'))
@@ -134,6 +135,13 @@ export function toService(row: Row): Entry {
   const address = toAddress(row.at('ipaddress')) ?? toAddress(row.at('ip'))
   const server = row.at('servername').word() ?? address ?? name
   return toEntry({ kind: 'service', name }, name, server, address, toPort(row.at('port')) ?? 0, row)
+}
+
+/** What answers for another object than the one that was asked for is no answer. Names are known in any case. */
+export function assertNamed(row: Row, key: string, name: string): void {
+  const told = row.at(key).word()
+  if (told === undefined || told.toLowerCase() === name.toLowerCase()) return
+  throw row.at(key).wrong(`'${quote(name)}', as was asked for`)
 }
 
 function toEntry(

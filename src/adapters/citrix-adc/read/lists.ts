@@ -1,7 +1,7 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { argsOf, pathOf, type Row, rowsOf } from '../codec/nitro.js'
-import type { Entry } from '../codec/rows.js'
+import { assertNamed, type Entry } from '../codec/rows.js'
 import type { NitroSession } from '../session/session.js'
 
 /** Up to so many objects are asked for one by one; beyond that the whole list costs less. */
@@ -59,7 +59,9 @@ export class Lists {
     const alone = await Promise.all(left.map((name) => this.rows(tree, type, name)))
     for (const [i, [row]] of alone.entries()) {
       const name = left[i]
-      if (row !== undefined && name !== undefined) found.set(name, row)
+      if (row === undefined || name === undefined) continue
+      assertNamed(row, key, name)
+      found.set(name, row)
     }
     return found
   }

@@ -150,7 +150,15 @@ export class Standings {
     if (config === 'forbidden') return { role: 'unknown', since: '' }
     const own = config.find((row) => row.at('id').word() === '0') ?? config[0]
     const state = own?.at('state').word()
-    return { role: state === undefined ? 'alone' : toRole(state), since: '' }
+    if (state !== undefined) return { role: toRole(state), since: '' }
+    // One of a pair that has nothing to say of it may have become the secondary.
+    const was = this.#asked?.role.role
+    if (was !== 'primary' && was !== 'secondary') return { role: 'alone', since: '' }
+    throw new DrainableError(
+      'MALFORMED_REPLY',
+      `${this.#session.url} was '${was}' and does not say any more whether it is one of a pair`,
+      { provider: 'citrix-adc', retryable: true },
+    )
   }
 
   async #askBoot(ctx: CallContext): Promise<string> {

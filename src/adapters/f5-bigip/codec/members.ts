@@ -88,9 +88,10 @@ export function parseItems(list: JsonValue): readonly JsonValue[] {
   return items.rows()
 }
 
-/** The members that stand with their pool in a list of pools; without items it has none. */
-export function parseExpanded(pool: JsonValue): readonly MemberRow[] {
+/** The members that stand with their pool in a list of pools; undefined where there are more of them on another page. */
+export function parseExpanded(pool: JsonValue): readonly MemberRow[] | undefined {
   const reference = pool.at('membersReference').needed('its members')
+  if (reference.at('nextLink').present) return undefined
   return toMembers(reference.at('items').rows())
 }
 

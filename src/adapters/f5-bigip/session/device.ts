@@ -189,7 +189,22 @@ export class Device {
     ctx: CallContext,
   ): Promise<readonly { readonly pool: PoolAttributes; readonly members: readonly MemberRow[] }[]> {
     const found = await this.#list('/mgmt/tm/ltm/pool', '?expandSubcollections=true', ctx)
-    return (found ?? []).map((item) => ({ pool: parsePool(item), members: parseExpanded(item) }))
+    const listed = (found ?? []).map((item) => ({
+      pool: parsePool(item),
+      members: parseExpanded(item),
+    }))
+    // A pool without members looks like one whose members were not put in: one that was asked for tells.
+    const [first] = listed
+    const told = listed.some(({ members }) => (members?.length ?? 0) > 0)
+    const asked =
+      told || first === undefined ? [] : await this.listMembers(first.pool.fullPath, ctx)
+    const expands = told || asked === undefined || asked.length === 0
+    const pools: { readonly pool: PoolAttributes; readonly members: readonly MemberRow[] }[] = []
+    for (const { pool, members } of listed) {
+      const whole = expands ? members : undefined
+      pools.push({ pool, members: whole ?? (await this.listMembers(pool.fullPath, ctx)) ?? [] })
+    }
+    return pools
   }
 
   /** Members of a pool; undefined where there is no such pool, as far as this one answer goes. */
@@ -296,7 +311,9 @@ export class Device {
         { provider: PROVIDER },
       )
     }
-    if (meaning.kind === 'later' && !/not registered/i.test(meaning.message)) {
+    // A release that does not have it, and a user who may not ask; whoever answers anything else is not the device.
+    const unknown = meaning.kind === 'absent' || meaning.kind === 'forbidden'
+    if (!unknown && !(meaning.kind === 'later' && /not registered/i.test(meaning.message))) {
       throw this.session.toError(meaning, 'GET /mgmt/tm/sys/ready')
     }
     await pause(ctx.clock, SETTLE_BLIND, ctx.signal)
@@ -311,14 +328,21 @@ export class Device {
     const found = new Map<string, JsonValue>() // by path: a list that changes while it is paged repeats items
     const seen = new Set<string>()
     let next: string | undefined = query
+    let last: JsonValue | undefined
     while (next !== undefined && !seen.has(next)) {
       seen.add(next)
       const list = await this.session.get(`${path}${next}`, ctx)
       if (list === undefined) return undefined
       takeItems(list, found)
+      last = list
       const link = list.at('nextLink').text()?.slice(0, LONGEST_LINK)
       next = link === undefined ? undefined : withWords(/\?[^#]*/.exec(link)?.[0], query)
+      if (link !== undefined && next === undefined) throw list.wrong('a link to its next page')
     }
+    // What a page has lost would seem not to be there.
+    const total = last?.at('totalItems')
+    if (found.size < (total?.count() ?? 0))
+      throw total?.wrong(`as many as were listed: ${found.size}`)
     return [...found.values()]
   }
 

@@ -8,7 +8,8 @@ export interface Counters {
   readonly curSessions: number
 }
 
-const NONE: Counters = {
+/** Nothing was counted yet. */
+export const NO_COUNTERS: Counters = {
   curConns: 0,
   totConns: 0,
   totRequests: 0,
@@ -23,7 +24,9 @@ const NONE: Counters = {
  */
 export class Timeline {
   readonly #lag: number
-  #steps: { readonly at: number; readonly counters: Counters }[] = [{ at: 0, counters: NONE }]
+  #steps: { readonly at: number; readonly counters: Counters }[] = [
+    { at: 0, counters: NO_COUNTERS },
+  ]
 
   constructor(lag: number) {
     this.#lag = lag
@@ -31,14 +34,14 @@ export class Timeline {
 
   /** What is true now. */
   get now(): Counters {
-    return this.#steps.at(-1)?.counters ?? NONE
+    return this.#steps.at(-1)?.counters ?? NO_COUNTERS
   }
 
   /** What the device shows now. */
   get shown(): Counters {
     if (this.#lag === 0) return this.now
     const round = Math.floor(performance.now() / this.#lag) * this.#lag
-    return this.#steps.findLast((step) => step.at <= round)?.counters ?? NONE
+    return this.#steps.findLast((step) => step.at <= round)?.counters ?? NO_COUNTERS
   }
 
   change(by: Partial<Counters>): void {
@@ -51,6 +54,6 @@ export class Timeline {
 
   /** As after a restart of the traffic processes. */
   reset(): void {
-    this.#steps = [{ at: 0, counters: NONE }]
+    this.#steps = [{ at: 0, counters: NO_COUNTERS }]
   }
 }

@@ -2,7 +2,7 @@ import { readState, type FakeMember, type FakeNode, type FakePool } from '../dev
 import { link, ok, type Call } from '../rest/call.js'
 import { partitionOf, toSegment } from '../rest/names.js'
 import { entries, type Answer } from '../rest/replies.js'
-import type { Counters } from '../device/timeline.js'
+import { type Counters, NO_COUNTERS } from '../device/timeline.js'
 
 /** Statistics of one member, of all members of a pool, or of all pools of a partition. */
 export function memberStats(
@@ -157,19 +157,10 @@ export function nodeStats(call: Call, node: FakeNode): Answer | undefined {
   })
 }
 
-const NONE: Counters = {
-  curConns: 0,
-  totConns: 0,
-  totRequests: 0,
-  maxConns: 0,
-  depth: 0,
-  curSessions: 0,
-}
-
 function sum(
   call: Call,
   of: readonly (readonly [FakePool, FakeMember])[],
-  beside: Counters = NONE,
+  beside: Counters = NO_COUNTERS,
 ): Counters {
   const total = { ...beside }
   for (const [pool, member] of of) {

@@ -1,0 +1,41 @@
+import { describe, expect, test } from 'vitest'
+import { context, rig, WEB1 } from './rig.js'
+
+const status = (match: RegExp, body: object) =>
+  ({ match, how: 'status', status: 200, body }) as const
+
+describe('an answer about another object than was asked for', { concurrent: true }, () => {
+  test('tells nothing of a member', async () => {
+    await using at = await rig({ tls: false })
+    const type = 'servicegroup_servicegroupmember_binding'
+    const row = { ip: '10.0.0.1', port: 80, svrstate: 'OUT OF SERVICE', servername: '10.0.0.1' }
+    const body = { errorcode: 0, [type]: [{ servicegroupname: 'other', ...row }] }
+    at.fake.fail(status(/_servicegroupmember_binding\/web/, body))
+    await expect(at.adc.observe([WEB1], context())).rejects.toMatchObject({
+      code: 'MALFORMED_REPLY',
+    })
+  })
+
+  test('tells nothing of the counts of a service', async () => {
+    await using at = await rig({ tls: false, vservers: { vs: ['svc1'] } })
+    const row = { name: 'svc2', activetransactions: '0', surgecount: '0', svrestablishedconn: '0' }
+    at.fake.fail(status(/stat\/service\/svc1/, { errorcode: 0, service: [row] }))
+    const seen = at.adc.observe([{ pool: 'vs', member: 'svc1' }], context())
+    await expect(seen).rejects.toMatchObject({ code: 'MALFORMED_REPLY' })
+  })
+})
+
+describe('a node of a pair that says nothing of it any more', { concurrent: true }, () => {
+  test('is not taken for one alone', async () => {
+    await using at = await rig({ tls: false, ha: true, pools: { web: [WEB1.member] } })
+    const ctx = context()
+    await at.adc.observe([WEB1], ctx)
+    const lift = at.fake.fail(status(/hanode/, { errorcode: 0, message: 'Done', severity: 'NONE' }))
+    await expect(at.adc.observe([WEB1], ctx)).rejects.toMatchObject({
+      code: 'MALFORMED_REPLY',
+      retryable: true,
+    })
+    await lift()
+    expect((await at.adc.observe([WEB1], ctx)).readings).toMatchObject([{ present: true }])
+  })
+})
