@@ -285,13 +285,17 @@ export class Device {
     if (known !== undefined && ctx.clock.now() < known.at + ATTRIBUTES_FOR) return known.value
     const json = await this.session.get(`${poolPath(pool)}?$select=${POOL_SELECT}`, ctx)
     const value = json === undefined ? unknownPool(pool) : parsePool(json)
+    if (json !== undefined) assertSame(json, value.fullPath, pool)
     this.#attributes.set(pool, { at: ctx.clock.now(), value })
     return value
   }
 
   async readNode(node: string, ctx: CallContext): Promise<NodeRow | undefined> {
     const json = await this.session.get(nodePath(node), ctx)
-    return json === undefined ? undefined : parseNode(json)
+    if (json === undefined) return undefined
+    const row = parseNode(json)
+    assertSame(json, row.fullPath, node)
+    return row
   }
 
   /**
@@ -357,6 +361,12 @@ export class Device {
     }
     if (fell) this.#life.noteReset()
   }
+}
+
+/** What answers for another object than the one that was asked for is no answer; `%0` is the route domain of none. */
+function assertSame(json: JsonValue, found: string, asked: string): void {
+  const plain = (path: string): string => path.replace(/%0(?!\d)/, '')
+  if (plain(found) !== plain(asked)) throw json.at('fullPath').wrong(`'${asked}', as was asked for`)
 }
 
 /**

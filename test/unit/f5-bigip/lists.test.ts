@@ -67,3 +67,17 @@ test.each([
     })
   },
 )
+
+test.each([
+  ['a pool', WEB1, /GET .*ltm\/pool\/~Common~web\?/, { fullPath: '/Common/api' }],
+  [
+    'a node',
+    { pool: '@nodes', member: '/Common/10.0.0.1' },
+    /ltm\/node\/~Common~10.0.0.1$/,
+    { fullPath: '/Common/10.0.0.2', address: '10.0.0.2', session: 'user-disabled', state: 'up' },
+  ],
+])('an answer about another object than %s is none', async (_what, ref, match, body) => {
+  await using it = await rig()
+  it.fake.fail(status(match, body))
+  await expect(read(it.lb, ref)).rejects.toMatchObject({ code: 'MALFORMED_REPLY' })
+})
