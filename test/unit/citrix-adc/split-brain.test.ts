@@ -85,8 +85,12 @@ describe('a node of a pair that does not answer', { concurrent: true }, () => {
   })
 })
 
-test('two addresses of one node are one', async () => {
+test.each([
+  ['where it tells its address', /nothing/],
+  ['where nobody may know its address', /config\/hanode/],
+])('two addresses of one node are one, %s', async (_where, match) => {
   await using at = await rig(PAIR)
+  at.fake.fail({ match, how: 'status', status: 403, errorcode: 2138 })
   const url = [at.fake.urls[0]!, at.fake.snip]
   await using adc = citrixAdc({ url, username: 'admin', password: 'secret', freshness: '200ms' })
   const { readings } = await adc.observe([WEB1], context())

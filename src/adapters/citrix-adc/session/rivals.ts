@@ -1,6 +1,7 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { quote } from '../../../provider/quote.js'
 import type { Address, InCharge } from './pair.js'
+import type { Standing } from './standing.js'
 import { within } from './within.js'
 
 /** The pause before an address that does not answer is asked again, in milliseconds, doubled each time. */
@@ -58,8 +59,8 @@ export class Rivals {
     if (known !== undefined && ctx.clock.now() < known.retryAt) return 'silent'
     const told = await within(ctx, async (one) => {
       const role = await address.standings.role(one)
-      if (role === 'secondary' || role === 'unknown') return { role, node: '', nodes: [] }
-      return { role, ...(await address.standings.nodes(one)) }
+      if (role === 'secondary' || role === 'unknown') return { role, standing: undefined }
+      return { role, standing: await address.standings.read(one) }
     }).catch(() => undefined)
     ctx.signal.throwIfAborted()
     if (told === undefined) {
@@ -69,10 +70,11 @@ export class Rivals {
       return 'silent'
     }
     this.#away.delete(address)
-    const { role, node, nodes } = told
+    const { role, standing } = told
     if (role === 'secondary') return 'standby'
-    if (role === 'unknown') return 'silent'
-    if (node === charge.standing.node) return 'same'
+    if (standing === undefined) return 'silent'
+    if (isSame(standing, charge.standing)) return 'same'
+    const { node, nodes } = standing
     refuse(address, nodes)
     const note = `${charge.standing.node} and ${node} both say that they are primary: the pair has lost itself, and both pass traffic; end that ('show ha node') before anything is called idle`
     return { scope: node, note }
@@ -97,4 +99,12 @@ export class Rivals {
         note: why(`calls it '${quote(state, 40)}' and not secondary`),
       }))
   }
+}
+
+/** One node by two addresses; where nobody may know its NSIP, it is known by the moment of its boot. */
+function isSame(one: Standing, other: Standing): boolean {
+  if (one.node === other.node) return true
+  if (one.nodes.length > 0 || other.nodes.length > 0) return false
+  const since = ({ node, incarnation }: Standing): string => incarnation.slice(node.length)
+  return /up since/.test(one.incarnation) && since(one) === since(other)
 }
