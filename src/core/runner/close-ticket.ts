@@ -1,5 +1,5 @@
 import type { DrainReport } from '../../provider/report.js'
-import { owesUndo } from '../machine/owner.js'
+import { owesUndo } from '../machine/ledger/owner.js'
 import { settledWithin, STORE_LIMIT } from './look/call.js'
 import type { RunState } from './run-state.js'
 

@@ -1,5 +1,5 @@
 import type { Change } from '../../provider/contract.js'
-import { ledgerOf } from '../machine/changes.js'
+import { ledgerOf } from '../machine/ledger/changes.js'
 import type { DrainState, Hold } from '../machine/state.js'
 import { moveMoments } from './moments.js'
 import { frozenSchema, STATE_FORM } from './schema.js'

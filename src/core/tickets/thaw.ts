@@ -2,7 +2,7 @@ import type { Clock } from '../../provider/clock.js'
 import type { Change } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { targetOf } from '../machine/changes.js'
+import { targetOf } from '../machine/ledger/changes.js'
 import { openGoal, UNDO_LIMIT, type Goal, type OpenGoal } from '../machine/goal.js'
 import {
   NO_ENDING,

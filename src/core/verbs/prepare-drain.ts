@@ -1,7 +1,7 @@
 import type { Capabilities, MaintEffect, Reading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
-import { lacksEffect } from '../machine/changes.js'
+import { lacksEffect } from '../machine/ledger/changes.js'
 import { initialState, type DrainState } from '../machine/state.js'
 import { answerOfStore } from '../runner/look/call.js'
 import { readingsOf } from '../runner/look/readings.js'

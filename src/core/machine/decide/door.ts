@@ -3,7 +3,7 @@ import type { PresentReading } from '../../../provider/contract.js'
 import type { Draft } from '../draft.js'
 import { maintEffect } from '../policy.js'
 import { marksOf, verdictStands } from '../proof.js'
-import { isRefused } from '../result.js'
+import { isRefused } from '../ledger/result.js'
 import type { DrainState } from '../state.js'
 import { send } from './send.js'
 

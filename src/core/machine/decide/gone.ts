@@ -1,6 +1,6 @@
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import { confirm } from '../confirm.js'
+import { confirm } from '../ledger/confirm.js'
 import type { Draft } from '../draft.js'
 import { ABSENCE_GAP, endAll } from '../scopes.js'
 

@@ -1,7 +1,7 @@
 import type { PresentReading } from '../../../provider/contract.js'
 import type { Draft } from '../draft.js'
 import { maintEffect } from '../policy.js'
-import { isRefused } from '../result.js'
+import { isRefused } from '../ledger/result.js'
 import { sendHold } from './send.js'
 
 /** Raises a drain that persistence keeps busy. */

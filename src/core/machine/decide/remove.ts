@@ -1,5 +1,5 @@
 import type { Draft } from '../draft.js'
-import { endRefused, isRefused } from '../result.js'
+import { endRefused, isRefused } from '../ledger/result.js'
 import { send } from './send.js'
 
 /**

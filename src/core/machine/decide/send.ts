@@ -1,6 +1,6 @@
 import type { Change } from '../../../provider/contract.js'
 import type { Draft } from '../draft.js'
-import { endRefused, isRefused } from '../result.js'
+import { endRefused, isRefused } from '../ledger/result.js'
 import { incarnationsOf } from '../state.js'
 
 /**

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../provider/clock.js'
 import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
-import type { Sight } from '../../machine/foreign.js'
+import type { Sight } from '../../machine/ledger/foreign.js'
 
 /** What a run of this process knows to have set, and does not look after by itself just now. */
 export interface Ledger {

@@ -1,4 +1,4 @@
-import { shareHolds } from '../../../../src/core/machine/late.js'
+import { shareHolds } from '../../../../src/core/machine/ledger/late.js'
 import { describe, expect, test } from 'vitest'
 import { held, started } from '../member-run.js'
 

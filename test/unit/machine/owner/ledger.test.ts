@@ -1,8 +1,13 @@
 import { initialState, type DrainState, type Hold } from 'drainable/machine'
 import type { Change } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
-import { lacksEffect, ledgerOf, noted, sameChange } from '../../../../src/core/machine/changes.js'
-import { owesUndo, whoseHold, whyLower } from '../../../../src/core/machine/owner.js'
+import {
+  lacksEffect,
+  ledgerOf,
+  noted,
+  sameChange,
+} from '../../../../src/core/machine/ledger/changes.js'
+import { owesUndo, whoseHold, whyLower } from '../../../../src/core/machine/ledger/owner.js'
 import type { OwnChange } from '../../../../src/core/machine/state.js'
 import { WEB1 } from '../member-run.js'
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { resumeDrain, restore, startDrain, type Drain } from 'drainable'
 import type { FakeClock, FakeProvider } from 'drainable/testing'
-import { only, recorder, web1, web2 } from '../set-up.js'
-import { json, memoryStore, recordChanges, rig } from './rig.js'
+import { only, recorder, web1, web2 } from '../../set-up.js'
+import { json, memoryStore, recordChanges, rig } from '../rig.js'
 
 /** A drain that is in force, with work that keeps it from being idle. */
 async function busy(lb: FakeProvider, clock: FakeClock): Promise<Drain> {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { restore, resumeDrain, startDrain, stepDrain, type Ticket } from 'drainable'
 import type { FakeClock, FakeProvider } from 'drainable/testing'
-import { only, setUp, web1 } from '../set-up.js'
+import { only, setUp, web1 } from '../../set-up.js'
 import {
   after,
   isOpening,
@@ -12,7 +12,7 @@ import {
   recordChanges,
   rig,
   type Sent,
-} from './rig.js'
+} from '../rig.js'
 
 type Undo = (lb: FakeProvider, clock: FakeClock, begun?: () => void) => Promise<unknown>
 

@@ -2,8 +2,8 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import type * as library from 'drainable'
 import { drain, ready, startDrain, stepDrain } from 'drainable'
 import { fakeProvider, type FakeClock, type FakeProvider } from 'drainable/testing'
-import { only, thrown, web1, web2 } from '../set-up.js'
-import { anotherObject, isHold, loseAnswer, ofKind, recordChanges, rig } from './rig.js'
+import { only, thrown, web1, web2 } from '../../set-up.js'
+import { anotherObject, isHold, loseAnswer, ofKind, recordChanges, rig } from '../rig.js'
 
 afterEach(() => vi.restoreAllMocks())
 

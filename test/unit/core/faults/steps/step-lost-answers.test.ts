@@ -1,9 +1,18 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { DrainableError, ready, restore, stepDrain, type Ticket } from 'drainable'
-import { Random } from '../../../model/random.js'
-import { only, thrown, web1 } from '../set-up.js'
+import { Random } from '../../../../model/random.js'
+import { only, thrown, web1 } from '../../set-up.js'
 import { hostClock } from './host-clock.js'
-import { isHold, isOpening, json, loseAnswer, ofKind, recordChanges, rig, type Rig } from './rig.js'
+import {
+  isHold,
+  isOpening,
+  json,
+  loseAnswer,
+  ofKind,
+  recordChanges,
+  rig,
+  type Rig,
+} from '../rig.js'
 
 afterEach(() => vi.restoreAllMocks())
 

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { stepDrain, type DrainStep, type Ticket } from 'drainable'
 import type { FakeClock, FakeProvider } from 'drainable/testing'
-import { web1 } from '../set-up.js'
+import { web1 } from '../../set-up.js'
 import { hostClock, type HostClock } from './host-clock.js'
-import { json, rig } from './rig.js'
+import { json, rig } from '../rig.js'
 
 afterEach(() => vi.restoreAllMocks())
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { DrainableError, restore, startDrain, type Ticket } from 'drainable'
-import { only, web1 } from '../set-up.js'
-import { isHold, json, rig } from './rig.js'
+import { only, web1 } from '../../set-up.js'
+import { isHold, json, rig } from '../rig.js'
 
 test('a refused hold is not ours because somebody set more at that moment', async () => {
   const { clock, lb } = rig()

@@ -1,9 +1,9 @@
-import { atLeast } from '../../provider/admin-state.js'
-import type { AdminState, Reading } from '../../provider/contract.js'
+import { atLeast } from '../../../provider/admin-state.js'
+import type { AdminState, Reading } from '../../../provider/contract.js'
 import { noted, targetOf } from './changes.js'
-import type { Draft } from './draft.js'
+import type { Draft } from '../draft.js'
 import { lastInPlace } from './owner.js'
-import { anotherIncarnation, type DrainState, type OwnChange } from './state.js'
+import { anotherIncarnation, type DrainState, type OwnChange } from '../state.js'
 
 /**
  * Keeps the ledger in step with what others made of the state that we had set, so that it is told apart

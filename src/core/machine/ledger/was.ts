@@ -1,9 +1,9 @@
-import { atLeast } from '../../provider/admin-state.js'
-import type { AdminState, Change } from '../../provider/contract.js'
+import { atLeast } from '../../../provider/admin-state.js'
+import type { AdminState, Change } from '../../../provider/contract.js'
 import { targetOf } from './changes.js'
-import type { Draft } from './draft.js'
+import type { Draft } from '../draft.js'
 import { undoneAt } from './owner.js'
-import { anotherIncarnation, type SentChange } from './state.js'
+import { anotherIncarnation, type SentChange } from '../state.js'
 
 /**
  * The first hold of ours that changed anything: an undo goes back to the state that it was decided on,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { drain, DrainableError, startDrain, type DrainReport, type Policy } from 'drainable'
-import { only, recorder, thrown, web1, web2 } from '../set-up.js'
-import { memoryStore, recordChanges, rig, type Rig } from './rig.js'
+import { only, recorder, thrown, web1, web2 } from '../../set-up.js'
+import { memoryStore, recordChanges, rig, type Rig } from '../rig.js'
 
 interface Aborting extends Rig {
   readonly stop: AbortController

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { findOut } from '../../model/chunk.js'
-import { LIES } from '../../model/world/product.js'
+import { findOut } from '../../../model/chunk.js'
+import { LIES } from '../../../model/world/product.js'
 
 test.each(LIES)(
   'the judge finds a balancer out that lies about %s',

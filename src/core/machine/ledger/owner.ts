@@ -1,7 +1,7 @@
-import { atLeast } from '../../provider/admin-state.js'
-import type { AdminState } from '../../provider/contract.js'
+import { atLeast } from '../../../provider/admin-state.js'
+import type { AdminState } from '../../../provider/contract.js'
 import { mayBeOurs, targetOf } from './changes.js'
-import { anotherIncarnation, type DrainState, type OwnChange } from './state.js'
+import { anotherIncarnation, type DrainState, type OwnChange } from '../state.js'
 
 /**
  * Whose a state is that is not as wished:

@@ -1,7 +1,7 @@
 import { uptime } from 'node:os'
 import { vi } from 'vitest'
 import type { FakeClock } from 'drainable/testing'
-import { host } from '../../../../src/core/tickets/host.js'
+import { host } from '../../../../../src/core/tickets/host.js'
 
 /** What a step reads of the machine it runs on. All of it moves with the drain's clock. */
 export interface HostClock {

@@ -1,6 +1,6 @@
-import { atLeast } from '../../provider/admin-state.js'
-import type { AdminState, Change } from '../../provider/contract.js'
-import { type DrainState, type LateChange, type OwnChange, type SentChange } from './state.js'
+import { atLeast } from '../../../provider/admin-state.js'
+import type { AdminState, Change } from '../../../provider/contract.js'
+import { type DrainState, type LateChange, type OwnChange, type SentChange } from '../state.js'
 
 /** The own state that a change leads to; null where it does not touch the state. */
 export function targetOf(change: Change): AdminState | null {

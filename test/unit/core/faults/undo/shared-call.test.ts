@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { startDrain, type DrainReport } from 'drainable'
-import { web1, web2 } from '../set-up.js'
-import { isHold, rig, type Rig } from './rig.js'
+import { web1, web2 } from '../../set-up.js'
+import { isHold, rig, type Rig } from '../rig.js'
 
 /** The first call that changes something hangs, and is carried out then. */
 function hang({ clock, lb }: Rig, until: number): void {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ready, startDrain, type Drain, type DrainableProvider } from 'drainable'
-import { only, web1 } from '../set-up.js'
-import { anotherObject, rig, type Rig } from './rig.js'
+import { only, web1 } from '../../set-up.js'
+import { anotherObject, rig, type Rig } from '../rig.js'
 
 /** web1 drained, opened again by another call of this process, and drained by somebody else since. */
 async function drainedAnew(

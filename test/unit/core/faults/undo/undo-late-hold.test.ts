@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { drain, ready, restore, startDrain, type Ticket } from 'drainable'
 import type { FakeClock, FakeProvider } from 'drainable/testing'
-import { only, recorder, thrown, web1 } from '../set-up.js'
+import { only, recorder, thrown, web1 } from '../../set-up.js'
 import {
   anotherObject,
   isHold,
@@ -13,7 +13,7 @@ import {
   recordChanges,
   rig,
   type Rig,
-} from './rig.js'
+} from '../rig.js'
 
 const LATE_BOUND = 10_000
 

@@ -8,8 +8,8 @@ import {
   type StepStart,
 } from 'drainable'
 import { fakeClock, fakeProvider, type FakeClock, type FakeProvider } from 'drainable/testing'
-import { web1 } from '../set-up.js'
-import { json } from './rig.js'
+import { web1 } from '../../set-up.js'
+import { json } from '../rig.js'
 
 const WALL = Date.UTC(2020, 0, 1)
 

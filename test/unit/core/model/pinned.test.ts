@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { play } from '../../model/scenario.js'
+import { play } from '../../../model/scenario.js'
 
 /** Stories beyond those of the chunks that have found something: a fault of the core, or of the judge. */
 const SEEDS = [

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { drain } from 'drainable'
-import { thrown, web1 } from '../set-up.js'
-import { rig } from './rig.js'
+import { thrown, web1 } from '../../set-up.js'
+import { rig } from '../rig.js'
 
 test.each([
   ['refuse', 'left serving (it then refuses work), keepReady is 1'],

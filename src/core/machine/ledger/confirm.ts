@@ -1,10 +1,10 @@
-import { atLeast } from '../../provider/admin-state.js'
-import type { AdminState, Change } from '../../provider/contract.js'
+import { atLeast } from '../../../provider/admin-state.js'
+import type { AdminState, Change } from '../../../provider/contract.js'
 import { noted, ownChange } from './changes.js'
-import type { Draft } from './draft.js'
-import { maintEffect } from './policy.js'
-import { forgetSamples } from './scopes.js'
-import { incarnationsOf, loadOf } from './state.js'
+import type { Draft } from '../draft.js'
+import { maintEffect } from '../policy.js'
+import { forgetSamples } from '../scopes.js'
+import { incarnationsOf, loadOf } from '../state.js'
 
 /**
  * A change of ours took effect. `unknown`: its effect is there, and nobody can tell whether that is

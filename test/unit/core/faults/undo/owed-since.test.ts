@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { DrainableError, ready, resumeDrain, startDrain, type Ticket } from 'drainable'
-import { only, thrown, web1 } from '../set-up.js'
-import { json, rig, type Rig } from './rig.js'
+import { only, thrown, web1 } from '../../set-up.js'
+import { json, rig, type Rig } from '../rig.js'
 
 /** The first call that opens a member has no answer for that long, and is not carried out. */
 function hangOpening({ clock, lb }: Rig, ms: number): void {

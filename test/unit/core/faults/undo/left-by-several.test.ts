@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { DrainableError, ready, startDrain } from 'drainable'
-import { web1 } from '../set-up.js'
-import { anotherObject, isHold, loseAnswer, rig } from './rig.js'
+import { web1 } from '../../set-up.js'
+import { anotherObject, isHold, loseAnswer, rig } from '../rig.js'
 
 test('ready() waits for the late holds of all runs that have ended', async () => {
   const { clock, lb } = rig({ capabilities: { lateBound: 10_000 } })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { resumeDrain, startDrain, type Ticket } from 'drainable'
-import { only, recorder, web1 } from '../set-up.js'
-import { anotherObject, json, memoryStore, recordChanges, rig, type Rig } from './rig.js'
+import { only, recorder, web1 } from '../../set-up.js'
+import { anotherObject, json, memoryStore, recordChanges, rig, type Rig } from '../rig.js'
 
 interface Resuming extends Rig {
   readonly ticket: Ticket

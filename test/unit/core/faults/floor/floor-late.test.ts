@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { DrainableError, ready, startDrain } from 'drainable'
-import { only, web1, web2 } from '../set-up.js'
-import { anotherObject, isHold, loseAnswer, rig, type Rig } from './rig.js'
+import { only, web1, web2 } from '../../set-up.js'
+import { anotherObject, isHold, loseAnswer, rig, type Rig } from '../rig.js'
 
 const WAIT = { timeout: '10m', onMinimum: 'wait' } as const
 
