@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest'
+import { startDrain } from 'drainable'
+import { engines } from '../../support/engines.js'
+import { ask, openWebSocket } from '../../support/envoy/client.js'
+import { until } from '../../support/wait.js'
+import { startGateway, TARGET } from '../../support/envoy-gateway.js'
+
+const POLICY = { timeout: '60s', keepReady: 0 } as const
+const HOT = { parentShutdown: 60, bootstrap: { stats_flush_interval: '0.3s' } }
+
+describe.each(engines('envoy'))('Envoy $version out of sight in mid-drain', ({ path }) => {
+  test('an admin API that does not answer: not idle until it does', async () => {
+    await using gateway = await startGateway(path)
+    const { proxy, provider, stage } = gateway
+    const held = ask(proxy.http, '/hold')
+    const all = () => stage.backends.reduce((sum, backend) => sum + backend.held, 0)
+    await until(() => all() === 1, 'a request in flight')
+    const run = startDrain(provider, TARGET, POLICY)
+    await until(() => run.report().members[0]?.phase === 'draining', 'a drain')
+    proxy.pause()
+    await until(() => run.why().some(({ code }) => code === 'unreadable'), 'an unread Envoy')
+    expect(run.report().members[0]?.phase).not.toBe('idle')
+    proxy.resume()
+    for (const backend of stage.backends) backend.release()
+    await held
+    expect((await run.done).members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    await run.close()
+  })
+
+  test('one that has died is unread, and its drain ends by time', async () => {
+    // Nobody is idle within the hour, so that it dies before the drain is over on any machine.
+    await using gateway = await startGateway(path, { provider: { noticed: { after: '1h' } } })
+    const { proxy, provider } = gateway
+    const run = startDrain(provider, TARGET, { ...POLICY, timeout: '4s' })
+    await until(async () => (await proxy.get('/ready')) === 'DRAINING\n', 'a drain')
+    await proxy.stop()
+    const report = await run.done
+    expect(report.members[0]?.verifiedIdle).toBe(false)
+    expect(['timeout', 'unreachable']).toContain(report.members[0]?.outcome)
+    await run.close()
+  })
+
+  test('a hot restart: the old process is waited for, the new one failed again', async () => {
+    await using gateway = await startGateway(path, { envoy: HOT })
+    const { proxy, provider } = gateway
+    const socket = await openWebSocket(proxy.http)
+    const run = startDrain(provider, TARGET, POLICY)
+    await until(() => run.report().members[0]?.phase === 'draining', 'a drain')
+    await proxy.hotRestart()
+    await until(async () => (await proxy.get('/ready')) === 'DRAINING\n', 'a failed child')
+    const old = (scope: string | undefined) => scope?.endsWith('before its hot restart') === true
+    await until(() => run.why().some(({ scope }) => old(scope)), 'the old process')
+    expect(run.report().members[0]?.phase).toBe('draining')
+    socket.destroy()
+    const report = await run.done
+    expect(report.members[0]?.outcome).toBe('idle')
+    await run.close()
+  })
+})
