@@ -39,6 +39,7 @@ export type { CallbackEndpointsOptions } from './sources/callback-endpoints.js'
 export { fileEndpoints } from './sources/file-endpoints.js'
 export type { FileEndpointsOptions } from './sources/file-endpoints.js'
 export type { AdoptedEndpoints, HeldMembers, InitialEndpoints } from './sources/initial.js'
+export { observedEndpoints } from './sources/observed-endpoints.js'
 export { restEndpoints } from './sources/rest-endpoints.js'
 export type { RestEndpointsOptions, ServedEndpoints } from './sources/rest-endpoints.js'
 export type { Assignment, Endpoint, EndpointNative, NewEndpoint } from './codec/assignment.js'
@@ -48,6 +49,7 @@ export { NotPublished, Superseded } from './sources/sink.js'
 export type { NodeReceipt } from './sources/receipts.js'
 export type {
   EndpointSink,
+  HeldSets,
   LoadCount,
   LoadReports,
   NodeLoad,

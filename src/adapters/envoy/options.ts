@@ -79,7 +79,7 @@ const schema = z
   .strictObject({
     endpoints: z.custom<EndpointSink>(
       isSink,
-      'expected fileEndpoints(), restEndpoints(), callbackEndpoints() or grpcEndpoints()',
+      'expected fileEndpoints(), restEndpoints(), callbackEndpoints(), observedEndpoints() or grpcEndpoints()',
     ),
     admin: z
       .union([

@@ -12,6 +12,7 @@ import type {
 import { DrainableError } from '../../provider/error.js'
 import { canonicalMember } from './codec/address.js'
 import { applyChanges, leftOut } from './change/change.js'
+import { refuseChanges } from './change/foreign.js'
 import { isAtLeast } from '../../kit/version.js'
 import type { ProxyView } from './session/roster.js'
 import { Fleet } from './session/session.js'
@@ -97,15 +98,17 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
           ladder: ['ready', 'drain'],
           maint: 'none',
           terminate: false,
-          remove: true,
-          add: true,
+          remove: !this.#isForeign,
+          add: !this.#isForeign,
           counts: 'requests',
           freshness: 0,
-          blind: counted ? 0 : this.#lens.connectTimeout(facts, facts.length === proxies.length) + 100,
+          blind: counted
+            ? 0
+            : this.#lens.connectTimeout(facts, facts.length === proxies.length) + 100,
           lateBound: this.#sink.lateBound,
           survivesReload: true,
           countsAfterRemove: false,
-          minInterval: endpoints >= 5_000 ? 1_000 : endpoints >= 1_000 ? 250 : 20,
+          minInterval: this.#isForeign ? dumpInterval(endpoints) : rowsInterval(endpoints),
         },
       }
     })
@@ -137,6 +140,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
     if (changes.length === 0) return []
+    if (this.#isForeign) return this.#within(ctx, (signal) => this.#refuse(changes, signal, ctx))
     const isLeft = ({ status }: ChangeResult, index: number): boolean =>
       status === 'applied' && changes[index]?.kind === 'remove'
     const { results, wanted, look } = await this.#inTurn(ctx, async (signal) => {
@@ -207,6 +211,10 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   }
 
   /** What is left of sets that were served before; for the sink. */
+  held(signal: AbortSignal): ReturnType<NonNullable<SinkHost['held']>> {
+    return this.#fleet.held(AbortSignal.any([signal, this.#closing.signal]))
+  }
+
   recover(own: ReadonlySet<string>, signal: AbortSignal): Promise<Recovered> {
     return this.#fleet.recover(own, AbortSignal.any([signal, this.#closing.signal]))
   }
@@ -234,6 +242,25 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   ): Promise<readonly ProxyView[]> {
     this.#sink.loads?.demand()
     return this.#fleet.read(services, this.#sink, signal, ctx.clock)
+  }
+
+  /** Whether another control plane owns the sets. */
+  get #isForeign(): boolean {
+    return this.#sink.kind === 'observed'
+  }
+
+  async #refuse(
+    changes: readonly Change[],
+    signal: AbortSignal,
+    ctx: CallContext,
+  ): Promise<readonly ChangeResult[]> {
+    await this.#store.load(this, signal)
+    const names = this.#lens.services(await this.#fleet.learn({ signal, clock: ctx.clock }))
+    const isDrained = ({ ref }: Change): boolean => {
+      const { service, member } = this.#want(ref, names)
+      return this.#store.endpoint(service, member)?.status === 'DRAINING'
+    }
+    return refuseChanges(changes, isDrained, ctx)
   }
 
   #everyone(): Wanted[] {
@@ -266,4 +293,14 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     await this.#opened
     return await fn(signal)
   }
+}
+
+/** A look at rows takes Envoy 33 ms at 10,000 endpoints. */
+function rowsInterval(endpoints: number): number {
+  return endpoints >= 5_000 ? 1_000 : endpoints >= 1_000 ? 250 : 20
+}
+
+/** With the sets out of `/config_dump` it takes three times as long, and more to read. */
+function dumpInterval(endpoints: number): number {
+  return endpoints >= 5_000 ? 5_000 : endpoints >= 1_000 ? 1_000 : 100
 }

@@ -7,6 +7,8 @@ import type { ProxyView } from '../session/roster.js'
 import { Force, type ForceOptions } from './force.js'
 import { downMembers, healthOf, queuedAt, rowsOf, whenNone } from './hosts.js'
 import type { PanicVerdict } from './panic-lens.js'
+import { boundsOf, isRemovedThere, unboundedBy, type Bounds } from './removed.js'
+import { blank, previousLoad } from './scope.js'
 import type { Wanted } from './wanted.js'
 import type { Proxy, ProxyFacts } from '../session/proxy.js'
 import { takesWork, toAdminState } from '../codec/status.js'
@@ -97,15 +99,15 @@ export class ClusterLens {
         const hints = isKnown ? {} : { hints: [this.whyNoSet(ref.pool)] }
         return { ref, present: false, scopes: [], ...hints }
       }
-      const scopes = views.flatMap((view) => this.#orphans(view, service, member, last) ?? [])
+      const bounds = this.#isForeign ? unboundedBy(last, views) : last
+      const scopes = views.flatMap((view) => this.#orphans(view, service, member, bounds) ?? [])
       return { ref, present: false, scopes }
     }
-    const scopes = this.#scopes(views, service, member, endpoint, clockOffset)
     const before = seen.get(key)
-    // What was not read may be any number; the last one that was read is no less than nothing.
-    const active = ({ scope, state, active }: LoadScope): number =>
-      state === 'unread' ? (before?.get(scope) ?? Infinity) : active
-    seen.set(key, new Map(scopes.map((scope) => [scope.scope, active(scope)])))
+    const scopes = this.#scopes(views, service, member, endpoint, clockOffset, before)
+    const isDraining = endpoint.status === 'DRAINING'
+    const look = { views, service, member, isDraining, before }
+    seen.set(key, boundsOf(scopes, this.#isForeign, look))
     return this.#present({ ref, service, member }, endpoint, views, scopes)
   }
 
@@ -205,10 +207,12 @@ export class ClusterLens {
     member: string,
     endpoint: Endpoint,
     clockOffset: number,
+    before: Bounds | undefined,
   ): LoadScope[] {
     const scopes = views.flatMap(
       (view) =>
-        previousScope(view, clockOffset + this.#options.now()) ??
+        previousLoad(view, clockOffset + this.#options.now()) ??
+        this.#removedScope(view, service, member, before, clockOffset) ??
         this.#loadScope(view, service, member, endpoint, clockOffset) ??
         this.#readScope(view, service, member, endpoint, clockOffset) ??
         [],
@@ -287,6 +291,35 @@ export class ClusterLens {
     }
   }
 
+  /**
+   * A proxy of a foreign control plane that has the cluster and not the member: it was removed there first, or was never
+   * there. What it held there when it was seen last is all that can be left.
+   */
+  #removedScope(
+    view: ProxyView,
+    service: string,
+    member: string,
+    before: Bounds | undefined,
+    clockOffset: number,
+  ): readonly LoadScope[] | undefined {
+    const isRead = view.state === 'read' && view.reading !== undefined
+    if (!this.#isForeign || !isRead || !isRemovedThere(view, service, member)) return undefined
+    const last = before?.get(view.scope)
+    if (last === Infinity) {
+      const note = 'it was removed there before it was drained: what it still holds is not known'
+      const now = clockOffset + this.#options.now()
+      return [{ ...blank(view.scope, now, view.reading.incarnation), note }]
+    }
+    // Where it was never seen, all that no listed endpoint accounts for may be its own.
+    const bound = new Map([[view.scope, last ?? Infinity]])
+    const left = this.#orphans(view, service, member, bound)
+    return left === undefined ? [] : [{ ...left, arrivals: 0 }]
+  }
+
+  get #isForeign(): boolean {
+    return this.#options.sink.kind === 'observed'
+  }
+
   /** What is left of a member that vanished: the cluster still counts what no listed host accounts for. */
   #orphans(
     view: ProxyView,
@@ -297,7 +330,7 @@ export class ClusterLens {
     const was = last.get(view.scope)
     if (was === undefined) return undefined
     const now = this.#options.now()
-    const previous = previousScope(view, now)
+    const previous = previousLoad(view, now)
     if (previous !== undefined) return previous
     if (view.state === 'ended') return { ...blank(view.scope, now), state: 'ended' }
     const { reading } = view
@@ -326,45 +359,6 @@ export class ClusterLens {
       queued: 0,
       inForce: clusters.every(({ hosts }) => !hosts.has(member)),
     }
-  }
-}
-
-/**
- * The process before a hot restart, as its child tells: no counts by endpoint, so all that it holds for
- * the cluster stands for the member. It is in force once nobody can come to it any more.
- */
-function previousScope(view: ProxyView, now: number): LoadScope | undefined {
-  const { previous, role, scope } = view
-  if (role !== 'previous') return undefined
-  const note = view.note === undefined ? {} : { note: view.note }
-  if (view.state !== 'read' || previous === undefined) {
-    const state = view.state === 'ended' ? 'ended' : 'unread'
-    return { ...blank(scope, now, previous?.incarnation), state, old: true, ...note }
-  }
-  const isOpen = previous.state === 'alive'
-  return {
-    scope,
-    incarnation: previous.incarnation,
-    state: 'read',
-    sampledAt: previous.sampledAt,
-    active: previous.active ?? 0,
-    queued: 0,
-    arrivals: 0,
-    old: true,
-    inForce: !isOpen,
-    open: isOpen,
-    ...note,
-  }
-}
-
-function blank(scope: string, sampledAt: number, incarnation = 'unknown'): LoadScope {
-  return {
-    scope,
-    incarnation,
-    state: 'unread',
-    sampledAt,
-    active: 0,
-    queued: 0,
   }
 }
 

@@ -1,8 +1,9 @@
 import { DrainableError } from '../../../provider/error.js'
 import { quote } from '../../../provider/quote.js'
-import { isObject, type JsonObject } from '../../../kit/json.js'
+import type { JsonObject } from '../../../kit/json.js'
 import { canonical } from '../codec/canonical.js'
-import { addressOf, field, keyOf, withoutKeys } from '../codec/proto-json.js'
+import { field, keyOf, withoutKeys } from '../codec/proto-json.js'
+import { CAUTION, nameOf, objectsIn } from '../codec/raw-sets.js'
 import { toEdsStatus, type EdsStatus } from '../codec/status.js'
 
 /** Nobody holds any set. */
@@ -43,15 +44,6 @@ interface Held {
   readonly statuses: Map<string, EdsStatus>
 }
 
-/** The state that wins where proxies were left with different ones: whoever drained had a reason. */
-const CAUTION: readonly EdsStatus[] = [
-  'UNKNOWN',
-  'HEALTHY',
-  'DEGRADED',
-  'TIMEOUT',
-  'UNHEALTHY',
-  'DRAINING',
-]
 /** Differences that are named; the rest is counted. */
 const NAMED = 6
 
@@ -165,18 +157,6 @@ function endpointsOf(set: JsonObject): { group: JsonObject; endpoint: JsonObject
   return objectsIn(set, 'endpoints').flatMap((group) =>
     objectsIn(group, 'lb_endpoints').map((endpoint) => ({ group, endpoint })),
   )
-}
-
-function objectsIn(value: JsonObject, name: string): JsonObject[] {
-  const list = field(value, name)
-  return Array.isArray(list) ? list.filter(isObject) : []
-}
-
-/** Its address; where that can't be named, all that it is. */
-function nameOf(endpoint: JsonObject): string {
-  const inner = field(endpoint, 'endpoint')
-  const { member } = addressOf(isObject(inner) ? field(inner, 'address') : undefined)
-  return member ?? canonical(withoutKeys(endpoint, keyOf(endpoint, 'health_status')))
 }
 
 function withStatuses(set: JsonObject, statuses: ReadonlyMap<string, EdsStatus>): JsonObject {

@@ -8,7 +8,7 @@ import { nodeViews } from './nodes.js'
 import type { Previous } from './previous.js'
 import { Proxy } from './proxy.js'
 import { Roster, viewOf, type ProxyView } from './roster.js'
-import type { EndpointSink, Recovered } from '../sources/sink.js'
+import type { EndpointSink, Recovered, HeldSets } from '../sources/sink.js'
 import type { JsonObject } from '../../../kit/json.js'
 
 /** How many proxies are asked at once. */
@@ -103,6 +103,15 @@ export class Fleet {
     const configs = proxies.flatMap(({ facts }) => [...(facts?.configs?.values() ?? [])])
     const services = new Map(configs.map(({ cluster, service }) => [cluster, service]))
     return { ...agreed(dumps, own), services }
+  }
+
+  /** What each proxy of the list holds; throws where none of them answers. */
+  async held(signal: AbortSignal): Promise<readonly HeldSets[]> {
+    const proxies = await this.#list(signal)
+    const { dumps, error } = await this.#dumps(proxies, signal)
+    if (dumps.length === 0 && error !== undefined) throw error
+    const found = new Map(dumps.map(({ name, sets }) => [name, sets]))
+    return proxies.map(({ name }) => ({ name, sets: found.get(name) }))
   }
 
   /** The sets of each proxy that answers, and what the first one that does not failed with. */

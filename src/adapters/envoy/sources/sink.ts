@@ -19,6 +19,15 @@ export interface SinkHost {
   adopt(signal: AbortSignal): Promise<readonly JsonObject[]>
   /** The same for a sink that has sets of its own: those of these names may be missing, or differ. */
   recover?(own: ReadonlySet<string>, signal: AbortSignal): Promise<Recovered>
+  /** What each proxy of the list holds, for a sink that only looks; throws where none of them answers. */
+  held?(signal: AbortSignal): Promise<readonly HeldSets[]>
+}
+
+/** What one proxy of the list holds. */
+export interface HeldSets {
+  readonly name: string
+  /** EDS JSON resources; undefined: it does not answer. */
+  readonly sets: readonly JsonObject[] | undefined
 }
 
 /** What is left in the proxies of the sets that were served before. */
@@ -68,11 +77,11 @@ export interface LoadReports {
 }
 
 /**
- * How endpoint sets reach Envoy. Made by `fileEndpoints`, `restEndpoints`, `callbackEndpoints` and
- * `grpcEndpoints`, and given to `envoy()`, which then owns it: one sink, one provider.
+ * How endpoint sets reach Envoy. Made by `fileEndpoints`, `restEndpoints`, `callbackEndpoints`,
+ * `observedEndpoints` and `grpcEndpoints`, and given to `envoy()`, which then owns it: one sink, one provider.
  */
 export interface EndpointSink {
-  /** `file`, `rest`, `callback` or `grpc`. */
+  /** `file`, `rest`, `callback`, `grpc`, or `observed`: another control plane owns the sets, nothing is published. */
   readonly kind: string
   /** Which one, such as `file:/etc/envoy/eds/web.json`. */
   readonly instance: string

@@ -1,0 +1,82 @@
+import { DrainableError } from '../../../provider/error.js'
+import { quote } from '../../../provider/quote.js'
+import { AssignmentProblem } from '../codec/assignment.js'
+import { JsonAssignment } from '../codec/json.js'
+import { union } from '../codec/union.js'
+import type { JsonObject } from '../../../kit/json.js'
+import type { EndpointSink, Published, SinkHost } from './sink.js'
+
+/**
+ * The endpoint sets of a control plane that is not yours (Istio, Envoy Gateway, Contour, Consul, go-control-plane), read
+ * from the proxies themselves: from `/config_dump?include_eds` and `/clusters` of each on the `admin` list.
+ *
+ * Nothing is ever published: `watch()`, `select()` and the events work, whoever drains, and a change is refused with
+ * `UNSUPPORTED`. To drain too, hand your control plane's own way over with `callbackEndpoints()`.
+ *
+ * @example
+ * ```ts
+ * import { watch } from 'drainable'
+ * import { envoy, observedEndpoints } from 'drainable/envoy'
+ *
+ * await using lb = envoy({ endpoints: observedEndpoints(), admin: ['http://10.0.0.7:9901'] })
+ * await using run = watch(lb, { pool: 'web', member: '10.0.0.1:8080' })
+ * run.on('idle', ({ proof }) => console.log(proof.text))
+ * ```
+ */
+export function observedEndpoints(): EndpointSink {
+  return new ObservedEndpoints()
+}
+
+class ObservedEndpoints implements EndpointSink {
+  readonly kind = 'observed'
+  readonly instance = 'observed'
+  readonly lateBound = 0
+  /** By proxy: what it held when it was read last. One that does not answer may hold it still. */
+  readonly #held = new Map<string, readonly JsonObject[]>()
+  readonly #known = new Map<string, Published>()
+  #seq = 0
+
+  async load(host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>> {
+    const proxies = (await host.held?.(signal)) ?? []
+    const listed = new Set(proxies.map(({ name }) => name))
+    for (const name of this.#held.keys()) if (!listed.has(name)) this.#held.delete(name)
+    for (const { name, sets } of proxies) if (sets !== undefined) this.#held.set(name, sets)
+    const sets = this.#parse(union([...this.#held.values()]))
+    const names = new Set(sets.map(({ cluster }) => cluster))
+    for (const name of this.#known.keys()) if (!names.has(name)) this.#known.delete(name)
+    for (const set of sets) {
+      if (this.#known.get(set.cluster)?.set.version === set.version) continue
+      this.#known.set(set.cluster, { set, seq: ++this.#seq, version: set.version })
+    }
+    return new Map(this.#known)
+  }
+
+  publish(): Promise<Published> {
+    return Promise.reject(notOurs('the endpoint sets'))
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  #parse(sets: readonly JsonObject[]): JsonAssignment[] {
+    return sets.map((set) => {
+      try {
+        return JsonAssignment.parse(set, '')
+      } catch (problem) {
+        if (!(problem instanceof AssignmentProblem)) throw problem
+        const words = `an endpoint set of /config_dump: ${problem.toString()}`
+        throw new DrainableError('MALFORMED_REPLY', words, { provider: 'envoy' })
+      }
+    })
+  }
+}
+
+/** The refusal of every change of what belongs to another control plane. */
+export function notOurs(what: string): DrainableError {
+  return new DrainableError(
+    'UNSUPPORTED',
+    `${quote(what)}: observedEndpoints() only looks, another control plane owns the endpoints: drain there and watch() here, or hand its own way over with callbackEndpoints()`,
+    { provider: 'envoy', retryable: false },
+  )
+}

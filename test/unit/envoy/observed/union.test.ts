@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { union } from '../../../../src/adapters/envoy/codec/union.js'
+
+function set(zone: string, endpoints: Readonly<Record<string, string>>, cluster = 'web') {
+  const lb_endpoints = Object.entries(endpoints).map(([address, health_status]) => ({
+    endpoint: { address: { socket_address: { address, port_value: 80 } } },
+    health_status,
+  }))
+  return { cluster_name: cluster, endpoints: [{ locality: { zone }, lb_endpoints }] }
+}
+
+test('each endpoint once, in the most cautious state that any proxy shows', () => {
+  const one = set('a', { '10.0.0.1': 'HEALTHY', '10.0.0.2': 'DRAINING' })
+  const other = set('a', { '10.0.0.1': 'DRAINING', '10.0.0.2': 'UNHEALTHY' })
+  expect(union([[one], [other]])).toEqual([
+    set('a', { '10.0.0.1': 'DRAINING', '10.0.0.2': 'DRAINING' }),
+  ])
+})
+
+test('what only one proxy has is there, in its locality', () => {
+  const [found] = union([
+    [set('a', { '10.0.0.1': 'HEALTHY' })],
+    [set('b', { '10.0.0.2': 'HEALTHY' })],
+  ])
+  expect(found).toEqual({
+    cluster_name: 'web',
+    endpoints: [
+      ...set('a', { '10.0.0.1': 'HEALTHY' }).endpoints,
+      ...set('b', { '10.0.0.2': 'HEALTHY' }).endpoints,
+    ],
+  })
+})
+
+test('sets of other names stay apart, and an empty one is one', () => {
+  const api = set('a', { '10.0.0.1': 'HEALTHY' }, 'api')
+  const found = union([[api, set('a', {})], [set('a', {})]])
+  expect(found.map(({ cluster_name: name }) => name)).toEqual(['api', 'web'])
+})
