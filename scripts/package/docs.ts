@@ -1,12 +1,14 @@
 /**
- * `npm run docs`: the state diagram of docs/idle.md, and the reference of every entry into `docs/api`. A public name
+ * `npm run docs`: the state diagram of docs/idle.md, docs/codes.md, and the reference of every entry into `docs/api`. A public name
  * without a word about it is an error.
  */
 import { spawnSync } from 'node:child_process'
+import { writeCodes } from './codes.ts'
 import { entries, present, root } from './entries.ts'
 import { writeDiagram } from './state-diagram.ts'
 
 writeDiagram()
+writeCodes()
 
 for (const item of entries) {
   if (!present.includes(item))

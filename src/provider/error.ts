@@ -19,27 +19,137 @@ import type { DrainReport, RollReport } from './report.js'
  * | `HEALTH_TIMEOUT`, `ACTION_FAILED`, `ROLL_STOPPED`, `TICKET_INVALID` | what comes around a drain | no |
  */
 export type ErrorCode =
+  /**
+   * An argument is wrong, or the policy can't hold with this balancer: a timeout too short for a proof, a floor above the pool.
+   *
+   * Correct the field that the message names. Nothing was changed.
+   */
   | 'INVALID_OPTIONS'
+  /**
+   * The balancer can't do a part of the policy, such as maint, removal, or cutting connections.
+   *
+   * Leave that part out, or give `ifUnsupported: 'proceed'` to go on without it. Nothing was changed.
+   */
   | 'UNSUPPORTED'
+  /**
+   * Nothing answers at the balancer's address, or it stopped answering before the drain could end.
+   *
+   * Check address, socket path, network and TLS. A member that was held before stays held; the ticket resumes or restores it.
+   */
   | 'UNREACHABLE'
+  /**
+   * The balancer took too long for one answer, or gave no whole answer before the deadline.
+   *
+   * Try again; where it is slow by nature, give a longer `timeout` or the adapter's own limit.
+   */
   | 'CALL_TIMEOUT'
+  /**
+   * A connection broke in mid-answer, or an answer came without its end.
+   *
+   * Try again. A change whose answer was lost is looked for and not repeated blindly.
+   */
   | 'CONNECTION_LOST'
+  /**
+   * The balancer does not accept the credentials.
+   *
+   * Correct user, password or token. It is not tried again, so that no account is locked.
+   */
   | 'UNAUTHENTICATED'
+  /**
+   * The credentials are right and may not do this.
+   *
+   * Give the user the right that the message names; the adapter's page lists all of them.
+   */
   | 'FORBIDDEN'
+  /**
+   * An answer does not look as this product's answers do.
+   *
+   * Check that the address is the product's API and not a login page or a proxy; else report it with the product's version.
+   */
   | 'MALFORMED_REPLY'
+  /**
+   * The adapter threw something that is no error of the network, or answered what the contract does not allow.
+   *
+   * It is a fault of the adapter. Its error is the `cause`; report it, or run the contract suite on an adapter of your own.
+   */
   | 'PROVIDER_FAILED'
+  /**
+   * No member, pool or endpoint has that name or address.
+   *
+   * Check the spelling; `select()` lists what there is.
+   */
   | 'NOT_FOUND'
+  /**
+   * The balancer refused the change, in its own words.
+   *
+   * Read them in the message; the adapter's page explains the common ones.
+   */
   | 'REJECTED'
+  /**
+   * The balancer is in another state than this change expects: somebody else was faster, or a configuration is being replaced.
+   *
+   * Look again and decide again. Most conflicts pass by themselves.
+   */
   | 'CONFLICT'
+  /**
+   * The deadline came before the member was idle. It stays drained.
+   *
+   * Read `why()`, which is in the message too: what is left and what would end it. Give more time, `escalateAfter`, or another `onTimeout`.
+   */
   | 'DRAIN_TIMEOUT'
+  /**
+   * Somebody else set another state, or another call of this process opened the member.
+   *
+   * Find out who. `onOverrule: 'reapply'` sets the state again, three times at most.
+   */
   | 'DRAIN_OVERRULED'
+  /**
+   * Too few members of the pool would be left serving.
+   *
+   * Bring another member up, wait for it with `onMinimum: 'wait'`, or lower `keepReady`.
+   */
   | 'POOL_AT_MINIMUM'
+  /**
+   * The member vanished, or its name belongs to another server now.
+   *
+   * Nothing is left to drain. What its processes held last is in `lost`.
+   */
   | 'MEMBER_GONE'
+  /**
+   * Work or arrivals were seen on a member after it was called idle, or its hold could not be kept.
+   *
+   * Stop what the action does. The member is watched on, and idle is said again when it holds.
+   */
   | 'IDLE_LOST'
+  /**
+   * The member is ready and no check of the balancer saw it healthy in time.
+   *
+   * Look at the server. `waitHealthy` takes a longer time, a check of your own, or `false`.
+   */
   | 'HEALTH_TIMEOUT'
+  /**
+   * The caller's function of a roll failed for a server.
+   *
+   * Its error is the `cause`. The server stays drained.
+   */
   | 'ACTION_FAILED'
+  /**
+   * A roll ended before all servers were done.
+   *
+   * Read `roll`: what failed, what is left drained, what was not touched. `resumeRoll` goes on.
+   */
   | 'ROLL_STOPPED'
+  /**
+   * A ticket is damaged, of another balancer, or its id still holds other members.
+   *
+   * Give the right provider, another `id`, or `restore()` the old ticket first.
+   */
   | 'TICKET_INVALID'
+  /**
+   * The lease is somebody else's, or could not be renewed in time. Nothing was sent.
+   *
+   * Nothing, where somebody else leads. Else look at the engine that keeps the lease.
+   */
   | 'NOT_LEADER'
 
 /** The codes whose error always carries the report of the drain it ended. */

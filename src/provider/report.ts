@@ -34,18 +34,83 @@ export type Outcome =
 
 /** Why a member is not idle, or not open again, for a program. `refused`: the balancer refused a change of ours; always first. */
 export type WhyCode =
+  /**
+   * The balancer refused our last change.
+   *
+   * Read its words in the text; it is tried again where that can help.
+   */
   | 'refused'
+  /**
+   * Requests or connections are under way.
+   *
+   * Wait, or let the policy cut them at the deadline.
+   */
   | 'in-flight'
+  /**
+   * Requests wait for this member in the balancer.
+   *
+   * They are served or sent elsewhere by the balancer's queue timeout.
+   */
   | 'queued'
+  /**
+   * Sticky clients still come back.
+   *
+   * `escalateAfter`, or `hold: 'maint'`, sends them elsewhere.
+   */
   | 'persistence'
+  /**
+   * Connections live on that end only by themselves: WebSockets, tunnels, streams.
+   *
+   * Close them at the server, or use `onTimeout: 'terminate'`.
+   */
   | 'long-lived'
+  /**
+   * A process of before a reload still holds work or connections.
+   *
+   * It ends with them, or by the limit that the text names, such as `hard-stop-after`.
+   */
   | 'old-scope'
+  /**
+   * A process that can hold work can't be read.
+   *
+   * Make it reachable. Until it is read, or has ended, no idle is said.
+   */
   | 'unreadable'
+  /**
+   * The member is in another state than wished.
+   *
+   * Somebody else set it; see `onOverrule`.
+   */
   | 'overruled'
+  /**
+   * The counts are too old to prove anything yet.
+   *
+   * Wait: the product refreshes them at its own pace.
+   */
   | 'freshness'
+  /**
+   * Nothing is in flight, and the quiet time has not passed yet.
+   *
+   * Wait for the time that the text names.
+   */
   | 'settling'
+  /**
+   * A process has not taken the state yet.
+   *
+   * Wait; a process that never takes it is named.
+   */
   | 'not-in-force'
+  /**
+   * The floor keeps the member serving.
+   *
+   * It begins once enough others serve.
+   */
   | 'pool-at-minimum'
+  /**
+   * The product tells no counts.
+   *
+   * Idle ends by the product's own word or by time, and is never verified.
+   */
   | 'no-counts'
 
 /** One reason why a member is not idle, with a suggested step. */
