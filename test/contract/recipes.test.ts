@@ -1,0 +1,282 @@
+/** Every recipe of docs/tasks.md is run, as it stands there, on balancers in memory. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileTickets, startDrain, startRoll, type Ticket } from 'drainable'
+import type { DrainableProvider } from 'drainable'
+import { fakeProvider, type FakeProvider } from 'drainable/testing'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { blocksOf, pages } from '../docs/pages.js'
+
+type Recipe = (...args: never[]) => unknown
+
+let folder: string
+const recipes = new Map<string, (name: string) => Promise<Recipe>>()
+const page = pages.find(({ path }) => path === 'docs/tasks.md')
+const headings = (page?.text ?? '').split('\n')
+
+/** The heading that a line stands under. */
+function headingOf(line: number): string {
+  return (
+    headings
+      .slice(0, line)
+      .findLast((text) => text.startsWith('## '))
+      ?.slice(3) ?? ''
+  )
+}
+
+for (const block of page === undefined ? [] : blocksOf(page)) {
+  for (const [, name = ''] of block.text.matchAll(/^export async function (\w+)/gm)) {
+    const key = `${headingOf(block.line)}: ${name}`
+    recipes.set(key, async (own) => {
+      const path = join(folder, `${block.line}-${own}.ts`)
+      // The paths and the port of a reader's own place.
+      const text = block.text
+        .replaceAll(/\/var\/lib\/\w+/g, join(folder, own))
+        .replaceAll('8080', '80')
+      await writeFile(path, text)
+      return ((await import(/* @vite-ignore */ path)) as Record<string, Recipe>)[name] as Recipe
+    })
+  }
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'drainable-recipes-'))
+  vi.spyOn(console, 'log').mockImplementation(() => undefined)
+  return () => rm(folder, { recursive: true, force: true })
+})
+afterAll(() => vi.restoreAllMocks())
+
+const run = new Set<string>()
+
+interface Loaded<F> {
+  readonly call: F
+  readonly folder: string
+}
+
+async function recipe(key: string, place = ''): Promise<Loaded<Recipe>> {
+  run.add(key)
+  const load = recipes.get(key)
+  if (load === undefined) throw new Error(`docs/tasks.md has no recipe ${key}`)
+  const name = `${key.replaceAll(/\W+/g, '-')}${place}`
+  return { call: await load(name), folder: join(folder, name) }
+}
+
+const web1 = { pool: 'web', member: 'web1' }
+
+function balancer(size = 4): { lb: FakeProvider; address: string } {
+  const web = Array.from({ length: size }, (_, n) => `web${n + 1}`)
+  const lb = fakeProvider({ pools: { web, db: ['db1', 'db2'] } })
+  return { lb, address: '10.0.0.1' }
+}
+
+async function addressOf(lb: DrainableProvider, member: string): Promise<{ address: string }> {
+  const ctx = { clock: { now: () => performance.now() }, signal: new AbortController().signal }
+  const { readings } = await lb.observe([{ pool: 'web', member }], ctx as never)
+  const [reading] = readings
+  if (reading?.present !== true || reading.address === undefined)
+    throw new Error(`${member} has no address`)
+  return { address: reading.address }
+}
+
+describe('the recipes of docs/tasks.md', () => {
+  it.concurrent('deploy to one server', async () => {
+    const { lb } = balancer()
+    const { call } = (await recipe('Deploy to one server: deploy')) as Loaded<
+      (lb: DrainableProvider, install: () => Promise<void>) => Promise<void>
+    >
+    let held: string | undefined
+    await call(lb, async () => void (held = lb.state(web1)))
+    expect(held).toBe('maint')
+    expect(lb.state(web1)).toBe('ready')
+  })
+
+  it.concurrent('deploy with an action that can stop half way', async () => {
+    const { lb } = balancer()
+    const { call } = (await recipe('Deploy to one server: migrate')) as Loaded<
+      (lb: DrainableProvider, run: (signal: AbortSignal) => Promise<void>) => Promise<void>
+    >
+    let signal: AbortSignal | undefined
+    await call(lb, async (given) => void (signal = given))
+    expect(signal?.aborted).toBe(false)
+  })
+
+  it.concurrent('see what would happen, first', async () => {
+    const { lb } = balancer()
+    const { address } = await addressOf(lb, 'web1')
+    const { call } = (await recipe('See what would happen, first: dryRun')) as Loaded<
+      (lb: DrainableProvider, address: string) => Promise<boolean>
+    >
+    expect(await call(lb, address)).toBe(true)
+    expect(lb.state(web1)).toBe('ready')
+  })
+
+  it.concurrent('see what a drain waits for', async () => {
+    const { lb } = balancer()
+    const end = lb.occupy(web1)
+    const { call } = (await recipe('See what a drain waits for: show')) as Loaded<
+      (lb: DrainableProvider) => Promise<void>
+    >
+    const shown = call(lb)
+    await vi.waitFor(() => expect(lb.state(web1)).not.toBe('ready'))
+    end()
+    await shown
+    expect(lb.load(web1)).toBe(0)
+  })
+
+  it.concurrent('take a machine out of every pool', async () => {
+    const { lb } = balancer()
+    const { address } = await addressOf(lb, 'web1')
+    const { call } = (await recipe('Take a machine out of every pool: evacuate')) as Loaded<
+      (lb: DrainableProvider, address: string) => Promise<boolean>
+    >
+    expect(await call(lb, address)).toBe(true)
+    expect(lb.state(web1)).toBe('maint')
+  })
+
+  it.concurrent('drain a server behind several balancers', async () => {
+    const [{ lb: a }, { lb: b }] = [balancer(), balancer()]
+    const { address } = await addressOf(a, 'web1')
+    const { call } = (await recipe(
+      'Drain a server behind several balancers: everywhere',
+    )) as Loaded<
+      (
+        a: DrainableProvider,
+        b: DrainableProvider,
+        address: string,
+        work: () => Promise<void>,
+      ) => Promise<void>
+    >
+    let held: unknown
+    await call(a, b, address, async () => void (held = [a.state(web1), b.state(web1)]))
+    expect(held).toEqual(['maint', 'maint'])
+    expect([a.state(web1), b.state(web1)]).toEqual(['ready', 'ready'])
+  })
+
+  it.concurrent('roll a fleet', async () => {
+    const { lb } = balancer(3)
+    const { call } = (await recipe('Roll a fleet: deploy')) as Loaded<
+      (lb: DrainableProvider, install: (host: string) => Promise<void>) => Promise<void>
+    >
+    const hosts: string[] = []
+    await call(lb, async (host) => void hosts.push(host))
+    expect(new Set(hosts).size).toBe(3)
+  })
+
+  it.concurrent('roll a fleet, and go on after a crash', async () => {
+    const { lb } = balancer(3)
+    const key = 'Roll a fleet: deployOnce'
+    const { call, folder: kept } = (await recipe(key)) as Loaded<
+      (lb: DrainableProvider, act: Parameters<typeof startRoll>[2]['act']) => Promise<void>
+    >
+    const tickets = fileTickets(kept)
+    const failed = startRoll(
+      lb,
+      { pool: 'web' },
+      { act: () => Promise.reject(new Error('exit 1')), tickets, id: 'release-42' },
+    )
+    expect((await failed.done).outcome).toBe('stopped')
+    const attempts: number[] = []
+    await call(lb, async ({ attempt }) => void attempts.push(attempt))
+    expect(attempts).toEqual([2, 1, 1])
+    expect(await tickets.get('release-42')).toBeUndefined()
+  })
+
+  it.concurrent('after a crash', async () => {
+    const { lb } = balancer()
+    const { call, folder: kept } = (await recipe('After a crash: cleanUp')) as Loaded<
+      (lb: DrainableProvider) => Promise<void>
+    >
+    const tickets = fileTickets(kept)
+    await using drained = startDrain(lb, web1, { tickets, id: 'mine' })
+    await drained.done
+    await drained.release()
+    // The process that drained is gone.
+    const ticket = (await tickets.get('mine')) as Ticket
+    const owner = { ...ticket.owner, pid: 2 ** 22 + 1 }
+    await tickets.set('mine', { ...ticket, owner })
+    await call(lb)
+    expect(lb.state(web1)).toBe('ready')
+  })
+
+  it.concurrent('inside a preStop hook', async () => {
+    const { lb } = balancer()
+    const { address } = await addressOf(lb, 'web1')
+    lb.occupy(web1)
+    const errors = vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    const { call } = (await recipe('Inside a preStop hook: preStop')) as Loaded<
+      (lb: DrainableProvider, ip: string, grace: number) => Promise<void>
+    >
+    await call(lb, address, 9_000)
+    expect(errors.mock.calls.flat().join()).toContain('in flight')
+    expect(lb.state(web1)).toBe('drain')
+  })
+
+  it.concurrent('scale in', async () => {
+    const { lb } = balancer()
+    const { address } = await addressOf(lb, 'web1')
+    const { call } = (await recipe('Scale in, with long-lived connections: scaleIn')) as Loaded<
+      (lb: DrainableProvider, address: string) => Promise<string>
+    >
+    expect(await call(lb, address)).toBe('removed')
+    expect(lb.state(web1)).toBe('gone')
+  })
+
+  it.concurrent.each([
+    ['undo', true, 'ready'],
+    ['go on', false, 'maint'],
+  ] as const)('survive a crash: %s', async (name, undo, state) => {
+    const { lb } = balancer()
+    const { call, folder: kept } = (await recipe(
+      'Survive a crash of the process that drains: goOn',
+      name,
+    )) as Loaded<(lb: DrainableProvider, undo: boolean) => Promise<void>>
+    await using drained = startDrain(lb, web1, {
+      tickets: fileTickets(kept),
+      id: 'maint-10.1.2.3',
+    })
+    await drained.inForce
+    await drained.release()
+    await call(lb, undo)
+    expect(lb.state(web1)).toBe(state)
+  })
+
+  it.concurrent('from a queue of your own', async () => {
+    const { lb } = balancer()
+    const { call } = (await recipe('From a queue of your own: requeue')) as Loaded<
+      (
+        lb: DrainableProvider,
+        kept: Ticket | undefined,
+        keep: (ticket: Ticket) => Promise<void>,
+      ) => Promise<number | undefined>
+    >
+    let ticket: Ticket | undefined
+    for (;;) {
+      const again = await call(lb, ticket, async (one) => void (ticket = one))
+      if (again === undefined) break
+      await new Promise((resolve) => setTimeout(resolve, again))
+    }
+    expect(lb.state(web1)).toBe('maint')
+  })
+
+  it.concurrent('watch drains begun by anybody', async () => {
+    const { lb } = balancer()
+    const stop = new AbortController()
+    const { call } = (await recipe('Watch drains begun by anybody: follow')) as Loaded<
+      (lb: DrainableProvider, signal: AbortSignal) => Promise<void>
+    >
+    const said: unknown[][] = []
+    vi.mocked(console.log).mockImplementation((...words: unknown[]) => void said.push(words))
+    const following = call(lb, stop.signal)
+    lb.setBehind(web1, 'drain')
+    await vi.waitFor(() => expect(said).toContainEqual(['web1', 'draining']), 10_000)
+    await vi.waitFor(() => expect(said.flat().join()).toMatch(/web\/web1: 0 in flight/), 10_000)
+    stop.abort()
+    await following.catch(() => undefined)
+    expect(lb.state(web1)).toBe('drain')
+  })
+})
+
+afterAll(() => {
+  expect([...recipes.keys()].filter((key) => !run.has(key))).toEqual([])
+})
