@@ -10,17 +10,21 @@ const root = fileURLToPath(new URL('../../../', import.meta.url))
 const ALL = { haproxy: ['2.6.12', '3.0.11', '3.2.26'], envoy: ['1.39.3', '1.40.0'] }
 const FIRST = ['haproxy-2.6', 'haproxy-3.0', 'haproxy-3.2']
 const SECOND = ['envoy-1.40', 'envoy-1.39']
+/** Beside the balancers: what leases are kept in. */
+const STORES = ['redis', 'nats']
 
 interface Subset {
   readonly what: string
   readonly haproxy?: readonly string[]
   readonly envoy?: readonly string[]
+  /** Whether the servers for leases are missing too. */
+  readonly noStores?: true
   readonly missing: readonly string[]
 }
 
 /** What a person may have installed. */
 const SUBSETS: readonly Subset[] = [
-  { what: 'nothing', missing: [...FIRST, ...SECOND] },
+  { what: 'nothing', noStores: true, missing: [...FIRST, ...SECOND, ...STORES] },
   {
     what: 'the HAProxy of the demo',
     haproxy: ['3.0.11'],
@@ -58,7 +62,7 @@ interface Collected {
 }
 
 /** Loads every file of engine tests beside an engines folder that lists these versions; no engine is started. */
-async function collect({ haproxy, envoy }: Partial<Subset>, ci = ''): Promise<Collected> {
+async function collect({ haproxy, envoy, noStores }: Partial<Subset>, ci = ''): Promise<Collected> {
   const folder = await mkdtemp(join(tmpdir(), 'drainable-engines-'))
   try {
     const list = (versions: readonly string[] = []): unknown[] =>
@@ -66,7 +70,11 @@ async function collect({ haproxy, envoy }: Partial<Subset>, ci = ''): Promise<Co
         const series = version.split('.', 2).join('.')
         return { version, series, path: process.execPath, from: 'script' }
       })
-    const manifest = { haproxy: list(haproxy), envoy: list(envoy), kube: [] }
+    const stores = list(noStores === true ? [] : ['7.0.15'])
+    const manifest = {
+      ...{ haproxy: list(haproxy), envoy: list(envoy), kube: [] },
+      ...{ redis: stores, nats: stores },
+    }
     await writeFile(join(folder, 'manifest.json'), JSON.stringify(manifest))
     const output = join(folder, 'results.json')
     const args = ['run', '--project', 'engine', '--no-isolate', '--no-cache', '--no-color']
