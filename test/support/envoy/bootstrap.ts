@@ -41,6 +41,8 @@ export interface EnvoyOptions {
   readonly drainTime?: number
   /** Prefixes of the admin paths that are allowed. @default every path */
   readonly allowPaths?: readonly string[]
+  /** The longest pause before it comes back to a gRPC server. @default 30 s */
+  readonly reconnect?: string
   /** Beside `web`. */
   readonly clusters?: readonly unknown[]
   /** Merged into the bootstrap. */
@@ -60,7 +62,20 @@ export function bootstrap(
     api_type: delta ? 'DELTA_GRPC' : 'GRPC',
     transport_api_version: 'V3',
     set_node_on_first_message_only: true,
-    grpc_services: [{ envoy_grpc: { cluster_name: 'xds' } }],
+    grpc_services: [
+      {
+        envoy_grpc: {
+          cluster_name: 'xds',
+          ...(o.reconnect === undefined
+            ? {}
+            : {
+                retry_policy: {
+                  retry_back_off: { base_interval: '0.1s', max_interval: o.reconnect },
+                },
+              }),
+        },
+      },
+    ],
   })
   return {
     ...o.bootstrap,

@@ -1,0 +1,21 @@
+/** All points: `npm run soak -- envoy-fleet`. */
+import { describe, expect, test } from 'vitest'
+import { engines } from '../../support/engines.js'
+import { startFleet } from '../../support/envoy/fleet-kills.js'
+
+describe.each(engines('envoy').slice(-1))('a killed controller of Envoy $version', ({ path }) => {
+  test('nobody is sent to a member that was said idle, whoever knows of it', async () => {
+    await using fleet = await startFleet(path)
+    for (const [killAt, isFresh] of [
+      ['after a publication', false],
+      ['idle', false],
+      // The ticket alone knows of it.
+      ['idle', true],
+    ] as const) {
+      const story = await fleet.play(killAt, isFresh)
+      expect(story.at).toContain(killAt)
+      expect(story.faults).toEqual([])
+      expect(story.outcomes.join()).toMatch(/^outcome removed/)
+    }
+  }, 240_000)
+})
