@@ -6,20 +6,23 @@
  *     npm run soak -- kills [--only group]
  *     npm run soak -- heap [--runs 100000]
  *     npm run soak -- haproxy [--runs 1000] [--seed 1]
+ *     npm run soak -- envoy [--runs 1000] [--seed 1]
  *     npm run soak -- envoy-fleet
  *
  * `model` plays scenarios (`test/model`) over the public verbs; one seed is one story. It prints progress,
  * the seeds that failed, and what was reached. `search` visits every state of the machine that can be
  * reached in so many moves, and prints how many that were. `kills` ends a process at every point at which it
  * touches the world, and goes on from its ticket. `heap` looks so often, and says by how much the heap has
- * grown. `haproxy` drains servers of every installed HAProxy at random, and judges by what its backends know. `envoy-fleet` kills the controller of
+ * grown. `haproxy` and `envoy` drain servers of every installed version at random, and judge by what its backends know. `envoy-fleet` kills the controller of
  * three Envoys at every point and goes on from its ticket. All end with 1 where anything failed.
  */
 import { parseArgs } from 'node:util'
 import { Figures } from '../../test/model/figures.ts'
+import { drainAtRandom as onEnvoy } from '../../test/support/envoy/random.ts'
+import { drainAtRandom as onHaproxy } from '../../test/support/haproxy-random.ts'
 import { play, type Story } from '../../test/model/scenario.ts'
 import { killFleet } from './envoy-fleet.ts'
-import { drainAll } from './haproxy.ts'
+import { drainAll } from './random-drains.ts'
 import { heapStaysFlat } from './heap.ts'
 import { killAll } from './kills.ts'
 import { searchDeep } from './search.ts'
@@ -97,7 +100,9 @@ else if (what === 'search' && Number.isInteger(depth)) {
 } else if (what === 'heap' && Number.isInteger(runs)) {
   if (!(await heapStaysFlat(runs, say))) process.exitCode = 1
 } else if (what === 'haproxy' && Number.isInteger(runs)) {
-  if (!(await drainAll(seed, runs, say))) process.exitCode = 1
+  if (!(await drainAll('haproxy', onHaproxy, { seed, runs }, say))) process.exitCode = 1
+} else if (what === 'envoy' && Number.isInteger(runs)) {
+  if (!(await drainAll('envoy', onEnvoy, { seed, runs }, say))) process.exitCode = 1
 } else if (what === 'envoy-fleet') {
   if (!(await killFleet(say))) process.exitCode = 1
 } else {
@@ -106,6 +111,7 @@ else if (what === 'search' && Number.isInteger(depth)) {
   say('       npm run soak -- kills [--only <story>]')
   say('       npm run soak -- heap [--runs 100000]')
   say('       npm run soak -- haproxy [--runs 1000] [--seed 1]')
+  say('       npm run soak -- envoy [--runs 1000] [--seed 1]')
   say('       npm run soak -- envoy-fleet')
   process.exitCode = 2
 }

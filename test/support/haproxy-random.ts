@@ -2,18 +2,11 @@
 import { startDrain } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { Random } from '../model/random.js'
+import type { RandomRun } from './random-run.js'
 import type { Engine } from './engines.js'
 import { Haproxy, until } from './haproxy.js'
 import { Client } from './haproxy-lab.js'
 import { Backend, Tunnel } from './haproxy-traffic.js'
-
-/** What came of so many drains. */
-export interface RandomRun {
-  readonly outcomes: Readonly<Record<string, number>>
-  readonly requests: number
-  /** Each names the seed of its drain: idle was said, verified and sealed, and work was there or came. */
-  readonly falseIdles: readonly string[]
-}
 
 /** Backends with two servers each; one drain at a time goes on in each, so that they meet one another's reloads. */
 const POOLS = ['web0', 'web1', 'web2', 'web3', 'web4'] as const
