@@ -79,15 +79,21 @@ export function done(rows?: Plain, status = 200): Reply {
 }
 
 /** The appliance's own style: spaces between the outer members, slashes escaped. */
-export function toBytes(body: Plain | string | undefined, withSeverity: boolean): string {
+export function toBytes(body: unknown, withSeverity: boolean): string {
   if (body === undefined) return ''
   if (typeof body === 'string') return body
+  if (!isPlain(body)) return JSON.stringify(body)
   const { severity, ...rest } = body
   const shown = withSeverity || severity === undefined ? body : rest
   const members = Object.entries(shown)
     .filter(([, value]) => value !== undefined)
     .map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`)
   return `{ ${members.join(', ')} }`.replaceAll('/', '\\/')
+}
+
+/** A failure that was asked for can answer with any JSON. */
+function isPlain(body: unknown): body is Plain {
+  return typeof body === 'object' && body !== null && !Array.isArray(body)
 }
 
 const REASONS: Readonly<Record<number, string>> = {

@@ -39,3 +39,9 @@ describe('a node of a pair that says nothing of it any more', { concurrent: true
     expect((await at.adc.observe([WEB1], ctx)).readings).toMatchObject([{ present: true }])
   })
 })
+
+test.each([null, [], 0, 'text'])('a reply of %j is no reading', async (body) => {
+  await using at = await rig({ tls: false })
+  at.fake.fail({ match: /_servicegroupmember_binding/, how: 'status', status: 200, body })
+  await expect(at.adc.observe([WEB1], context())).rejects.toMatchObject({ code: 'MALFORMED_REPLY' })
+})
