@@ -195,7 +195,8 @@ async function command(path: string, line: string): Promise<string> {
   return text
 }
 
-async function stop(child: ChildProcess): Promise<void> {
+/** Ends a process, and waits for its end. */
+export async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exited = once(child, 'exit')
   child.kill('SIGTERM')

@@ -4,6 +4,8 @@
  *
  *     npm run demo              # on a real HAProxy, fetched if there is none
  *     npm run demo -- --fake    # on the fake that comes with this package
+ *     npm run demo -- --json    # with the whole proof, sample by sample
+ *     npm run demo -- --fleet   # four servers behind two HAProxy and an Envoy at once, as one roll
  *
  * The last line is JSON. Status 1 if a request failed or a server was busy when it was called idle.
  */
@@ -16,6 +18,7 @@ import type { Count } from './backend.ts'
 import { findEngine, freePort, startHaproxy, startStandIn } from './balancer.ts'
 import type { Balancer } from './balancer.ts'
 import { Clients } from './clients.ts'
+import { runFleet } from './fleet.ts'
 import { Screen } from './screen.ts'
 
 const NAMES = ['web1', 'web2', 'web3'] as const
@@ -35,15 +38,21 @@ interface Turn {
   readonly report: DrainReport
 }
 
-const unknown = process.argv.slice(2).filter((word) => word !== '--' && word !== '--fake')
-if (unknown.length > 0) {
-  console.error(`unknown argument ${unknown.join(' ')}; there is --fake`)
+const asked = process.argv.slice(2).filter((word) => word !== '--')
+const known = ['--fake', '--fleet', '--json']
+if (
+  asked.some((word) => !known.includes(word)) ||
+  (asked.includes('--fleet') && asked.length > 1)
+) {
+  console.error(`can't do ${asked.join(' ')}; there is --fleet, or --fake and --json`)
   process.exit(2)
 }
 // A signal ends the servers and the balancer too.
 process.once('SIGINT', () => process.exit(130))
 process.once('SIGTERM', () => process.exit(143))
-process.exitCode = await run(process.argv.includes('--fake'))
+process.exitCode = asked.includes('--fleet')
+  ? await runFleet()
+  : await run(asked.includes('--fake'))
 
 async function run(onFake: boolean): Promise<number> {
   const screen = new Screen()
@@ -227,7 +236,7 @@ function summary(
   const proof = first?.report.members[0]?.proof
   if (first && proof) {
     screen.say(`\nHow we know that ${first.server} was idle: ${proof.text}`)
-    screen.say(JSON.stringify(proof, undefined, 2))
+    if (asked.includes('--json')) screen.say(JSON.stringify(proof, undefined, 2))
   }
   const busy = turns.some(({ atVerdict }) => atVerdict !== 0)
   const verified = turns.every(({ report }) => report.members.every((m) => m.verifiedIdle))
