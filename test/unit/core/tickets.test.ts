@@ -339,3 +339,13 @@ describe('stepDrain', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 })
+
+test('a real ticket is the same after a round trip through JSON', async () => {
+  const { clock, lb } = setUp()
+  lb.occupy(web1)
+  const run = startDrain(lb, web1, { clock, timeout: '1m' })
+  await clock.advance(2_000)
+  const ticket = await run.ticket
+  await run.release()
+  expect(JSON.parse(JSON.stringify(ticket))).toEqual(ticket)
+})

@@ -394,14 +394,4 @@ describe('a real ticket', () => {
       expect(report.members.map(({ verifiedIdle }) => verifiedIdle)).not.toContain(false)
     }
   })
-
-  test('is the same after a round trip through JSON', async () => {
-    const { clock, lb } = balancer()
-    lb.occupy(web1)
-    const run = startDrain(lb, web1, { clock, ...policy })
-    await clock.advance(2_000)
-    const ticket = await run.ticket
-    await run.release()
-    expect(json(ticket)).toEqual(ticket)
-  })
 })
