@@ -10,16 +10,16 @@ const POOLS = { web: [WEB1.member, WEB2.member] }
 
 describe('a node that hangs', { concurrent: true }, () => {
   test('and is the secondary keeps nobody waiting', async () => {
-    await using at = await rig({ ha: true })
+    await using at = await rig({ ha: true }, { callTimeout: '1m' })
     const { fake, adc } = at
     await fake.failover() // the first address is the secondary now
     fake.fail({ how: 'silent', node: NSIPS[0] })
     const began = performance.now()
-    const report = await drain(adc, WEB1, { timeout: '20s' })
+    const report = await drain(adc, WEB1, { timeout: '50s' })
     expect(report).toMatchObject({ outcome: 'idle', members: [{ verifiedIdle: true }] })
-    // Its limit for one call is 10 s: nothing of the drain has waited for that.
-    expect(performance.now() - began).toBeLessThan(9_000)
-  })
+    // Its limit for one call is a minute: nothing of the drain has waited for that.
+    expect(performance.now() - began).toBeLessThan(50_000)
+  }, 60_000)
 
   test('and was the primary is left as soon as the other one is', async () => {
     await using at = await rig({ ha: true }, { callTimeout: '1s' })

@@ -49,7 +49,13 @@ describe('a user who may only look', { concurrent: true }, () => {
 
   test('is named before anything is changed', async () => {
     await using at = await asEve()
-    await at.adc.describe(context())
+    const { clock, signal } = context()
+    // What is not told within three seconds is not waited for, and this machine may be slow.
+    const slow = {
+      ...clock,
+      setTimeout: (fn: () => void, ms: number) => clock.setTimeout(fn, 20 * ms),
+    }
+    await at.adc.describe({ clock: slow, signal })
     const { readings } = await at.adc.observe([WEB1], context())
     expect(readings[0]).toHaveProperty('hints', [
       expect.stringContaining("the user eve has the command policy 'read-only' alone") as string,

@@ -9,6 +9,8 @@ import { within } from '../session/within.js'
 const READERS = /^(partition-)?read-only$/i
 /** And those that enable and disable, and do no more. */
 const OPERATORS = /^(partition-)?operator$/i
+/** How long the appliance may take to tell what nobody depends on, in milliseconds. */
+const LIMIT = 3_000
 /** Groups whose policies are looked at. */
 const GROUPS = 8
 
@@ -31,7 +33,7 @@ export class Rights {
   async read(session: NitroSession, ctx: CallContext): Promise<void> {
     if (this.#asked || !isName(this.#settings.username)) return
     this.#asked = true
-    const policies = await within(ctx, (one) => this.#ask(session, one)).catch(() => [])
+    const policies = await within(ctx, (one) => this.#ask(session, one), LIMIT).catch(() => [])
     ctx.signal.throwIfAborted()
     this.#policies = policies
   }

@@ -117,7 +117,8 @@ export class Pair {
       others.map(async (address) => {
         const told = await within(ctx, (one) => address.standings.nodes(one)).catch(() => undefined)
         ctx.signal.throwIfAborted()
-        if (told !== undefined) this.#refuseStranger(address, told.nodes)
+        if (told === undefined) this.#others.noteSilent(address, ctx)
+        else this.#refuseStranger(address, told.nodes)
       }),
     )
   }

@@ -49,6 +49,13 @@ export class Rivals {
     return [...rivals, ...(await this.#notStandby(charge, first, ctx))]
   }
 
+  /** It has just not answered: it is left alone for a while. */
+  noteSilent(address: Address, { clock }: Pick<CallContext, 'clock'>): void {
+    const times = (this.#away.get(address)?.times ?? -1) + 1
+    const retryAt = clock.now() + Math.min(AWAY_MOST, AWAY_FIRST * 2 ** times)
+    this.#away.set(address, { times, retryAt })
+  }
+
   async #ask(
     address: Address,
     charge: InCharge,
@@ -64,9 +71,7 @@ export class Rivals {
     }).catch(() => undefined)
     ctx.signal.throwIfAborted()
     if (told === undefined) {
-      const times = known === undefined ? 0 : known.times + 1
-      const retryAt = ctx.clock.now() + Math.min(AWAY_MOST, AWAY_FIRST * 2 ** times)
-      this.#away.set(address, { times, retryAt })
+      this.noteSilent(address, ctx)
       return 'silent'
     }
     this.#away.delete(address)
