@@ -27,6 +27,16 @@ export async function onEach<T>(
   call: (part: DrainableProvider, target: Target, key: string) => Promise<T>,
 ): Promise<readonly (readonly [string, T])[]> {
   const divided = await divide(target, parts, subject, { clock, signal, limit: CALL_LIMIT })
+  return callEach(divided, parts, signal, call)
+}
+
+/** One call on each of the balancers, side by side; see {@link onEach}. */
+export async function callEach<T, D extends Target | 'all'>(
+  divided: ReadonlyMap<string, D>,
+  parts: Parts,
+  signal: AbortSignal,
+  call: (part: DrainableProvider, target: D, key: string) => Promise<T>,
+): Promise<readonly (readonly [string, T])[]> {
   const hits: (readonly [string, T])[] = []
   const failures: { readonly error: unknown; readonly skipped: boolean }[] = []
   await Promise.all(
@@ -37,7 +47,8 @@ export async function onEach<T>(
         hits.push([key, await call(part, own, key)])
       } catch (error) {
         const tagged = isDrainableError(error) ? tagError(error, key) : error
-        failures.push({ error: tagged, skipped: isLeftOut(own, parts, error) })
+        const skipped = own !== 'all' && isLeftOut(own, parts, error)
+        failures.push({ error: tagged, skipped })
       }
     }),
   )

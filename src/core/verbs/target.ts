@@ -3,6 +3,7 @@ import type { AddressTarget, MemberRef, Reading, Snapshot } from '../../provider
 import { canonicalAddress } from '../../provider/address.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
+import { quote } from '../../provider/quote.js'
 import type { SeenLook } from '../runner/look/look.js'
 import { readingsOf } from '../runner/look/readings.js'
 
@@ -66,6 +67,7 @@ export function parseTarget(target: Target, subject: string): ResolvedTarget {
   const address = addressSchema.safeParse(target)
   if (address.success) {
     const { data } = address
+    refusePort(data.address, subject)
     const wished = canonicalAddress(data.address)
     return {
       kind: 'filter',
@@ -106,6 +108,16 @@ function invalid(
   return new DrainableError(
     'INVALID_OPTIONS',
     `${subject}: target: ${where}${issue?.message.replace(/^Invalid input: /, '') ?? 'not understood'}; expected { pool, member }, a list of those, { address, port? } or { pool }`,
+  )
+}
+
+/** An address and a port in one text hit nothing, and would be looked for in vain. */
+function refusePort(address: string, subject: string): void {
+  const [, host, port] = /^([^:/@]+|\[[^\]]+\]):(\d{1,5})$/.exec(address) ?? []
+  if (host === undefined || port === undefined) return
+  throw new DrainableError(
+    'INVALID_OPTIONS',
+    `${subject}: target: address: ${quote(address)} holds a port; give it apart: { address: '${quote(host)}', port: ${port} }`,
   )
 }
 

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { DrainableProvider, Reading } from '../../provider/contract.js'
-import { systemClock } from '../../provider/clock.js'
+import { systemClock, type Clock } from '../../provider/clock.js'
 import { parseOptions } from '../../provider/options.js'
 import { divide, checkKeys } from '../combined/divide.js'
-import { onEach } from '../combined/each.js'
+import { callEach, onEach } from '../combined/each.js'
 import { partsOf, type Parts } from '../combined/parts.js'
 import { CombinedRun } from '../combined/run.js'
 import { tagReading } from '../combined/tag.js'
@@ -125,29 +125,49 @@ function watchCombined(
 export type SelectOptions = Pick<Policy, 'signal' | 'clock' | 'onEvent'>
 
 /**
- * What a target hits.
+ * What a target hits; `'all'` lists every member there is, which may be none.
  *
  * @throws `NOT_FOUND` where nothing is hit, `UNREACHABLE`, `CALL_TIMEOUT`
+ *
+ * @example
+ * ```ts
+ * import { select, type DrainableProvider } from 'drainable'
+ *
+ * export async function list(lb: DrainableProvider): Promise<void> {
+ *   for (const { ref, present } of await select(lb, 'all')) console.log(ref.pool, ref.member, present)
+ * }
+ * ```
  */
 export async function select(
   p: DrainableProvider,
-  target: Target,
+  target: Target | 'all',
   o: SelectOptions = {},
 ): Promise<readonly Reading[]> {
   const subject = 'select()'
   const provider = checkProvider(p, subject)
-  const parsed = parseTarget(target, subject)
-  const { clock = systemClock, signal } = parseOptions(callSchema, o, subject)
+  const { clock = systemClock, signal: given } = parseOptions(callSchema, o, subject)
+  const signal = given ?? new AbortController().signal
   const parts = partsOf(provider)
-  if (parts !== undefined) {
-    const hits = await onEach(target, parts, subject, { clock, signal }, (part, own) =>
-      select(part, own, o),
-    )
-    return hits.flatMap(([key, own]) => own.map((reading) => tagReading(reading, key)))
-  }
-  const { readings } = await firstLook(schedulerOf(provider, clock), parsed, {
-    signal: signal ?? new AbortController().signal,
-    limit: () => CALL_LIMIT,
-  })
+  if (parts !== undefined) return selectOnParts(parts, target, subject, { ...o, clock, signal })
+  const scheduler = schedulerOf(provider, clock)
+  if (target === 'all') return (await scheduler.look('all', signal, CALL_LIMIT)).snapshot.readings
+  const parsed = parseTarget(target, subject)
+  const { readings } = await firstLook(scheduler, parsed, { signal, limit: () => CALL_LIMIT })
   return readings
+}
+
+async function selectOnParts(
+  parts: Parts,
+  target: Target | 'all',
+  subject: string,
+  o: SelectOptions & { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<readonly Reading[]> {
+  const ask = (part: DrainableProvider, own: Target | 'all'): Promise<readonly Reading[]> =>
+    select(part, own, o)
+  const all = new Map([...parts.all.keys()].map((key) => [key, 'all' as const]))
+  const hits =
+    target === 'all'
+      ? await callEach(all, parts, o.signal, ask)
+      : await onEach(target, parts, subject, o, ask)
+  return hits.flatMap(([key, own]) => own.map((reading) => tagReading(reading, key)))
 }

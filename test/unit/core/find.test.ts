@@ -1,4 +1,4 @@
-import { drain, select } from 'drainable'
+import { combineProviders, drain, select } from 'drainable'
 import type { DrainableProvider, MemberRef } from 'drainable/provider'
 import { fakeProvider } from 'drainable/testing'
 import { expect, test } from 'vitest'
@@ -45,3 +45,42 @@ test.each([
   const { lb } = finder(() => found)
   await expect(select(lb, { address: '10.0.0.1' })).rejects.toMatchObject({ code })
 })
+
+test('everything can be listed, on one balancer or on several', async () => {
+  const a = fakeProvider({ pools: { web: ['web1'], api: ['api1'] } })
+  const b = fakeProvider({ pools: { web: ['web1'] } })
+  const refs = async (lb: DrainableProvider): Promise<readonly MemberRef[]> =>
+    (await select(lb, 'all')).map(({ ref }) => ref)
+  expect(await refs(a)).toEqual([WEB1, { pool: 'api', member: 'api1' }])
+  expect(await refs(combineProviders({ a, b }))).toEqual([
+    { ...WEB1, balancer: 'a' },
+    { pool: 'api', member: 'api1', balancer: 'a' },
+    { ...WEB1, balancer: 'b' },
+  ])
+  expect(await refs(fakeProvider({ pools: {} }))).toEqual([])
+  b.disconnect()
+  await expect(select(combineProviders({ a, b }), 'all')).rejects.toMatchObject({
+    code: 'UNREACHABLE',
+    message: expect.stringMatching(/^b: /) as string,
+  })
+})
+
+test.each([
+  ['10.0.0.1:80', "{ address: '10.0.0.1', port: 80 }"],
+  ['[2001:db8::1]:8443', "{ address: '[2001:db8::1]', port: 8443 }"],
+  ['web1.example:80', "{ address: 'web1.example', port: 80 }"],
+])('an address that holds a port is refused: %s', async (address, words) => {
+  const lb = fakeProvider({ pools: { web: ['web1'] } })
+  const asked = select(lb, { address })
+  await expect(asked).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
+  await expect(asked).rejects.toThrow(`holds a port; give it apart: ${words}`)
+  expect(lb.requests).toEqual([])
+})
+
+test.each(['2001:db8::1', '[2001:db8::1]', '10.0.0.1%1', '/run/app.sock', 'unix@/run/app:80'])(
+  'an address without a port is looked for: %s',
+  async (address) => {
+    const lb = fakeProvider({ pools: { web: ['web1'] } })
+    await expect(select(lb, { address })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  },
+)
