@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { MemberRef } from '../../provider/contract.js'
+import type { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { parseOptions } from '../../provider/options.js'
 import { readTickets, type OnUnreadable } from '../tickets/read-tickets.js'
@@ -16,7 +17,7 @@ export interface HeldMembersOptions extends Pick<Call, 'signal'> {
    */
   readonly instance?: string | undefined
   /** Called for a ticket that can't be read; without it such a ticket is an error. */
-  readonly onUnreadable?: OnUnreadable | undefined
+  readonly onUnreadable?: ((id: string, error: DrainableError) => void) | undefined
 }
 
 const schema = callSchema

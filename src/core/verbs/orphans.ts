@@ -1,5 +1,6 @@
 import type { AdminState, Capabilities, DrainableProvider } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
+import type { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { parseOptions } from '../../provider/options.js'
 import { partsOf } from '../combined/parts.js'
@@ -40,7 +41,7 @@ export interface Orphan {
 /** Options of {@link findOrphans}. */
 export interface FindOrphansOptions extends Pick<Call, 'signal' | 'clock'> {
   /** Called for a ticket that can't be read, of whatever balancer; without it such a ticket is an error. */
-  readonly onUnreadable?: OnUnreadable | undefined
+  readonly onUnreadable?: ((id: string, error: DrainableError) => void) | undefined
 }
 
 const optionsSchema = callSchema

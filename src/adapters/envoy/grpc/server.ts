@@ -17,6 +17,9 @@ export interface ServerTls {
   readonly clientCa: string | undefined
 }
 
+/** Of all clients together: a set of each of some thousand proxies. */
+const MAX_STREAMS = 10_000
+
 /** What the streams are answered by. */
 export interface Handlers {
   /** @param isWhole - whether everything goes over that stream (ADS) */
@@ -30,18 +33,36 @@ const EDS = '/envoy.service.endpoint.v3.EndpointDiscoveryService'
 const LRS = '/envoy.service.load_stats.v3.LoadReportingService'
 
 /**
- * The gRPC server: ADS, EDS and LRS on one port. Messages are handed on as bytes.
+ * The gRPC server: ADS, EDS and LRS on one port, for so many streams at most. Messages are handed on as bytes.
  *
  * A proxy that is frozen, or cut off without a word, is found by pings and its streams end.
  */
-export function createServer(handlers: Handlers): Server {
+export function createServer(handlers: Handlers, most = MAX_STREAMS): Server {
   const server = new Server({
     'grpc.max_receive_message_length': 4 * 1024 * 1024,
     'grpc.max_send_message_length': -1,
     'grpc.keepalive_time_ms': 10_000,
     'grpc.keepalive_timeout_ms': 5_000,
-    'grpc.max_concurrent_streams': 10_000,
+    'grpc.max_concurrent_streams': most,
+    // A proxy has a stream for as long as it lives: who has none asks for nothing.
+    'grpc.max_connection_idle_ms': 60_000,
   })
+  let streams = 0
+  const counted = (onStream: (stream: ByteStream) => void) => (stream: ByteStream) => {
+    if (streams >= most) {
+      const details = `more than ${most} streams`
+      stream.emit('error', { code: status.RESOURCE_EXHAUSTED, details })
+      return
+    }
+    streams += 1
+    let isOpen = true
+    const end = (): void => {
+      if (isOpen) streams -= 1
+      isOpen = false
+    }
+    for (const event of ['end', 'error', 'cancelled', 'close']) stream.once(event, end)
+    onStream(stream)
+  }
   const sotw = (isWhole: boolean) => ({
     onStream: (stream: ByteStream) => handlers.sotw(stream, isWhole),
   })
@@ -63,7 +84,7 @@ export function createServer(handlers: Handlers): Server {
     )
     server.addService(
       definition,
-      Object.fromEntries(entries.map(([name, { onStream }]) => [name, onStream])),
+      Object.fromEntries(entries.map(([name, { onStream }]) => [name, counted(onStream)])),
     )
   }
   return server
