@@ -57,4 +57,5 @@ export type {
   Recovered,
   SinkHost,
 } from './sources/sink.js'
+export type { LoadReportSource } from './sources/with-loads.js'
 export type { AdminAddresses, EnvoyOptions } from './options.js'

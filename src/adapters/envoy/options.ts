@@ -5,6 +5,7 @@ import { isDrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
 import { parseAdminAddress } from './session/admin-client.js'
 import type { EndpointSink } from './sources/sink.js'
+import type { LoadReportSource } from './sources/with-loads.js'
 
 /** The addresses of the admin APIs, or a function that returns them. */
 export type AdminAddresses = readonly string[] | (() => Promise<readonly string[]>)
@@ -18,9 +19,15 @@ export interface EnvoyOptions {
    * is asked at every look, so that a fleet can grow and shrink; a proxy that left stays unknown,
    * and keeps members from being idle, until the list drops it.
    *
-   * Needed by every sink but `grpcEndpoints()`, which can do with load reports.
+   * Needed by every sink but `grpcEndpoints()`, which can do with load reports, and `restEndpoints()` with `loads`.
    */
   readonly admin?: AdminAddresses | undefined
+  /**
+   * Load reports on a port of their own, `loadReports()` of `drainable/envoy/grpc`, beside any sink: counts are pushed,
+   * and a proxy that reports and is not on the `admin` list keeps members from being idle. Closed with the provider.
+   * `grpcEndpoints()` takes them on its own port; with this option it goes by these alone.
+   */
+  readonly loads?: LoadReportSource | undefined
   /**
    * Who must be there: node ids or admin addresses, or how many. A proxy that is expected and not
    * known keeps members from being idle. Default: whoever is listed or connected.
@@ -75,6 +82,20 @@ const isSink = (value: unknown): value is EndpointSink =>
   'load' in value &&
   typeof value.load === 'function'
 
+const isSource = (value: unknown): value is LoadReportSource =>
+  typeof value === 'object' && value !== null && 'loads' in value && 'open' in value
+
+/** Without an admin API somebody has to say that a set was taken, and somebody who is busy. */
+function canDoWithoutAdmin({
+  endpoints,
+  loads,
+}: {
+  readonly endpoints: EndpointSink
+  readonly loads?: LoadReportSource
+}): boolean {
+  return endpoints.receipts !== undefined && (loads ?? endpoints.loads) !== undefined
+}
+
 const schema = z
   .strictObject({
     endpoints: z.custom<EndpointSink>(
@@ -90,6 +111,9 @@ const schema = z
         ),
       ])
       .exactOptional(),
+    loads: z
+      .custom<LoadReportSource>(isSource, "expected loadReports() of 'drainable/envoy/grpc'")
+      .exactOptional(),
     expect: z.union([z.number().int().min(1), z.array(z.string().min(1)).min(1)]).exactOptional(),
     onProxyGone: z
       .union(
@@ -102,10 +126,10 @@ const schema = z
     mergeWindow: durationOption().exactOptional(),
     connectTimeout: durationOption().exactOptional(),
   })
-  .refine((options) => options.admin !== undefined || options.endpoints.loads !== undefined, {
+  .refine((options) => options.admin !== undefined || canDoWithoutAdmin(options), {
     path: ['admin'],
     message:
-      'expected the addresses of the admin APIs: without them nobody knows who is busy; only grpcEndpoints() can do with load reports',
+      'expected the addresses of the admin APIs: without them nobody knows who is busy; only grpcEndpoints(), and restEndpoints() with loads, can do with load reports',
   })
 
 /** The options as the provider uses them: checked, with defaults filled in, durations in milliseconds. */

@@ -21,6 +21,7 @@ import { endedOf } from './read/ended.js'
 import { ClusterLens } from './read/read.js'
 import type { Wanted } from './read/wanted.js'
 import type { EndpointSink, Recovered, SinkHost } from './sources/sink.js'
+import { withLoads } from './sources/with-loads.js'
 import { EndpointStore } from './sources/store.js'
 
 /** Within that many milliseconds every proxy comes back to a server of ours: 30 s is its longest pause. */
@@ -47,7 +48,8 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
 
   constructor(options: Settings) {
     const now = (): number => systemClock.now()
-    this.#sink = options.endpoints
+    const { endpoints, loads } = options
+    this.#sink = loads === undefined ? endpoints : withLoads(endpoints, loads)
     this.instance = options.endpoints.instance
     this.#onPanic = options.onPanic
     this.#hasAdmin = options.admin !== undefined
@@ -67,7 +69,8 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       mergeWindow: options.mergeWindow,
       connectTimeout: options.connectTimeout,
     })
-    if (this.#sink.listen !== undefined) this.watch = (refs, ctx) => this.#watch(refs, ctx)
+    if ((this.#sink.listen ?? loads) !== undefined)
+      this.watch = (refs, ctx) => this.#watch(refs, ctx)
     // Proxies wait for their sets from the start on; a failure is told by the first call.
     this.#opened = this.#sink.open?.(this) ?? Promise.resolve()
     this.#opened.catch(() => undefined)

@@ -1,5 +1,5 @@
 import { callbackEndpoints, envoy, fileEndpoints, restEndpoints } from 'drainable/envoy'
-import { grpcEndpoints } from 'drainable/envoy/grpc'
+import { grpcEndpoints, loadReports } from 'drainable/envoy/grpc'
 import type { GivenOptions } from '../../support/given-options.js'
 
 const sink = callbackEndpoints({
@@ -11,7 +11,15 @@ export const given: readonly GivenOptions[] = [
   [
     'envoy',
     { endpoints: sink, admin: ['http://127.0.0.1:1'] },
-    ['expect', 'onProxyGone', 'onPanic', 'panicThreshold', 'mergeWindow', 'connectTimeout'],
+    [
+      'loads',
+      'expect',
+      'onProxyGone',
+      'onPanic',
+      'panicThreshold',
+      'mergeWindow',
+      'connectTimeout',
+    ],
     envoy,
   ],
   [
@@ -20,6 +28,7 @@ export const given: readonly GivenOptions[] = [
     ['host', 'tls', 'initial', 'loadInterval', 'resources'],
     grpcEndpoints,
   ],
+  ['loadReports', { port: 0 }, ['host', 'tls', 'interval'], loadReports],
   ['restEndpoints', { port: 0 }, ['host', 'initial'], restEndpoints],
   ['fileEndpoints', { cluster: 'web', path: '/tmp/eds.json' }, [], fileEndpoints],
 ]

@@ -14,9 +14,10 @@ import { ServedSets } from '../sources/served-sets.js'
 import { checkSets } from '../codec/sets.js'
 import type { Published, SinkHost } from '../sources/sink.js'
 import { LoadBook } from './load-book.js'
-import { bind, createServer, onMessage, type ByteStream, type ServerTls } from './server.js'
+import { takeLoads } from './load-reports.js'
+import { bind, createServer, type ByteStream, type ServerTls } from './server.js'
 import { WireAssignment } from './wire-assignment.js'
-import { decodeLoads, decodeNode, encodeLoads, type XdsResource } from './xds-codec.js'
+import type { XdsResource } from './xds-codec.js'
 import { XdsStream, type StreamKind } from './xds-stream.js'
 
 /** Checked options. */
@@ -31,7 +32,6 @@ export interface GrpcSettings {
 
 const LARGE = 1_000
 const ELSE = 'grpcEndpoints() initial.else'
-const SEND_ALL = 'envoy.lrs.supports_send_all_clusters'
 
 /** Serves endpoint sets over gRPC, keeps the receipts, and takes load reports. */
 export class GrpcEndpoints implements ServedEndpoints {
@@ -146,9 +146,15 @@ export class GrpcEndpoints implements ServedEndpoints {
     const server = createServer({
       sotw: (stream, isWhole) => this.#serve(stream, { delta: false, isWhole }),
       delta: (stream, isWhole) => this.#serve(stream, { delta: true, isWhole }),
-      loads: (stream) => this.#takeLoads(stream),
+      loads: (stream) => takeLoads(stream, this.loads, () => [...this.#sets.all().keys()]),
     })
-    this.#port = await bind(server, this.#settings.host, this.#settings.port, tls)
+    this.#port = await bind(
+      server,
+      this.#settings.host,
+      this.#settings.port,
+      tls,
+      'grpcEndpoints()',
+    )
     this.#server = server
     if (this.#closing.signal.aborted) await this.close()
     void adoptInBackground(this.#sets, host, this.#closing.signal)
@@ -171,32 +177,6 @@ export class GrpcEndpoints implements ServedEndpoints {
     }
     const served = new XdsStream(stream, kind, source, () => this.#streams.delete(served))
     this.#streams.add(served)
-  }
-
-  #takeLoads(stream: ByteStream): void {
-    const key = {}
-    let known = false
-    const end = (): void => this.loads.end(key)
-    onMessage(stream, (bytes) => {
-      const { node, report } = decodeLoads(bytes)
-      if (known) {
-        this.loads.report(key, report)
-        return
-      }
-      const { id, version, features } = decodeNode(node)
-      known = true
-      this.loads.begin(key, id, version, (interval) => {
-        const clusters = features.includes(SEND_ALL) ? undefined : [...this.#sets.all().keys()]
-        stream.write(Buffer.from(encodeLoads(interval, clusters)))
-      })
-    })
-    stream.on('end', () => {
-      stream.end()
-      end()
-    })
-    stream.on('error', end)
-    stream.on('cancelled', end)
-    stream.on('close', end)
   }
 }
 

@@ -19,18 +19,10 @@ import { z } from 'zod'
 import type { Duration } from '../../../provider/duration.js'
 import { durationOption } from '../../../provider/duration-option.js'
 import { parseOptions } from '../../../provider/options.js'
-import { readPem } from '../../../kit/pem.js'
 import { initialOption, readInitial, type InitialEndpoints } from '../sources/initial.js'
 import type { ServedEndpoints } from '../sources/rest-endpoints.js'
 import { GrpcEndpoints } from './grpc-endpoints.js'
-
-/** TLS of the server: PEM texts, or paths of PEM files. */
-export interface GrpcTls {
-  readonly cert: string
-  readonly key: string
-  /** Authority of the clients' certificates: with it a client without one is refused. */
-  readonly clientCa?: string | undefined
-}
+import { readTls, tlsOption, type GrpcTls } from './tls.js'
 
 /** A resource of another type, served on ADS streams as it is. */
 export interface StaticResource {
@@ -66,13 +58,7 @@ export interface GrpcEndpointsOptions {
 const schema = z.strictObject({
   port: z.number().int().min(0).max(65_535),
   host: z.string().min(1).exactOptional(),
-  tls: z
-    .strictObject({
-      cert: z.string().min(1),
-      key: z.string().min(1),
-      clientCa: z.string().min(1).exactOptional(),
-    })
-    .exactOptional(),
+  tls: tlsOption.exactOptional(),
   initial: initialOption.exactOptional(),
   loadInterval: durationOption({ min: 100 }).default(250),
   resources: z
@@ -97,17 +83,7 @@ export function grpcEndpoints(options: GrpcEndpointsOptions): ServedEndpoints {
   return new GrpcEndpoints({
     host: rest.host ?? '127.0.0.1',
     port: rest.port,
-    tls:
-      tls === undefined
-        ? undefined
-        : {
-            cert: readPem(tls.cert, 'grpcEndpoints(): tls.cert'),
-            key: readPem(tls.key, 'grpcEndpoints(): tls.key'),
-            clientCa:
-              tls.clientCa === undefined
-                ? undefined
-                : readPem(tls.clientCa, 'grpcEndpoints(): tls.clientCa'),
-          },
+    tls: readTls(tls, 'grpcEndpoints()'),
     initial: readInitial(initial),
     interval: loadInterval,
     resources: rest.resources ?? [],
@@ -116,3 +92,7 @@ export function grpcEndpoints(options: GrpcEndpointsOptions): ServedEndpoints {
 
 export type { ServedEndpoints } from '../sources/rest-endpoints.js'
 export type { AdoptedEndpoints, HeldMembers, InitialEndpoints } from '../sources/initial.js'
+export { loadReports } from './load-reports.js'
+export type { LoadReportsOptions } from './load-reports.js'
+export type { GrpcTls } from './tls.js'
+export type { LoadReportSource } from '../sources/with-loads.js'

@@ -23,8 +23,8 @@ const MAX_STREAMS = 10_000
 /** What the streams are answered by. */
 export interface Handlers {
   /** @param isWhole - whether everything goes over that stream (ADS) */
-  readonly sotw: (stream: ByteStream, isWhole: boolean) => void
-  readonly delta: (stream: ByteStream, isWhole: boolean) => void
+  readonly sotw?: (stream: ByteStream, isWhole: boolean) => void
+  readonly delta?: (stream: ByteStream, isWhole: boolean) => void
   readonly loads: (stream: ByteStream) => void
 }
 
@@ -63,21 +63,8 @@ export function createServer(handlers: Handlers, most = MAX_STREAMS): Server {
     for (const event of ['end', 'error', 'cancelled', 'close']) stream.once(event, end)
     onStream(stream)
   }
-  const sotw = (isWhole: boolean) => ({
-    onStream: (stream: ByteStream) => handlers.sotw(stream, isWhole),
-  })
-  const delta = (isWhole: boolean) => ({
-    onStream: (stream: ByteStream) => handlers.delta(stream, isWhole),
-  })
-  const services = [
-    {
-      path: ADS,
-      methods: { StreamAggregatedResources: sotw(true), DeltaAggregatedResources: delta(true) },
-    },
-    { path: EDS, methods: { StreamEndpoints: sotw(false), DeltaEndpoints: delta(false) } },
-    { path: LRS, methods: { StreamLoadStats: { onStream: handlers.loads } } },
-  ]
-  for (const { path, methods } of services) {
+  const loads = { path: LRS, methods: { StreamLoadStats: { onStream: handlers.loads } } }
+  for (const { path, methods } of [...endpointServices(handlers), loads]) {
     const entries = Object.entries(methods)
     const definition: ServiceDefinition = Object.fromEntries(
       entries.map(([name]) => [name, bidi(`${path}/${name}`)]),
@@ -88,6 +75,23 @@ export function createServer(handlers: Handlers, most = MAX_STREAMS): Server {
     )
   }
   return server
+}
+
+/** ADS and EDS, where there is somebody who answers them. */
+function endpointServices({ sotw, delta }: Handlers) {
+  if (sotw === undefined || delta === undefined) return []
+  const each = (isWhole: boolean) => ({
+    state: { onStream: (stream: ByteStream) => sotw(stream, isWhole) },
+    delta: { onStream: (stream: ByteStream) => delta(stream, isWhole) },
+  })
+  const [whole, part] = [each(true), each(false)]
+  return [
+    {
+      path: ADS,
+      methods: { StreamAggregatedResources: whole.state, DeltaAggregatedResources: whole.delta },
+    },
+    { path: EDS, methods: { StreamEndpoints: part.state, DeltaEndpoints: part.delta } },
+  ]
 }
 
 /**
@@ -111,6 +115,7 @@ export function bind(
   host: string,
   port: number,
   tls: ServerTls | undefined,
+  subject = 'grpcEndpoints()',
 ): Promise<number> {
   const name = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host
   return new Promise((resolve, reject) => {
@@ -118,7 +123,7 @@ export function bind(
       reject(
         new DrainableError(
           'INVALID_OPTIONS',
-          `grpcEndpoints(): cannot listen on ${name}:${port}: ${cause instanceof Error ? cause.message : String(cause)}`,
+          `${subject}: cannot listen on ${name}:${port}: ${cause instanceof Error ? cause.message : String(cause)}`,
           { cause },
         ),
       )

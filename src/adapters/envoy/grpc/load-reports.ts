@@ -1,0 +1,132 @@
+import type { Server } from '@grpc/grpc-js'
+import { z } from 'zod'
+import { systemClock } from '../../../provider/clock.js'
+import type { Duration } from '../../../provider/duration.js'
+import { durationOption } from '../../../provider/duration-option.js'
+import { parseOptions } from '../../../provider/options.js'
+import type { LoadReportSource } from '../sources/with-loads.js'
+import { LoadBook } from './load-book.js'
+import { bind, createServer, onMessage, type ByteStream, type ServerTls } from './server.js'
+import { readTls, tlsOption, type GrpcTls } from './tls.js'
+import { decodeLoads, decodeNode, encodeLoads } from './xds-codec.js'
+
+const SUBJECT = 'loadReports()'
+const SEND_ALL = 'envoy.lrs.supports_send_all_clusters'
+
+/** Options of {@link loadReports}. */
+export interface LoadReportsOptions {
+  /** Port to listen on; 0 takes a free one. */
+  readonly port: number
+  /** Address to listen on. @default '127.0.0.1' */
+  readonly host?: string | undefined
+  /** @default plain text (h2c) */
+  readonly tls?: GrpcTls | undefined
+  /** Pause between two reports while somebody looks, at least 100 ms. @default 250 ms */
+  readonly interval?: Duration | undefined
+}
+
+const schema = z.strictObject({
+  port: z.number().int().min(0).max(65_535),
+  host: z.string().min(1).default('127.0.0.1'),
+  tls: tlsOption.exactOptional(),
+  interval: durationOption({ min: 100 }).default(250),
+})
+
+/**
+ * A load report service (LRS) on a port of its own, for `loads` of `envoy()`: beside every sink, whoever owns the
+ * endpoint sets. Proxies are pointed at it by `cluster_manager.load_stats_config` (Envoy 1.37 or newer).
+ *
+ * @throws `INVALID_OPTIONS`
+ */
+export function loadReports(options: LoadReportsOptions): LoadReportSource {
+  const { tls, ...rest } = parseOptions(schema, options, SUBJECT)
+  return new LoadReportServer({ ...rest, tls: readTls(tls, SUBJECT) })
+}
+
+interface Settings {
+  readonly host: string
+  readonly port: number
+  readonly interval: number
+  readonly tls: ServerTls | undefined
+}
+
+class LoadReportServer implements LoadReportSource {
+  readonly loads: LoadBook
+  readonly #settings: Settings
+  #names: () => readonly string[] = () => []
+  #server: Server | undefined
+  #port: number | undefined
+  #opening: Promise<void> | undefined
+  #closed = false
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+    const now = (): number => systemClock.now()
+    const serves = (service: string): boolean => this.#names().includes(service)
+    this.loads = new LoadBook(now, settings.interval, serves)
+  }
+
+  get address(): { host: string; port: number } | undefined {
+    return this.#port === undefined ? undefined : { host: this.#settings.host, port: this.#port }
+  }
+
+  open(names: () => readonly string[]): Promise<void> {
+    this.#names = names
+    this.#opening ??= this.#open()
+    return this.#opening
+  }
+
+  close(): Promise<void> {
+    this.#closed = true
+    this.loads.close()
+    this.#server?.forceShutdown()
+    this.#server = undefined
+    this.#port = undefined
+    return Promise.resolve()
+  }
+
+  async #open(): Promise<void> {
+    const { host, port, tls } = this.#settings
+    const server = createServer({
+      loads: (stream) => takeLoads(stream, this.loads, () => this.#names()),
+    })
+    this.#port = await bind(server, host, port, tls, SUBJECT)
+    this.#server = server
+    if (this.#closed) await this.close()
+  }
+}
+
+/**
+ * Takes the reports of one proxy.
+ *
+ * @param names - the sets that are asked for, where the proxy can't be asked for all
+ */
+export function takeLoads(
+  stream: ByteStream,
+  book: LoadBook,
+  names: () => readonly string[],
+): void {
+  const key = {}
+  let known = false
+  const end = (): void => book.end(key)
+  onMessage(stream, (bytes) => {
+    const { node, report } = decodeLoads(bytes)
+    if (known) {
+      book.report(key, report)
+      return
+    }
+    const { id, version, features } = decodeNode(node)
+    known = true
+    book.begin(key, id, version, (interval) => {
+      const clusters = features.includes(SEND_ALL) ? undefined : [...names()]
+      stream.write(Buffer.from(encodeLoads(interval, clusters)))
+    })
+  })
+  stream.on('end', () => {
+    stream.end()
+    end()
+  })
+  stream.on('error', end)
+  stream.on('cancelled', end)
+  stream.on('close', end)
+}

@@ -1,0 +1,31 @@
+import { z } from 'zod'
+import { readPem } from '../../../kit/pem.js'
+import type { ServerTls } from './server.js'
+
+/** TLS of the server: PEM texts, or paths of PEM files. */
+export interface GrpcTls {
+  readonly cert: string
+  readonly key: string
+  /** Authority of the clients' certificates: with it a client without one is refused. */
+  readonly clientCa?: string | undefined
+}
+
+export const tlsOption = z.strictObject({
+  cert: z.string().min(1),
+  key: z.string().min(1),
+  clientCa: z.string().min(1).exactOptional(),
+})
+
+/** @throws `INVALID_OPTIONS` where a file can't be read, or is no PEM */
+export function readTls(
+  tls: z.output<typeof tlsOption> | undefined,
+  subject: string,
+): ServerTls | undefined {
+  if (tls === undefined) return undefined
+  const { cert, key, clientCa } = tls
+  return {
+    cert: readPem(cert, `${subject}: tls.cert`),
+    key: readPem(key, `${subject}: tls.key`),
+    clientCa: clientCa === undefined ? undefined : readPem(clientCa, `${subject}: tls.clientCa`),
+  }
+}

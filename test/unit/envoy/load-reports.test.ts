@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest'
+import { startDrain } from 'drainable'
+import { callbackEndpoints, envoy, fileEndpoints, restEndpoints } from 'drainable/envoy'
+import { loadReports } from 'drainable/envoy/grpc'
+import { startFake } from 'drainable/testing/envoy'
+import { eventually } from '../../support/eventually.js'
+
+const REF = { pool: 'web', member: '10.0.0.1:80' }
+const SETS = [
+  {
+    cluster_name: 'web',
+    endpoints: [
+      {
+        lb_endpoints: ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map((address) => ({
+          endpoint: { address: { socket_address: { address, port_value: 80 } } },
+        })),
+      },
+    ],
+  },
+]
+
+function until(holds: () => boolean): Promise<void> {
+  return eventually(() => {
+    expect(holds()).toBe(true)
+  })
+}
+
+describe('load reports of their own', () => {
+  test('beside REST no admin API is needed', async () => {
+    const sink = restEndpoints({ port: 0, initial: SETS })
+    const loads = loadReports({ port: 0, interval: '100ms' })
+    await using lb = envoy({ endpoints: sink, loads, expect: 1, connectTimeout: '100ms' })
+    await until(() => sink.address !== undefined && loads.address !== undefined)
+    await using fake = await startFake({
+      pools: { web: [] },
+      eds: { rest: `http://127.0.0.1:${sink.address?.port ?? 0}`, interval: 20 },
+      loads: `http://127.0.0.1:${loads.address?.port ?? 0}`,
+    })
+    const end = await fake.occupy(REF)
+    const run = startDrain(lb, REF, { timeout: '30s', settle: '100ms' })
+    await until(() => run.why().some(({ code, count }) => code === 'in-flight' && count === 1))
+    await end()
+    expect((await run.done).members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    await run.close()
+  })
+
+  test('a proxy that reports and is not listed keeps members from being idle', async () => {
+    const loads = loadReports({ port: 0, interval: '100ms' })
+    await using listed = await startFake({ pools: { web: ['10.0.0.1:80'] }, node: 'listed' })
+    await using lb = envoy({
+      endpoints: callbackEndpoints({
+        load: () => Promise.resolve(structuredClone(SETS)),
+        publish: () => Promise.resolve(),
+      }),
+      admin: [listed.url],
+      loads,
+    })
+    await until(() => loads.address !== undefined)
+    const url = `http://127.0.0.1:${loads.address?.port ?? 0}`
+    await using stranger = await startFake({
+      pools: { web: ['10.0.0.1:80'] },
+      node: 'stranger',
+      loads: url,
+    })
+    expect(stranger.url).not.toBe(listed.url)
+    const run = startDrain(lb, REF, { timeout: '30s', settle: '100ms' })
+    await until(() => run.why().some(({ scope }) => scope === 'stranger'))
+    expect(run.report().members[0]?.phase).not.toBe('idle')
+    await run.close()
+  })
+
+  test('a sink without receipts can not do with them alone', () => {
+    const loads = loadReports({ port: 0 })
+    const endpoints = fileEndpoints({ cluster: 'web', path: '/tmp/web.json' })
+    expect(() => envoy({ endpoints, loads })).toThrow(/admin: expected the addresses/)
+  })
+
+  test.each([
+    [{ port: -1 }, /port/],
+    [{ port: 0, interval: '10ms' }, /interval/],
+    [{ port: 0, hots: 'x' } as never, /unknown option 'hots'/],
+  ])('options %j', (options, words) => {
+    expect(() => loadReports(options as never)).toThrow(words)
+  })
+
+  test('a port in use is named', async () => {
+    const first = loadReports({ port: 0 })
+    await first.open(() => [])
+    const second = loadReports({ port: first.address?.port ?? 0 })
+    await expect(second.open(() => [])).rejects.toMatchObject({ code: 'INVALID_OPTIONS' })
+    await first.close()
+    await second.close()
+  })
+})
