@@ -66,6 +66,11 @@ describe('counts of /stats', () => {
     expect(ignored('in', '127.0.0.1_9000', 'dns')).toMatchObject({ active: 0, arrivals: 0 })
   })
 
+  test('a listener of HTTP that is ignored leaves nobody to count', () => {
+    expect(toCounts(stats(BUSY), new Set(['127.0.0.1_8080'])).isUncountable).toBe(true)
+    expect(toCounts(stats(BUSY), new Set(['127.0.0.1_9000'])).isUncountable).toBe(false)
+  })
+
   test('any number that moves makes two answers differ', () => {
     expect(isSame(stats(BUSY), stats(BUSY))).toBe(true)
     const moved = { ...BUSY, 'http.in.downstream_rq_total': 8 }

@@ -204,6 +204,16 @@ describe('what can not be read is never idle', () => {
     await run.close()
   })
 
+  test('connections behind an ignored listener of HTTP', async () => {
+    await using fake = await startFake()
+    await using lb = envoyListener({ admin: fake.url, ignore: ['0.0.0.0_8080'] })
+    fake.connect('idle')
+    const run = startDrain(lb, TARGET, POLICY)
+    await until(() => run.why().some(({ text }) => text.includes('not its listener')))
+    expect(run.report().members[0]?.phase).not.toBe('idle')
+    await run.close()
+  })
+
   test('an admin API that is gone in mid-drain, until it is back', async () => {
     await using fake = await startFake()
     await using lb = envoyListener({ admin: fake.url })

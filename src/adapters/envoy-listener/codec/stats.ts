@@ -116,6 +116,11 @@ export interface Counts {
   readonly arrivals: number
   /** Health checks that were answered with a failure. */
   readonly failedChecks: number
+  /**
+   * More connections of HTTP than the listeners have that are not ignored: a listener of HTTP is ignored, so nobody knows
+   * how many are not HTTP.
+   */
+  readonly isUncountable: boolean
   /** What is in flight, in words. */
   readonly hints: readonly string[]
 }
@@ -131,7 +136,8 @@ export function toCounts(stats: Stats, ignore: ReadonlySet<string>): Counts {
   const requests = sum(http, 'downstream_rq_active')
   const connections = sum(http, 'downstream_cx_active', true)
   // Connections of HTTP are ignored with their requests, not with their listener: they are taken off in any case.
-  const other = Math.max(0, sum(listeners, 'downstream_cx_active') - connections)
+  const difference = sum(listeners, 'downstream_cx_active') - connections
+  const other = Math.max(0, difference)
   const sessions = sum(udp, 'downstream_sess_active')
   const begun = sum(listeners, 'downstream_cx_total') - sum(http, 'downstream_cx_total', true)
   const checks = sum(http, 'health_check.request_total')
@@ -144,6 +150,7 @@ export function toCounts(stats: Stats, ignore: ReadonlySet<string>): Counts {
       sum(http, 'downstream_rq_total') - checks + begun + sum(udp, 'downstream_sess_total'),
     ),
     failedChecks: sum(http, 'health_check.failed', true),
+    isUncountable: difference < 0,
     hints: inWords(stats, ignore, other),
   }
 }

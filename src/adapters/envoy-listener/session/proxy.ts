@@ -46,6 +46,8 @@ interface Counted {
 
 /** How often a look is taken anew because the process changed in between. */
 const ATTEMPTS = 3
+const IGNORED =
+  'it has more connections of HTTP than its listeners have that are not ignored: give the stat_prefix of an HTTP connection manager under ignore, not its listener'
 /** How often numbers are read until two answers agree. */
 const AGREEMENT = 4
 
@@ -200,6 +202,7 @@ export class Proxy {
       stats = next
       if (agree || i === AGREEMENT) {
         const counts = toCounts(stats, this.#ignore)
+        if (agree && counts.isUncountable) return { counts: undefined, note: IGNORED, stats }
         return {
           counts: agree ? counts : { ...counts, active: Math.max(most, counts.active) },
           note: undefined,
