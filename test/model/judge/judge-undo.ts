@@ -315,11 +315,13 @@ function wasAnnounced(judge: Judge, id: string, { key, own, setter }: Member): b
 }
 
 /**
- * Refused, and not looked at again before somebody else set its state: a refused change may be half done. A
- * look that was asked for in the moment of the answer is of before or after it.
+ * Refused, and no look of its sender between that and the moment in which somebody else set its state, be it
+ * before the refusal or after it: a refused change may be half done. A look that was asked for in the moment
+ * of the answer is of before or after it.
  */
-function maybeHalfDone({ effect, answeredAt, provider, key }: SentChange, setAt: number): boolean {
-  if (effect !== undefined || answeredAt > setAt) return false
+function maybeHalfDone(sent: SentChange, setAt: number): boolean {
+  const { effect, answeredAt, provider, key, knownUntil } = sent
+  if (effect !== undefined || answeredAt === Infinity || setAt < knownUntil) return false
   return !provider.deliveries.some(
     (look) =>
       look.askedAt > answeredAt && look.readAt < setAt && shownState(look, key) !== undefined,
