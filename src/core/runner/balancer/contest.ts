@@ -130,7 +130,7 @@ export class Contest {
     this.#deciding -= 1
     if (this.#run.isReleased()) return false
     const inherited = this.#inheritLate(members)
-    for (const state of members.all) this.followFloor(state)
+    for (const state of members.all) if (state.goal.kind === 'open') this.followFloor(state)
     return quiet && !inherited && !this.#disturbed && this.#run.now() === before
   }
 
