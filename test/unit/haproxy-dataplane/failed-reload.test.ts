@@ -18,7 +18,7 @@ test('a removal whose reload fails says that the file was rolled back', async ()
   expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', serves: true })
 })
 
-test('a drain until removed whose reload fails leaves the member held, and says so', async () => {
+test('a removing drain whose reload fails leaves the member held, aloud', async () => {
   const options = { membership: 'configuration', maintCuts: false } as const
   await using r = await rig({ reloadDelay: 10 }, options)
   r.fake.refuseReload(COMPLAINT)
@@ -27,7 +27,7 @@ test('a drain until removed whose reload fails leaves the member held, and says 
   expect((await present(r.lb, WEB1)).own).toBe('maint')
 })
 
-test('an addition whose reload fails is refused, and nothing of it is in the file', async () => {
+test('an addition whose reload fails is refused, and not in the file', async () => {
   const config = `defaults
   default-server inter 1s
 backend web

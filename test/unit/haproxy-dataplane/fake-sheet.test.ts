@@ -45,7 +45,7 @@ describe.concurrent('the fake says what the product says', () => {
     expect(reply.text).toContain('due to other configuration elements')
   })
 
-  test('a listen section is in the text, in the statistics and at run time only', async () => {
+  test('a listen section is in the text, the statistics and at run time only', async () => {
     const config = 'listen web\n  bind :80\n  server web1 127.0.0.1:8001\n'
     await using fake = await startFake({ config })
     expect((await ask(fake, 'GET', '/configuration/backends/web/servers')).text.trim()).toBe('[]')
@@ -62,7 +62,7 @@ describe.concurrent('the fake says what the product says', () => {
     expect(JSON.parse(text)).toMatchObject({ admin_state: 'maint', operational_state: 'down' })
   })
 
-  test('what a drained or closed server gives its trackers, it gives theirs too', async () => {
+  test('what a server gives its trackers, these give theirs too', async () => {
     const pools = {
       web: [{ name: 'web1', check: true }],
       api: [{ name: 'api1', track: 'web/web1' }],

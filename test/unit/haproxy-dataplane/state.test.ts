@@ -37,7 +37,7 @@ function status(mask: number, down: boolean): string {
 describe('own state', () => {
   const masks = Array.from({ length: 128 }, (_, mask) => mask)
 
-  test('whatever the mask, what is said is true, or in force, or nothing is said', () => {
+  test('whatever the mask, what is said is true or in force, or nothing', () => {
     for (const mask of masks) {
       // `disabled` in the file, made ready, its name set on the command line and not resolved: as 40
       if (mask === 100) continue
