@@ -1,7 +1,7 @@
 import { EventEmitter } from 'eventemitter3'
 import { z } from 'zod'
 import { partsOf } from '../core/combined/parts.js'
-import { tagReading, tagRef, tagWhy } from '../core/combined/tag.js'
+import { tagError, tagReading, tagRef, tagWhy } from '../core/combined/tag.js'
 import type { DesiredMember } from '../provider/desired.js'
 import { guarded } from '../core/emitter.js'
 import { Leadership, Term } from '../core/lease/leadership.js'
@@ -266,7 +266,7 @@ class Loop implements Reconciler {
         subject: SUBJECT,
         changed: () => this.#changed(),
         fault: (error) => {
-          if (!isLost(error)) this.#fault(error)
+          if (!isLost(error)) this.#fault(key === undefined ? error : tagError(error, key))
         },
         failed,
       }
