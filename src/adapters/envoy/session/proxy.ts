@@ -24,7 +24,7 @@ import {
   type OtherCluster,
 } from '../codec/config-dump.js'
 import { Parent, type Previous } from './previous.js'
-import { quoted, readStats, type Stats } from './stats.js'
+import { quoted, readLargest, readStats, type Stats } from './stats.js'
 
 /** Hosts from which on the text form is read: four times cheaper for Envoy, and cut into slices here. */
 const TEXT_FROM = 500
@@ -166,6 +166,8 @@ export class Proxy {
     const info = this.#decode(() => parseServerInfo(text, this.name))
     const { clusters } = await readStats(link, this.name, [], undefined)
     const { configs, others } = await this.#configs(link)
+    // So that not even the first look parses a large cluster at once.
+    this.#hosts = Math.max(this.#hosts, await readLargest(link, this.name))
     const immediate = isAtLeast(info.version, 1, 40) && (await this.#isBatchAware(link))
     const readAt = this.#now()
     this.#succeed(incarnation, info)

@@ -59,6 +59,14 @@ export async function readStats(
   return toStats(found, (cluster) => own.get(cluster) ?? statName(cluster))
 }
 
+/** The hosts of the largest cluster; 0 where the proxy does not show it. */
+export async function readLargest(link: AdminLink, from: string): Promise<number> {
+  const filter = encodeURIComponent('^cluster\\..*\\.membership_total$')
+  const text = await link.allowed(`/stats?filter=${filter}`)
+  const counts = text === undefined ? [] : [...parseStats(text, from).values()]
+  return Math.max(0, ...counts.map(Number).filter(Number.isSafeInteger))
+}
+
 function toStats(found: ReadonlyMap<string, string>, prefix: (cluster: string) => string): Stats {
   const count = (name: string): number | undefined => {
     const value = found.get(name)
