@@ -13,7 +13,7 @@ export interface Entry {
   readonly source: string
   /** What it may load from outside the package, Node's own modules aside. */
   readonly externals: readonly string[]
-  /** Upper bound of all its own code, chunks included, in kilobytes and not minified. */
+  /** Upper bound of all it loads of ours, chunks and what is bundled (zod: 210) included, in kilobytes and not minified. */
   readonly kilobytes: number
   /** Its row in the table of what can be imported. */
   readonly row?: Row
@@ -33,47 +33,47 @@ interface Adapter {
   readonly fake: { readonly externals?: readonly string[]; readonly kilobytes: number }
 }
 
-const core = ['eventemitter3', 'zod']
+const core = ['eventemitter3']
 const http = [...core, 'undici']
 
 export const entries: readonly Entry[] = [
-  entry('', 'src/index.ts', core, 495),
+  entry('', 'src/index.ts', core, 720),
   ...adapter('haproxy-runtime', {
     about: 'HAProxy Runtime API, 2.6 and newer',
     externals: core,
-    kilobytes: 385,
+    kilobytes: 605,
     fake: { kilobytes: 110 },
   }),
   ...adapter('haproxy-dataplane', {
     about: 'HAProxy Data Plane API, v2 and v3',
     externals: [...http, 'p-retry'],
-    kilobytes: 410,
-    fake: { kilobytes: 92 },
+    kilobytes: 635,
+    fake: { kilobytes: 94 },
   }),
   ...adapter('f5-bigip', {
     about: 'F5 BIG-IP, iControl REST',
     externals: [...http, 'p-retry'],
-    kilobytes: 440,
+    kilobytes: 660,
     fake: { kilobytes: 118 },
   }),
   ...adapter('citrix-adc', {
     about: 'Citrix ADC (NetScaler), NITRO',
     externals: [...http, 'p-retry'],
-    kilobytes: 425,
+    kilobytes: 645,
     fake: { kilobytes: 97 },
   }),
   ...adapter('envoy', {
     about: 'Envoy, by file, REST or a callback; `drainable/envoy/grpc` by xDS',
-    externals: http,
-    kilobytes: 470,
-    fake: { externals: ['zod'], kilobytes: 90 },
+    externals: [...http, 'yaml'],
+    kilobytes: 705,
+    fake: { kilobytes: 305 },
   }),
-  entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js', 'zod'], 325),
+  entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js'], 545),
   ...adapter('envoy-listener', {
     about: 'Envoy itself, as a gateway or a sidecar that is drained',
     externals: http,
-    kilobytes: 335,
-    fake: { externals: ['zod'], kilobytes: 60 },
+    kilobytes: 550,
+    fake: { kilobytes: 250 },
   }),
   entry('endpoints', 'src/endpoints/index.ts', [], 85, {
     about: 'Kubernetes endpoint conditions to drains, as a pure function',
@@ -83,7 +83,7 @@ export const entries: readonly Entry[] = [
     about: 'the contract, for an adapter of your own',
     page: 'docs/testing.md',
   }),
-  entry('kit', 'src/kit/index.ts', ['p-retry', 'undici', 'zod'], 60, {
+  entry('kit', 'src/kit/index.ts', ['p-retry', 'undici'], 265, {
     about: 'what an adapter of your own is built with',
     page: 'docs/adapters/your-own.md',
   }),
@@ -91,7 +91,7 @@ export const entries: readonly Entry[] = [
     about: 'the state machine alone',
     page: 'src/core/README.md',
   }),
-  entry('testing', 'src/testing/index.ts', [], 84, {
+  entry('testing', 'src/testing/index.ts', [], 86, {
     about: 'fakes, a clock, the contract suite',
     page: 'docs/testing.md',
   }),

@@ -1,4 +1,5 @@
-import { Agent, buildConnector, type Dispatcher, errors, request } from 'undici'
+import type * as Undici from 'undici'
+import type { Agent, Dispatcher } from 'undici'
 import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Clock } from '../provider/clock.js'
@@ -41,6 +42,11 @@ export interface HttpCall {
   readonly signal: AbortSignal
   /** What {@link HttpCall.timeout} is measured on. */
   readonly clock: Clock
+  /**
+   * Takes the body of an answer with status 200 piece by piece as it comes, instead of whole: a large one stops the
+   * event loop while it is decoded. Called again once what it returned has resolved; the reply's text is empty then.
+   */
+  readonly take?: (text: string) => Promise<void> | void
   /** Milliseconds for this call, in place of {@link HttpOptions.callTimeout}. */
   readonly timeout?: number
 }
@@ -51,6 +57,11 @@ export interface HttpReply {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly text: string
 }
+
+type TlsConnect = ReturnType<typeof toTlsConnect>
+
+/** Loaded at the first call: who imports an adapter, and calls nothing yet, does not wait for it. */
+const undici = (): Promise<typeof Undici> => import('undici')
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i
 
@@ -66,27 +77,17 @@ export class HttpClient implements AsyncDisposable {
   readonly origin: string
   readonly #prefix: string
   readonly #options: HttpOptions
-  readonly #dispatcher: Dispatcher
-  readonly #own: Agent | undefined
+  readonly #secure: TlsConnect
+  /** Made at the first call. */
+  #own: Promise<Agent> | undefined
+  #closed = false
 
   constructor(options: HttpOptions) {
     const url = parseHttpUrl(options.url, 'url')
     this.origin = url.origin
     this.#prefix = url.pathname.replace(/\/$/, '')
     this.#options = options
-    if (options.dispatcher !== undefined) {
-      this.#dispatcher = options.dispatcher
-      return
-    }
-    this.#own = new Agent({
-      connections: options.connections ?? 4,
-      connect: connector(options),
-      pipelining: 1,
-      bodyTimeout: 0,
-      headersTimeout: 0,
-      maxResponseSize: options.maxReply ?? 32 * 1024 * 1024,
-    })
-    this.#dispatcher = this.#own
+    this.#secure = toTlsConnect(options.tls)
   }
 
   /** Sends one request and reads the whole reply. */
@@ -98,9 +99,10 @@ export class HttpClient implements AsyncDisposable {
     const signal = AbortSignal.any([call.signal, limit.signal])
     const text = typeof call.body === 'string'
     try {
+      const { request } = await undici()
       const reply = await request(`${this.origin}${this.#prefix}${call.path}`, {
         method: call.method,
-        dispatcher: this.#dispatcher,
+        dispatcher: this.#options.dispatcher ?? (await this.#agent()),
         signal,
         headers: {
           accept: 'application/json',
@@ -109,9 +111,15 @@ export class HttpClient implements AsyncDisposable {
         },
         body: call.body === undefined ? null : text ? call.body : JSON.stringify(call.body),
       })
-      return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
+      const { statusCode: status, headers, body } = reply
+      if (call.take === undefined || status !== 200) {
+        return { status, headers, text: await body.text() }
+      }
+      await inPieces(body as AsyncIterable<Uint8Array>, call.take)
+      return { status, headers, text: '' }
     } catch (cause) {
       if (call.signal.aborted) throw call.signal.reason
+      if (cause instanceof NotTaken) throw cause.error
       throw this.#toError(cause, limit.signal.aborted ? ms : undefined, call)
     } finally {
       cancel()
@@ -125,7 +133,7 @@ export class HttpClient implements AsyncDisposable {
       const words = `${what}: no complete answer within ${late} ms`
       return new DrainableError('CALL_TIMEOUT', words, data)
     }
-    if (cause instanceof errors.ResponseExceededMaxSizeError) {
+    if (codeOf(cause) === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') {
       return new DrainableError(
         'MALFORMED_REPLY',
         `${what}: the answer is larger than allowed`,
@@ -141,15 +149,62 @@ export class HttpClient implements AsyncDisposable {
     })
   }
 
+  #agent(): Promise<Agent> {
+    this.#own ??= this.#makeAgent()
+    return this.#own
+  }
+
+  async #makeAgent(): Promise<Agent> {
+    const { Agent, buildConnector } = await undici()
+    const { connections = 4, maxReply = 32 * 1024 * 1024 } = this.#options
+    const agent = new Agent({
+      connections,
+      connect: connector(this.#options, this.#secure, buildConnector),
+      pipelining: 1,
+      bodyTimeout: 0,
+      headersTimeout: 0,
+      maxResponseSize: maxReply,
+    })
+    // A call that comes after the end is refused by an agent that has ended.
+    if (this.#closed) await agent.destroy()
+    return agent
+  }
+
   /** Cuts every socket of our own; the caller's dispatcher stays open. */
   async close(): Promise<void> {
-    await this.#own?.destroy()
+    this.#closed = true
+    await (await this.#own)?.destroy()
   }
 
   /** As {@link HttpClient.close}. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
+}
+
+/** What {@link HttpCall.take} threw: no fault of the connection. */
+class NotTaken {
+  readonly error: unknown
+
+  constructor(error: unknown) {
+    this.error = error
+  }
+}
+
+async function inPieces(
+  body: AsyncIterable<Uint8Array>,
+  take: NonNullable<HttpCall['take']>,
+): Promise<void> {
+  const decoder = new TextDecoder()
+  const hand = async (text: string): Promise<void> => {
+    try {
+      await take(text)
+    } catch (error) {
+      throw new NotTaken(error)
+    }
+  }
+  for await (const chunk of body) await hand(decoder.decode(chunk, { stream: true }))
+  await hand(decoder.decode())
 }
 
 /**
@@ -195,15 +250,18 @@ export function assertPrivate(url: URL, allowPlaintext: boolean | undefined, fie
   )
 }
 
-function connector(options: HttpOptions): buildConnector.connector {
-  const secure = toTlsConnect(options.tls)
-  const connect = buildConnector({
+function connector(
+  options: HttpOptions,
+  secure: TlsConnect,
+  build: typeof Undici.buildConnector,
+): Undici.buildConnector.connector {
+  const connect = build({
     ...secure,
     timeout: options.connectTimeout ?? 5_000,
     // A resumed TLS session shows no certificate, and without one there is nothing to compare.
     ...(options.tls?.fingerprint256 === undefined ? {} : { maxCachedSessions: 0 }),
     ...(options.socketPath === undefined ? {} : { socketPath: options.socketPath }),
-  } as buildConnector.BuildOptions)
+  } as Undici.buildConnector.BuildOptions)
   return (target, callback) => {
     connect(target, (...[error, socket]) => {
       if (error !== null) {

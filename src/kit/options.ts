@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici'
-import { z } from 'zod'
+import * as z from 'zod'
 import { isDrainableError } from '../provider/error.js'
 import { assertPrivate, parseHttpUrl } from './http.js'
 import { secretSchema } from './secret.js'

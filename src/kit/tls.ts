@@ -5,7 +5,7 @@ import {
   createSecureContext,
   type PeerCertificate,
 } from 'node:tls'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Tls } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { readPem } from './pem.js'

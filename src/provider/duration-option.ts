@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { parseDuration, type Duration, type DurationRule } from './duration.js'
 
 /** A duration among options: written as a {@link Duration}, read in milliseconds. */

@@ -7,34 +7,38 @@ import { root } from '../../scripts/package/entries.ts'
 export interface Loaded {
   readonly files: readonly string[]
   readonly packages: readonly string[]
+  /** Those of them that are loaded with the file, not at the first call. */
+  readonly atOnce: readonly string[]
   readonly bytes: number
 }
 
 export function loadedByBuilt(file: string): Loaded {
   const files = new Set<string>()
   const packages = new Set<string>()
+  const atOnce = new Set<string>()
   const visit = (path: string): void => {
     if (files.has(path)) return
     files.add(path)
-    for (const name of specifiers(readFileSync(path, 'utf8'))) {
+    for (const { name, late } of specifiers(readFileSync(path, 'utf8'))) {
       if (name.startsWith('.')) visit(join(dirname(path), name))
       else if (!name.startsWith('node:') && !builtinModules.includes(name)) {
-        packages.add(name.split('/', name.startsWith('@') ? 2 : 1).join('/'))
+        const known = name.split('/', name.startsWith('@') ? 2 : 1).join('/')
+        packages.add(known)
+        if (!late) atOnce.add(known)
       }
     }
   }
   visit(join(root, 'dist', file))
   const bytes = [...files].reduce((sum, path) => sum + statSync(path).size, 0)
-  return { files: [...files], packages: [...packages].sort(), bytes }
+  return { files: [...files], packages: [...packages].sort(), atOnce: [...atOnce].sort(), bytes }
 }
 
-/** The build writes imports at the head of a line, and never in any other form. */
-function specifiers(text: string): string[] {
-  const found: string[] = []
-  for (const match of text.matchAll(
-    /^(?:import|export)\b[^'";]*?["']([^"']+)["']|\brequire\(["']([^"']+)["']\)|\bimport\(["']([^"']+)["']\)/gm,
-  )) {
-    found.push(match[1] ?? match[2] ?? match[3] ?? '')
-  }
-  return found
+/** The build writes imports at the head of a line, those of a first call as `import()` or as `require()` in a `then`. */
+function specifiers(text: string): { readonly name: string; readonly late: boolean }[] {
+  const forms =
+    /^(?:import|export)\b[^'";]*?["']([^"']+)["']|(then\(\(\) => [^;\n]*)?\brequire\(["']([^"']+)["']\)|\bimport\(["']([^"']+)["']\)/gm
+  return [...text.matchAll(forms)].map(([, head, then, required, called]) => ({
+    name: head ?? required ?? called ?? '',
+    late: then !== undefined || called !== undefined,
+  }))
 }

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** Schemas of moments: numbers that are milliseconds by some clock, to be moved from one clock to another. */
 const moments = z.registry<{ readonly clock: 'run' }>()

@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
+import { abortable } from '../../provider/abort.js'
 import { DrainableError } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'
+import { answerOfStore } from './answer.js'
 import type { Ticket } from './ticket.js'
 import { listing, readTicket, shows, ticketAt } from './listing.js'
 import { isTicketId, parseStored, type TicketStore } from './store.js'
@@ -118,19 +120,25 @@ export async function storedTickets(
   store: TicketStore,
   signal?: AbortSignal,
 ): Promise<readonly StoredTicket[]> {
-  const ids = await writerOf(store).index.ids()
-  for await (const id of listing(store) ?? []) ids.add(id)
+  const ids = await abortable(idsOf(store), signal)
   const left = ids.values()
   const found: StoredTicket[] = []
   const read = async (): Promise<void> => {
     for (const id of left) {
       signal?.throwIfAborted()
-      const ticket = await readTicket(store, id)
+      const ticket = await abortable(answerOfStore(readTicket(store, id)), signal)
       if (ticket?.id === id) found.push(ticket)
     }
   }
   await Promise.all(Array.from({ length: READ_AT_ONCE }, read))
   return found.sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+/** Ids that the store lists, and those that we list for it. */
+async function idsOf(store: TicketStore): Promise<Set<string>> {
+  const ids = await writerOf(store).index.ids()
+  for await (const id of listing(store) ?? []) ids.add(id)
+  return ids
 }
 
 /** Ids of all tickets in the store, sorted; see {@link storedTickets}. */

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { ErrorCode } from '../../provider/error.js'
 import { moment } from './moments.js'
 

@@ -289,10 +289,7 @@ function base(
     late: all,
     loss: null,
     refusal: null,
-    incarnations:
-      hold.incarnations === null
-        ? null
-        : new Map(hold.incarnations as readonly (readonly [string, string])[]),
+    incarnations: hold.incarnations === null ? null : new Map(hold.incarnations),
   }
   return {
     ref: member.ref,

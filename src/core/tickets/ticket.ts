@@ -1,52 +1,22 @@
-import type { z } from 'zod'
 import { DrainableError } from '../../provider/error.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
 import { partsOf } from '../combined/parts.js'
-import type { frozenSchema, policyDataSchema } from './schema.js'
 import { STATE_FORM, ticketSchema } from './schema.js'
+import type { Ticket } from './shape.js'
 
-type Frozen<T> = T extends readonly (infer U)[]
-  ? readonly Frozen<U>[]
-  : T extends object
-    ? { readonly [K in keyof T]: Frozen<T[K]> }
-    : T
-
-/**
- * What is needed to go on with a drain, or to undo it, from another process. Plain JSON, no secrets.
- * Written before and after each change.
- *
- * @interface
- */
-export type Ticket = Frozen<z.infer<typeof ticketSchema>>
-/** One member, as the ticket knows it. */
-export type TicketMember = Ticket['members'][number]
-/** One change of one member, as the ticket knows it. */
-export type TicketChange = TicketMember['changes'][number]
-/**
- * The machine's state between two processes; moments in epoch milliseconds.
- *
- * @interface
- */
-export type FrozenState = Frozen<z.infer<typeof frozenSchema>>
-/**
- * The plain data of a policy, durations in milliseconds; null stands for none.
- *
- * @interface
- */
-export type PolicyData = Frozen<z.infer<typeof policyDataSchema>>
-
-/** What the ticket of a roll says of it. */
-export type RollData = NonNullable<Ticket['roll']>
-/** One server of a roll, as its ticket knows it. */
-export type RolledServer = RollData['servers'][number]
-
-/**
- * Who goes on with a drain: the process that wrote its ticket last.
- *
- * @interface
- */
-export type TicketOwner = Ticket['owner']
+export type {
+  DrainTicket,
+  FrozenState,
+  PolicyData,
+  RollData,
+  RolledServer,
+  Ticket,
+  TicketChange,
+  TicketMember,
+  TicketOwner,
+  TicketPart,
+} from './shape.js'
 
 /**
  * Checks a ticket that came from outside: every field.
@@ -66,7 +36,7 @@ export function parseTicket(value: unknown, subject: string): Ticket {
     const where = issue === undefined || issue.path.length === 0 ? 'it' : issue.path.join('.')
     throw invalid(subject, `${where}: ${issue?.message ?? 'unreadable'}`)
   }
-  const ticket = result.data as Ticket
+  const ticket: Ticket = result.data
   const keys = new Set(ticket.members.map((member) => refKey(member.ref)))
   if (keys.size < ticket.members.length) throw invalid(subject, 'members: one of them twice')
   return ticket

@@ -1,3 +1,4 @@
+import { answerOfStore } from './answer.js'
 import { dropTicket, saveTicket } from './saved.js'
 import type { TicketStore } from './store.js'
 import type { Ticket } from './ticket.js'
@@ -8,10 +9,16 @@ export interface TicketTargets {
   readonly onTicket: ((t: Ticket) => Promise<void> | void) | undefined
 }
 
-/** Writes one ticket to everybody who keeps it; writings go out one after another, in order. */
+/**
+ * Writes one ticket to everybody who keeps it; writings go out one after another, in order. One without an
+ * answer counts as failed after 30 s, so that it holds no other back. It may be carried out all the same, over
+ * a newer one: once it has ended, what is to be there is written once more.
+ */
 export class TicketWriter {
   readonly #id: string
   readonly #targets: TicketTargets
+  /** The newest ticket that was to be written. */
+  #newest: (() => Ticket) | undefined
   #writing: Promise<void> = Promise.resolve()
   /** A writing that has not begun yet: whoever asks meanwhile is served by it. */
   #waiting: Promise<void> | undefined
@@ -35,6 +42,7 @@ export class TicketWriter {
    */
   save(current: () => Ticket): Promise<void> {
     if (!this.kept || this.#closed) return Promise.resolve()
+    this.#newest = current
     if (this.#waiting !== undefined) return this.#waiting
     const before = this.#writing
     const write = (async () => {
@@ -71,13 +79,36 @@ export class TicketWriter {
   async drop(): Promise<void> {
     this.#closed = true
     await this.written()
+    await answerOfStore(this.#delete())
+  }
+
+  async #delete(): Promise<void> {
     const { store } = this.#targets
     if (store !== undefined && !this.#handedOver) await dropTicket(store, this.#id)
   }
 
   async #write(ticket: Ticket): Promise<void> {
     const { store, onTicket } = this.#targets
-    if (store !== undefined) await saveTicket(store, ticket)
-    await onTicket?.(ticket)
+    const attempt = { hasEnded: false }
+    const writing = (async () => {
+      try {
+        if (store !== undefined) await saveTicket(store, ticket)
+        await onTicket?.(ticket)
+      } finally {
+        attempt.hasEnded = true
+      }
+    })()
+    try {
+      await answerOfStore(writing)
+    } finally {
+      if (!attempt.hasEnded) void writing.catch(() => undefined).then(() => this.#mend())
+    }
+  }
+
+  /** A writing that nobody waits for any more has ended. */
+  async #mend(): Promise<void> {
+    const newest = this.#newest
+    if (this.#handedOver || newest === undefined) return
+    await (this.#closed ? this.#delete() : this.save(newest)).catch(() => undefined)
   }
 }

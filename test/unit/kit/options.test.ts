@@ -1,6 +1,6 @@
 import { Agent } from 'undici'
 import { afterAll, describe, expect, test } from 'vitest'
-import { z } from 'zod'
+import * as z from 'zod'
 import { loginOptions, refusePlaintext, urlsOption } from '../../../src/kit/options.js'
 import { durationOption } from '../../../src/provider/duration-option.js'
 import { parseOptions } from '../../../src/provider/options.js'
