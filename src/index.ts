@@ -92,6 +92,7 @@ export { stepDrain } from './core/verbs/step.js'
 export type { DrainStep, StepStart } from './core/verbs/step.js'
 export type { Target } from './core/verbs/target.js'
 export type {
+  DrainTicket,
   FrozenState,
   PolicyData,
   RollData,
@@ -100,6 +101,7 @@ export type {
   TicketChange,
   TicketMember,
   TicketOwner,
+  TicketPart,
 } from './core/tickets/ticket.js'
 export type { TicketStore } from './core/tickets/store.js'
 export { fileTickets } from './core/tickets/file-tickets.js'

@@ -1,4 +1,4 @@
-import type { AdminState, MemberRef } from '../provider/contract.js'
+import type { AdminState, Health, LoadScope, MemberRef } from '../provider/contract.js'
 import type { DrainableError } from '../provider/error.js'
 import type { DrainReport, Outcome, Phase, Proof, Why } from '../provider/report.js'
 
@@ -26,6 +26,14 @@ export interface LoadEvent extends MemberEvent<'load'> {
   readonly complete: boolean
   /** Why it is not idle; the first is the one to look at. */
   readonly why: readonly Why[]
+  /** Where the member stands after this look. */
+  readonly phase: Phase
+  /** Its own state as read last; null: not read yet, or it is not there. */
+  readonly own: AdminState | 'unknown' | null
+  /** What the balancer's checks say of it; null: not read yet, or it is not there. */
+  readonly health: Health | null
+  /** The newest reading of each process that can hold work for it; those that could not be read say `unread`. */
+  readonly scopes: readonly LoadScope[]
 }
 
 /** The member is idle, and here is the proof. */

@@ -1,5 +1,27 @@
-import type { ZodType, core } from 'zod'
 import { DrainableError } from './error.js'
+
+/** What a schema of zod 4 can do, as far as it is used here: a caller's own zod may be another copy than ours. */
+export interface Schema<T> {
+  /** The checked value, or every issue that it has. Nothing is thrown. */
+  safeParse(value: unknown):
+    | { readonly success: true; readonly data: T; readonly error?: undefined }
+    | {
+        readonly success: false
+        readonly data?: undefined
+        readonly error: { readonly issues: readonly SchemaIssue[] }
+      }
+}
+
+/** One thing that a schema finds wrong. */
+export interface SchemaIssue {
+  readonly code?: string | undefined
+  readonly path: readonly PropertyKey[]
+  readonly message: string
+  /** The keys that are none of its own. */
+  readonly keys?: readonly string[]
+  /** Of a choice: what is wrong under each of its forms. */
+  readonly errors?: readonly (readonly SchemaIssue[])[]
+}
 
 /**
  * Checks what a caller gave against a schema and returns a frozen copy.
@@ -9,7 +31,7 @@ import { DrainableError } from './error.js'
  * @param subject - whose options, for the message: `haproxyRuntime()`, `drain()`
  * @throws `INVALID_OPTIONS` naming every wrong field, what was expected and what was found; never the value of a secret
  */
-export function parseOptions<T>(schema: ZodType<T>, value: unknown, subject: string): Readonly<T> {
+export function parseOptions<T>(schema: Schema<T>, value: unknown, subject: string): Readonly<T> {
   const result = schema.safeParse(withoutUndefined(value))
   // A name that is misspelt is one whatever stands there.
   const unknown = hasUndefined(value) ? unknownKeys(schema, value) : []
@@ -21,7 +43,7 @@ export function parseOptions<T>(schema: ZodType<T>, value: unknown, subject: str
   )
 }
 
-function unknownKeys(schema: ZodType, value: unknown): core.$ZodIssue[] {
+function unknownKeys(schema: Schema<unknown>, value: unknown): readonly SchemaIssue[] {
   const issues = schema.safeParse(value).error?.issues ?? []
   return issues.filter(({ code }) => code === 'unrecognized_keys')
 }
@@ -51,7 +73,7 @@ function isPlain(value: unknown): value is object {
   return prototype === Object.prototype || prototype === null
 }
 
-function describeIssue(issue: core.$ZodIssue): string {
+function describeIssue(issue: SchemaIssue): string {
   const nested = issue.code === 'invalid_union' ? nearestBranch(issue) : undefined
   if (nested !== undefined) {
     return nested
@@ -60,7 +82,7 @@ function describeIssue(issue: core.$ZodIssue): string {
   }
   const field = issue.path.length === 0 ? 'the options' : formatPath(issue.path)
   if (issue.code === 'unrecognized_keys') {
-    const keys = issue.keys.map((key) => `'${key}'`).join(', ')
+    const keys = (issue.keys ?? []).map((key) => `'${key}'`).join(', ')
     return `${issue.path.length === 0 ? '' : `${field}: `}unknown option ${keys}, check the spelling`
   }
   const message = issue.message.replace(/^Invalid input: /, '')
@@ -68,8 +90,8 @@ function describeIssue(issue: core.$ZodIssue): string {
 }
 
 /** Where one form of several was clearly meant, what is wrong inside it says more than the list of forms. */
-function nearestBranch(issue: core.$ZodIssueInvalidUnion): core.$ZodIssue[] | undefined {
-  return issue.errors.find((branch) => branch.every(({ path }) => path.length > 0))
+function nearestBranch(issue: SchemaIssue): readonly SchemaIssue[] | undefined {
+  return issue.errors?.find((branch) => branch.every(({ path }) => path.length > 0))
 }
 
 function formatPath(path: readonly PropertyKey[]): string {

@@ -112,6 +112,18 @@ export type WhyCode =
    * Idle ends by the product's own word or by time, and is never verified.
    */
   | 'no-counts'
+  /**
+   * A roll waits for a lease that somebody else has.
+   *
+   * It goes on once that is over; stop whoever has it, where the text names one that should not roll.
+   */
+  | 'lease'
+  /**
+   * A roll waits for the caller's `act`.
+   *
+   * See what it waits for: the roll sets it no limit.
+   */
+  | 'acting'
 
 /** One reason why a member is not idle, with a suggested step. */
 export interface Why {

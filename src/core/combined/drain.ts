@@ -5,6 +5,7 @@ import { formatRef } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
 import type { DrainEvent } from '../events.js'
 import { CALL_LIMIT } from '../runner/look/call.js'
+import { answerOfStore } from '../tickets/answer.js'
 import { parseStored } from '../tickets/store.js'
 import { belongsTo, parseTicket, refuseRoll, type Ticket } from '../tickets/ticket.js'
 import { deadlineOf, newDrainRun, resumedRun } from '../verbs/drain-run.js'
@@ -143,7 +144,7 @@ export async function checkEarlier(
   provider: DrainableProvider,
 ): Promise<void> {
   if (store === undefined || id === undefined) return
-  const kept = await store.get(id)
+  const kept = await answerOfStore(store.get(id))
   if (kept === undefined || kept === null) return
   const old = parseTicket(parseStored(kept), `ticket '${id}'`)
   const left = old.members.find(

@@ -69,10 +69,11 @@ export class CombinedRun implements HandleBody {
   }
 
   why(): readonly Why[] {
-    const said = [...this.#runs].flatMap(([key, run]) => run.why().map((why) => tagWhy(why, key)))
-    const late = [...(this.#muster?.late ?? [])].map(([key, error]) =>
-      whyUnread(key, this.#divided.get(key), error),
+    const unread = this.#muster?.late ?? new Map<string, DrainableError>()
+    const said = [...this.#runs].flatMap(([key, run]) =>
+      unread.has(key) ? [] : run.why().map((why) => tagWhy(why, key)),
     )
+    const late = [...unread].map(([key, error]) => whyUnread(key, this.#divided.get(key), error))
     return [...late, ...said]
   }
 

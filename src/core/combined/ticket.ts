@@ -1,7 +1,7 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import type { TicketTargets } from '../tickets/writer.js'
-import { dropTicket, saveTicket } from '../tickets/saved.js'
+import { answerOfStore } from '../tickets/answer.js'
+import { TicketWriter, type TicketTargets } from '../tickets/writer.js'
 import { parseStored, type TicketStore } from '../tickets/store.js'
 import { parseTicket, type Ticket } from '../tickets/ticket.js'
 import type { Target } from '../verbs/target.js'
@@ -70,17 +70,17 @@ export class SharedTicket {
   readonly #known = new Map<string, Ticket>()
   readonly #waiting: Map<string, Target>
   readonly #dropped = new Set<string>()
-  #writing: Promise<void> = Promise.resolve()
-  #next: Promise<void> | undefined
+  readonly #writer: TicketWriter
 
   constructor(options: SharedTicketOptions) {
     this.#options = options
+    const { id, store, onTicket } = options
+    this.#writer = new TicketWriter(id, { store, onTicket })
     this.#waiting = new Map(options.waiting)
   }
 
   get kept(): boolean {
-    const { store, onTicket } = this.#options
-    return store !== undefined || onTicket !== undefined
+    return this.#writer.kept
   }
 
   /** What a part knows before anything is changed. */
@@ -106,7 +106,7 @@ export class SharedTicket {
         this.#known.set(key, ticket as Ticket)
         this.#waiting.delete(key)
         this.#dropped.delete(key)
-        await this.#write()
+        await this.#writer.save(() => this.join())
       },
       delete: async () => {
         this.#dropped.add(key)
@@ -114,8 +114,8 @@ export class SharedTicket {
           [...this.#known.keys()].every((each) => this.#dropped.has(each)) &&
           this.#waiting.size === 0
         )
-          await this.#drop()
-        else await this.#write()
+          await this.#writer.drop()
+        else await this.#writer.save(() => this.join())
       },
       keys: () => [this.#options.id],
     }
@@ -129,28 +129,9 @@ export class SharedTicket {
 
   /** An earlier ticket of the same id: what it still owes is taken over, part by part. */
   async #stored(id: string, key: string, provider: DrainableProvider): Promise<unknown> {
-    const kept = await this.#options.store?.get(id)
+    const { store } = this.#options
+    const kept = store && (await answerOfStore(store.get(id)))
     if (kept === undefined || kept === null) return undefined
     return sliceTicket(parseTicket(parseStored(kept), `ticket '${id}'`), key, provider)
-  }
-
-  /** One writing at a time; whoever asks while one is under way is served by the next. */
-  #write(): Promise<void> {
-    this.#next ??= (async () => {
-      await this.#writing.catch(() => undefined)
-      this.#writing = this.#next ?? Promise.resolve()
-      this.#next = undefined
-      const { store, onTicket } = this.#options
-      const ticket = this.join()
-      if (store !== undefined) await saveTicket(store, ticket)
-      await onTicket?.(ticket)
-    })()
-    return this.#next
-  }
-
-  async #drop(): Promise<void> {
-    await this.#writing.catch(() => undefined)
-    const { store, id } = this.#options
-    if (store !== undefined) await dropTicket(store, id)
   }
 }

@@ -14,7 +14,7 @@ export function dueIn(state: DrainState, policy: MachinePolicy, now: number): nu
     hold.notBefore > now ? hold.notBefore : null,
     hold.yieldAt,
     ...hold.late.map((late) => late.until),
-    quietAt(state, policy, now),
+    sampleAt(state, policy, now),
     vanished === null
       ? null
       : vanished.since + Math.max(ABSENCE_GAP, policy.capabilities.freshness),
@@ -36,6 +36,32 @@ function endings(state: DrainState, policy: MachinePolicy, now: number): (number
     escalateAfter !== null && !state.hold.escalated ? state.startedAt + escalateAfter : null,
     state.ending.terminateUntil,
   ]
+}
+
+/** Of the freshness: what the numbers of one look may be older than those of the last. */
+const JITTER = 1 / 400
+
+/**
+ * When the look is to be asked for whose numbers are from the moment that is waited for. A product whose
+ * numbers are old by the time they are read is asked by as much later: sooner would show nothing.
+ */
+function sampleAt(state: DrainState, policy: MachinePolicy, now: number): number | null {
+  const rule = idleRule(state, policy)
+  if (rule === null || state.phase === 'idle' || state.last === null) return null
+  const { askedAt } = state.last
+  const { freshness } = policy.capabilities
+  const sealedAt = state.proof.verdict?.sealedAt ?? -Infinity
+  let latest: number | null = null
+  for (const track of state.proof.scopes.values()) {
+    const verdict = judgeScope(track, rule, now)
+    const { sampledAt } = track.last
+    if (verdict.idle && sampledAt > sealedAt) continue
+    const needs = verdict.idle ? sealedAt : verdict.needs
+    if (needs === null) return null
+    const age = Math.min(freshness, Math.max(0, askedAt - sampledAt))
+    latest = Math.max(latest ?? now + 1, needs + (age > 0 ? age + freshness * JITTER : 0))
+  }
+  return latest
 }
 
 /** The earliest moment the whole rule can be satisfied, where that is a matter of time alone. */

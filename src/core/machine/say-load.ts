@@ -15,11 +15,17 @@ export function sayLoad(draft: Draft): void {
   const active = read.reduce((sum, scope) => sum + scope.active, 0)
   const known = state.proof.scopes.size
   const complete = read.length === known && known > 0
-  const key = JSON.stringify([active, queued, complete, why.map((w) => [w.code, w.scope])])
+  const { phase } = state
+  const reading = state.last?.reading
+  const { own, health } = reading?.present === true ? reading : { own: null, health: null }
+  const reasons = why.map((w) => [w.code, w.scope])
+  const key = JSON.stringify([active, queued, complete, phase, own, health, reasons])
   const quiet = state.said?.key === key && draft.now - state.said.at < SAY_AGAIN
   if (quiet || (state.said?.key === key && state.phase === 'idle')) return
   draft.set({ said: { key, at: draft.now } })
-  const event = { type: 'load' as const, ...draft.stamp, active, queued, complete, why }
+  const scopes = [...state.proof.scopes.values()].map(({ last }) => last)
+  const seen = { active, queued, complete, why, phase, own, health, scopes }
+  const event = { type: 'load' as const, ...draft.stamp, ...seen }
   const at = draft.effects.findIndex((e) => e.type === 'emit' && e.event.type === 'phase')
   if (at < 0) draft.emit(event)
   else draft.effects.splice(at, 0, { type: 'emit', event }) // the load that led to the phase comes first

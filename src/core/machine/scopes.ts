@@ -158,6 +158,8 @@ export type ScopeVerdict =
       readonly lacks: 'reading' | 'force' | 'zero' | 'second-sample' | 'quiet' | 'release'
       /** Milliseconds until it can be idle at the earliest, where that is a matter of time alone. */
       readonly wait: number
+      /** The moment that its numbers must be from then. Null: time alone does not help. */
+      readonly needs: number | null
     }
 
 /** What the rule needs to know, beside the scope itself. */
@@ -183,7 +185,8 @@ export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): Scop
   const lacks = (
     what: Extract<ScopeVerdict, { idle: false }>['lacks'],
     wait = 0,
-  ): ScopeVerdict => ({ idle: false, lacks: what, wait })
+    needs: number | null = null,
+  ): ScopeVerdict => ({ idle: false, lacks: what, wait, needs })
   if (last.state !== 'read') return lacks('reading')
   if (!isInForce(last, rule.wish)) return lacks('force')
   if (rule.counts === 'none') {
@@ -191,7 +194,10 @@ export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): Scop
       ? { idle: true, quietSince: rule.effectiveSince, arrivals: 'unknown' }
       : lacks('release')
   }
-  if (zeros === null) return lacks('zero')
+  if (zeros === null) {
+    const isOld = last.active + last.queued === 0 && last.sampledAt <= rule.effectiveSince
+    return lacks('zero', 0, isOld ? rule.effectiveSince : null)
+  }
   const gap = Math.max(SAMPLE_GAP, rule.freshness)
   const spread = zeros.last.sampledAt - zeros.first.sampledAt
   const released = zeros.last.released === true
@@ -199,16 +205,18 @@ export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): Scop
     const need = Math.max(QUIET_WITHOUT_ARRIVALS, rule.settle, rule.blind, released ? 0 : gap)
     const until = zeros.first.sampledAt + need + track.stalled
     if (zeros.last.sampledAt < until || !livedThrough(track, rule))
-      return lacks('quiet', Math.max(1, until - now))
+      return lacks('quiet', Math.max(1, until - now), until)
     return { idle: true, quietSince: zeros.first.sampledAt, arrivals: 'unknown' }
   }
   const since = Math.max(track.quietFrom, rule.effectiveSince)
   // Its own clock speaks for slow answers only where it can be read now.
   const stalled = last.lived === undefined ? track.stalled : 0
   const quietAt = since + Math.max(rule.settle, rule.blind) + stalled
+  const secondAt = zeros.first.sampledAt + (released ? 0 : gap)
+  const needs = Math.max(quietAt, secondAt)
   if (zeros.last.sampledAt < quietAt || !livedThrough(track, rule))
-    return lacks('quiet', Math.max(1, quietAt - now))
-  if (!released && spread < gap) return lacks('second-sample', zeros.first.sampledAt + gap - now)
+    return lacks('quiet', Math.max(1, quietAt - now), needs)
+  if (!released && spread < gap) return lacks('second-sample', secondAt - now, needs)
   return { idle: true, quietSince: since, arrivals: 'unchanged' }
 }
 

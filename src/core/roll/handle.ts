@@ -15,7 +15,7 @@ export interface Roll extends AsyncDisposable, AsyncIterable<RollEvent>, TypedEv
   readonly done: Promise<RollReport>
   /** How it goes at the moment. */
   report(): RollReport
-  /** Why the servers under way are not drained yet. */
+  /** What the servers under way wait for, and why no other one, or none at all, begins. */
   why(): readonly Why[]
   /** The ticket as of now; rejects where the roll could not begin. */
   readonly ticket: Promise<Ticket>

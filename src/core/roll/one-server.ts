@@ -1,12 +1,14 @@
 import { pause } from '../../provider/clock.js'
 import { canonicalAddress } from '../../provider/address.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
+import { formatDuration } from '../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { quote } from '../../provider/quote.js'
-import type { DrainReport, Outcome } from '../../provider/report.js'
+import { printable, quote } from '../../provider/quote.js'
+import type { DrainReport, Outcome, Why } from '../../provider/report.js'
 import { isUnreachable, toDrainableError, wordsOf } from '../../provider/thrown.js'
 import { partsOf } from '../combined/parts.js'
+import type { DrainEvent } from '../events.js'
 import type { DrainHandle } from '../runner/handle.js'
 import { toError } from '../runner/report.js'
 import type { Ticket, TicketMember } from '../tickets/ticket.js'
@@ -17,6 +19,7 @@ import { restoreUnder } from '../verbs/restore.js'
 import { openResumed } from '../verbs/resume.js'
 import { parseTarget } from '../verbs/target.js'
 import type { RollEvent, ServerEvent } from './events.js'
+import { changed, holdsAnything, wasReady } from './left.js'
 import type { RollLedger, ServerState } from './ledger.js'
 import type { OwnHealthCheck, RollOptions } from './options.js'
 
@@ -53,6 +56,11 @@ export class OneServer {
   /** Nothing of its drain is left to be written. */
   #isOver = false
   #givenUp: Promise<void> | undefined
+  /** Since when `act` runs. */
+  #actingSince: number | undefined
+  /** What says why it is not open again, by balancer, and why that is tried again. */
+  #opening: (() => readonly Why[])[] = []
+  #unopened: DrainableError | undefined
 
   constructor(server: ServerState, way: Way) {
     this.server = server
@@ -64,9 +72,16 @@ export class OneServer {
     return this.#report
   }
 
-  /** The drain under way, or held. */
-  get handle(): DrainHandle | undefined {
-    return this.#handle
+  /** What it waits for. */
+  why(): readonly Why[] {
+    const { server } = this
+    if (server.state === 'draining') return this.#handle?.why() ?? []
+    if (server.state === 'acting') return [...(this.#handle?.why() ?? []), ...this.#whyActing()]
+    if (server.state !== 'acted') return []
+    const said = this.#opening.flatMap((why) => why())
+    if (said.length > 0 || this.#unopened === undefined) return said
+    const text = `it can't be opened yet: ${printable(this.#unopened.message)}; it is tried again`
+    return [{ code: 'unreadable', ref: this.#ref, text }]
   }
 
   /** Lets go of a drain that is held: the server stays as it is. */
@@ -94,6 +109,13 @@ export class OneServer {
   /** It can't begin. Never rejects. */
   refuse(error: DrainableError): Promise<WayEnd> {
     return this.#failed(error)
+  }
+
+  #whyActing(): readonly Why[] {
+    if (this.#actingSince === undefined) return []
+    const since = formatDuration(this.#way.policy.clock.now() - this.#actingSince)
+    const text = `act for ${this.#name()} has run for ${since}, attempt ${this.server.attempt}`
+    return [{ code: 'acting', ref: this.#ref, text }]
   }
 
   event<T extends string>(type: T): ServerEvent<T> {
@@ -174,6 +196,7 @@ export class OneServer {
       return () => source.removeEventListener('abort', fire)
     }
     const leave = [listen(lost), listen(signal)]
+    this.#actingSince = this.#way.policy.clock.now()
     try {
       await act({
         refs: server.refs,
@@ -192,6 +215,7 @@ export class OneServer {
       })
     } finally {
       for (const off of leave) off()
+      this.#actingSince = undefined
     }
   }
 
@@ -293,8 +317,14 @@ export class OneServer {
       const waitHealthy = by === 'caller' ? check : by === 'balancer'
       const until = clock.now() + (limit ?? Infinity)
       await this.#patiently(until, (timeout) => {
-        const how = { clock, signal, waitHealthy, timeout }
-        return readyUnder(provider, refs, how, subject, term)
+        const onEvent = (event: DrainEvent): void => {
+          if (event.type === 'fault') emit(event)
+        }
+        const how = { clock, signal, waitHealthy, timeout, onEvent }
+        this.#opening = []
+        return readyUnder(provider, refs, how, subject, term, (why) => {
+          this.#opening.push(why)
+        })
       })
     }
     await this.#backAsFound(members.filter((member) => !wasReady(member)))
@@ -315,6 +345,7 @@ export class OneServer {
       } catch (thrown) {
         const again = isUnreachable(thrown) && clock.now() < until
         if (!again || !isDrainableError(thrown) || !thrown.retryable) throw thrown
+        this.#unopened = thrown
         await pause(clock, OPENING_PAUSE, signal)
       }
     }
@@ -352,24 +383,3 @@ const SHORTEST_OPENING = 1_000
 
 /** How an undo ends where nothing of ours is left on the member. */
 const NOT_OURS: ReadonlySet<Outcome> = new Set<Outcome>(['restored', 'gone', 'overruled'])
-
-/** Whether it was open when its drain began. */
-function wasReady({ wasAdmin }: TicketMember): boolean {
-  return wasAdmin === 'ready'
-}
-
-/** Whether a change of ours has been, or may have been, carried out. */
-function changed({ changes }: TicketMember): boolean {
-  return changes.some(({ state }) => state !== 'unchanged')
-}
-
-/** Whether something of ours may be left on what a drain was about. */
-export function holdsAnything({ members }: Ticket): boolean {
-  return members.some(changed)
-}
-
-/** The members that a roll has left drained: open when it began, and not opened again. */
-export function leftDrained({ drain }: ServerState): readonly MemberRef[] {
-  if (drain === null) return []
-  return drain.members.filter((member) => changed(member)).map(({ ref }) => ref)
-}

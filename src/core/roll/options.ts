@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { MemberRef, PresentReading } from '../../provider/contract.js'
 import { parseDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'

@@ -3,6 +3,7 @@ import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { checkKeys } from '../combined/divide.js'
 import { partsOf } from '../combined/parts.js'
+import { answerOfStore } from '../tickets/answer.js'
 import { parseStored } from '../tickets/store.js'
 import { parseTicket, type RollData } from '../tickets/ticket.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
@@ -48,7 +49,8 @@ export async function refuseEarlier(
   id: string | undefined,
   subject: string,
 ): Promise<void> {
-  const kept = id === undefined ? undefined : await store?.get(id)
+  if (store === undefined || id === undefined) return
+  const kept = await answerOfStore(store.get(id))
   if (kept === undefined || kept === null) return
   const { roll: isRoll } = parseTicket(parseStored(kept), `${subject}: ticket '${id}'`)
   const way =

@@ -1,7 +1,8 @@
 import type { MemberReport, RollReport, ServerReport } from '../../provider/report.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { ServerState } from './ledger.js'
-import { leftDrained, type OneServer } from './one-server.js'
+import { leftDrained } from './left.js'
+import type { OneServer } from './one-server.js'
 
 /** How a roll goes, from how far each server is. */
 export function reportRoll(

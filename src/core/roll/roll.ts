@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { pause, systemClock, wallOf } from '../../provider/clock.js'
+import { pause, systemClock, wallOf, type Clock } from '../../provider/clock.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import type { RollReport } from '../../provider/report.js'
@@ -17,7 +17,7 @@ import { RollLedger, thawServers } from './ledger.js'
 import { enterRoll } from './live.js'
 import { parseResume, parseRoll, type ResumeRollOptions, type RollOptions } from './options.js'
 import { checkTargets, refuseEarlier, refuseUnchecked } from './refuse.js'
-import { RollRun, type Prepared } from './run.js'
+import { RollRun, type Prepare, type Prepared } from './run.js'
 import { findServers, type RollTarget } from './servers.js'
 import { Spread } from './spread.js'
 
@@ -99,10 +99,13 @@ export function resumeRoll(p: DrainableProvider, ticket: Ticket, o: ResumeRollOp
   const servers = thawServers(data, clock, known.policy.timeout)
   const head = { ...headOf(provider, policy, known.id), startedAt: known.startedAt }
   const spec = { provider, subject, policy, act: call.act, check: call.waitHealthy }
-  return open(spec, call.onEvent, async (aborted) => {
+  const [first] = servers.flatMap(({ refs }) => refs)
+  return open(spec, call.onEvent, async (aborted, waits) => {
     const leave = enterRoll(provider, known.id, subject)
     try {
-      const term = await takeLease(call.lease, policy, aborted, subject, true)
+      const term = await takeLease(call.lease, policy, aborted, subject, (text) =>
+        waits(first === undefined ? [] : [{ code: 'lease', ref: first, text }]),
+      )
       return prepared(provider, policy, { head, plan: data.plan, servers, leave, term })
     } catch (error) {
       leave()
@@ -126,7 +129,7 @@ function begin(
     const leave = enterRoll(provider, id, subject)
     let term: Term | undefined
     try {
-      term = await takeLease(lease, policy, signal, subject, false)
+      term = await takeLease(lease, policy, signal, subject)
       await refuseEarlier(policy, id, subject)
       const call = { clock: policy.clock, signal }
       const found = await findServers(provider, targets, call, settings.grouping, subject)
@@ -154,7 +157,7 @@ function begin(
 function open(
   spec: Omit<ConstructorParameters<typeof RollRun>[0], 'emit' | 'prepare'>,
   onEvent: ((e: RollEvent) => void) | undefined,
-  prepare: (signal: AbortSignal) => Promise<Prepared> | Prepared,
+  prepare: Prepare,
 ): Roll {
   const hub = new RollHub(onEvent)
   const run = new RollRun({ ...spec, prepare, emit: (event) => hub.emit(event) })
@@ -219,17 +222,24 @@ async function takeLease(
   { clock, owner }: ResolvedPolicy,
   signal: AbortSignal,
   subject: string,
-  waits: boolean,
+  waits?: (text: string) => void,
 ): Promise<Term | undefined> {
   if (lease === undefined) return undefined
   const leadership = new Leadership({ lease, ttl: LEASE_TTL, clock, owner, subject })
-  const until = clock.now() + (waits ? LEASE_TTL + leadership.retry : 0)
+  const until = clock.now() + (waits === undefined ? 0 : LEASE_TTL + leadership.retry)
   for (;;) {
     const answer = await leadership.acquire(signal)
     if (!('holder' in answer)) return answer
-    if (clock.now() >= until) throw leadership.refusal(answer.holder)
+    const refusal = leadership.refusal(answer.holder)
+    if (clock.now() >= until) throw refusal
+    waits?.(`${refusal.message}; it is waited for until ${dateOf(clock, until)}`)
     await pause(clock, leadership.retry, signal)
   }
+}
+
+/** A moment of the clock, in ISO 8601. */
+function dateOf(clock: Clock, at: number): string {
+  return new Date(wallOf(clock) + at - clock.now()).toISOString()
 }
 
 function checkResume(

@@ -8,7 +8,8 @@ import type { Ticket } from '../tickets/ticket.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
 import type { RollEvent } from './events.js'
 import type { RollLedger, ServerState } from './ledger.js'
-import { holdsAnything, OneServer, type WayEnd } from './one-server.js'
+import { holdsAnything } from './left.js'
+import { OneServer, type WayEnd } from './one-server.js'
 import type { OwnHealthCheck, RollOptions } from './options.js'
 import type { Spread } from './spread.js'
 import { reportRoll } from './report.js'
@@ -22,8 +23,14 @@ export interface RollSpec {
   readonly check: OwnHealthCheck | undefined
   readonly emit: (event: RollEvent) => void
   /** Finds the servers and refuses what can be refused, before anything is changed. */
-  readonly prepare: (signal: AbortSignal) => Promise<Prepared> | Prepared
+  readonly prepare: Prepare
 }
+
+/** @param waits - told what it waits for, and of nothing where that is over */
+export type Prepare = (
+  signal: AbortSignal,
+  waits: (why: readonly Why[]) => void,
+) => Promise<Prepared> | Prepared
 
 /** What is known before anything is changed. */
 export interface Prepared {
@@ -53,11 +60,15 @@ export class RollRun {
   readonly #active = new Set<OneServer>()
   readonly #ways = new Map<ServerState, OneServer>()
   #prepared: Prepared | undefined
+  /** What it waits for before it begins. */
+  #waits: readonly Why[] = []
   readonly #ready: Promise<void>
   /** Why no other server begins. */
   #stopped: DrainableError | 'asked' | undefined
   /** Its next server waits until another one is back. */
   #isBlocked = false
+  /** Several that began at once left each other no place: the next one begins alone. */
+  #isAlone = false
   /** Servers that were let go in their pools' turn, until they are back. */
   readonly #taken = new Set<ServerState>()
   #asking: Promise<unknown> = Promise.resolve()
@@ -87,9 +98,11 @@ export class RollRun {
     return this.#reportAs(this.#outcome())
   }
 
-  /** Why the servers under way are not drained yet, and why the next one waits. */
+  /** What the servers under way wait for, and why the next one, or all of it, does not begin. */
   why(): readonly Why[] {
-    const said = [...this.#active].flatMap(({ handle }) => handle?.why() ?? [])
+    if (this.#ended !== undefined) return []
+    if (this.#prepared === undefined) return this.#waits
+    const said = [...this.#active].flatMap((way) => way.why())
     const { ref, message } = this.#refused ?? {}
     if (ref === undefined || message === undefined) return said
     return [...said, { code: 'pool-at-minimum', ref, text: message }]
@@ -121,7 +134,7 @@ export class RollRun {
     const { signal } = this.#abort
     try {
       signal.throwIfAborted()
-      this.#prepared = await this.#spec.prepare(signal)
+      this.#prepared = await this.#spec.prepare(signal, (why) => (this.#waits = why))
     } catch (thrown) {
       if (!signal.aborted) this.#stopped = this.#toError(thrown)
     }
@@ -193,7 +206,7 @@ export class RollRun {
     const { maxUnavailable } = ledger.plan
     const missing = this.#canariesMissing()
     const most = missing > 0 ? Math.min(missing, maxUnavailable) : maxUnavailable
-    return this.#active.size < most
+    return this.#active.size < (this.#isAlone ? 1 : most)
   }
 
   #canariesMissing(): number {
@@ -221,6 +234,7 @@ export class RollRun {
     const end = await this.#runOne(way)
     this.#active.delete(way)
     this.#isBlocked = end === 'minimum' && this.#active.size > 0
+    this.#isAlone = end === 'minimum' && this.#active.size === 0
     this.#taken.delete(way.server)
     if (end === 'minimum') this.#queue.unshift(way.server)
     if (end === 'postponed') {

@@ -1,6 +1,7 @@
 import type { TypedEvents } from '../emitter.js'
 import { Hub, HubHandle } from '../event-hub.js'
 import { DRAIN_EVENTS, type DrainEvent } from '../events.js'
+import { refKey } from '../../provider/member-ref.js'
 import type { DrainReport, Why } from '../../provider/report.js'
 import type { Ticket } from '../tickets/ticket.js'
 
@@ -50,8 +51,26 @@ export interface HandleBody {
 
 /** The events of one drain, handed to everybody who listens. */
 export class EventHub extends Hub<DrainEvent> {
-  constructor(onEvent: ((e: DrainEvent) => void) | undefined) {
+  readonly #every: number
+  /** When the load of each member was said last, in epoch milliseconds. */
+  readonly #said = new Map<string, number>()
+
+  /** @param every - the shortest time between two loads of one member, in milliseconds */
+  constructor(onEvent: ((e: DrainEvent) => void) | undefined, every = 0) {
     super(onEvent, DRAIN_EVENTS, 'end')
+    this.#every = every
+  }
+
+  override emit(event: DrainEvent): void {
+    if (event.type === 'load' && this.#every > 0) {
+      const key = refKey(event.ref)
+      const at = Date.parse(event.at)
+      const since = at - (this.#said.get(key) ?? -Infinity)
+      // A wall clock that was put back must not silence it.
+      if (since >= 0 && since < this.#every) return
+      this.#said.set(key, at)
+    }
+    super.emit(event)
   }
 }
 

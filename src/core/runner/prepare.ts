@@ -30,6 +30,8 @@ export async function prepareRun(run: RunState, context: RunContext): Promise<Pr
       context.signal.throwIfAborted()
       const error = toDrainableError(thrown, provider.name, subject)
       if (!isNetwork(error) || clock.now() + wait >= patienceFor(run, error)) throw error
+      if (run.unprepared?.code !== error.code) run.fault(error)
+      run.unprepared = error
       await pause(clock, wait, context.signal)
     }
   }

@@ -1,5 +1,8 @@
 import { wallOf } from '../../provider/clock.js'
+import type { MemberRef } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
+import { printable } from '../../provider/quote.js'
+import type { Why } from '../../provider/report.js'
 import type { DrainEvent } from '../events.js'
 import type { DrainState } from '../machine/state.js'
 import { emitOn } from './balancer/emitters.js'
@@ -27,6 +30,8 @@ export class RunState {
   prepareUntil: number
   /** Undefined until the run is prepared, like the two below. */
   members: Members | undefined
+  /** Why it could not be prepared yet: the last try. */
+  unprepared: DrainableError | undefined
   sender: Sender | undefined
   keeper: Prepared['keeper']
   /** What the clock last told. */
@@ -83,6 +88,22 @@ export class RunState {
     return this.members?.all ?? []
   }
 
+  /** Members that it was told of: it is about more where it has yet to find them. */
+  get named(): readonly MemberRef[] {
+    const { refs, resumed } = this.spec
+    return refs ?? resumed?.members.map(({ ref }) => ref) ?? []
+  }
+
+  /** Why its members are not where they are to be, or why it can't be prepared yet. */
+  why(): readonly Why[] {
+    if (this.members !== undefined) return this.members.why()
+    if (this.unprepared === undefined || this.life !== 'preparing') return []
+    const refs = this.named.length > 0 ? this.named : [{ pool: '*', member: '*' }]
+    const text = `the balancer can't be read: ${printable(this.unprepared.message)}; nothing was changed yet`
+    const hint = 'it is tried again; what a ticket knows of is held as it was left'
+    return refs.map((ref) => ({ code: 'unreadable', ref, text, hint }))
+  }
+
   emit(event: DrainEvent, last = false): void {
     if (this.isReleased() && !last) return
     this.#hand(event)
@@ -90,7 +111,7 @@ export class RunState {
 
   /** Says that something failed which does not end the run; also after the release. */
   fault(error: DrainableError): void {
-    const ref = error.ref ?? this.members?.refs[0]
+    const ref = error.ref ?? this.members?.refs[0] ?? this.named[0]
     if (ref === undefined) return
     this.#hand({ type: 'fault', at: this.iso(), ref, error })
   }

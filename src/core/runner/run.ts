@@ -172,7 +172,7 @@ export class Run implements HandleBody {
   }
 
   why(): readonly Why[] {
-    return this.#run.members?.why() ?? []
+    return this.#run.why()
   }
 
   /** See {@link handOverTicket}. */

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { DrainableProvider } from '../../provider/contract.js'
 import type { Clock } from '../../provider/clock.js'
 import { DrainableError } from '../../provider/error.js'

@@ -41,7 +41,7 @@ export function openDrain(
   resolved: ResolvedPolicy,
   subject: string,
 ): Opened<Run> {
-  const hub = new EventHub(resolved.onEvent)
+  const hub = new EventHub(resolved.onEvent, resolved.every)
   const run = newDrainRun(provider, target, resolved, subject, (event) => hub.emit(event))
   return { handle: new DrainHandle(hub, run), run }
 }
@@ -56,7 +56,7 @@ export function openAny(
 ): Opened<Run | CombinedRun> {
   const parts = partsOf(provider)
   if (parts === undefined) return openDrain(provider, parsed, resolved, subject)
-  const hub = new EventHub(resolved.onEvent)
+  const hub = new EventHub(resolved.onEvent, resolved.every)
   const hear = (event: DrainEvent): void => hub.emit(event)
   const run = drainCombined(provider, parts, target, resolved, subject, hear)
   return { handle: new DrainHandle(hub, run), run }

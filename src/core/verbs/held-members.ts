@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { MemberRef } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Capabilities, MaintEffect } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
 import { formatDuration, type Duration } from '../../provider/duration.js'
@@ -69,6 +69,12 @@ export interface Policy extends Call {
   readonly id?: string | undefined
   /** Who drains, in your own words (a job, a user): `findOrphans` shows it. Never a secret. @defaultValue host and pid alone */
   readonly owner?: string | undefined
+  /**
+   * The shortest time between two `load` events of one member, for a log: each change is said without it. Other
+   * events always come.
+   * @defaultValue off
+   */
+  readonly every?: Duration | undefined
   /** Called with the ticket before and after each change; the first change waits for it. */
   readonly onTicket?: ((t: Ticket) => Promise<void> | void) | undefined
 }
@@ -89,6 +95,9 @@ const storeSchema = z.custom<TicketStore>(
 export function checkStore(value: unknown, subject: string): TicketStore {
   return parseOptions(z.strictObject({ store: storeSchema }), { store: value }, subject).store
 }
+
+/** How often loads are said. */
+export const everyShape = { every: durationOption({ bareSeconds: 'refuse' }).exactOptional() }
 
 /** Where tickets go. */
 export const ticketShape = {
@@ -116,6 +125,7 @@ const policySchema = z.strictObject({
   ...callShape,
   ...ticketShape,
   ...dataShape,
+  ...everyShape,
   id: z
     .string()
     .regex(/^[\w.:@-]{1,200}$/, 'expected 1 to 200 letters, digits or _ . : @ -')
@@ -132,6 +142,7 @@ export interface ResolvedPolicy {
   readonly clock: Clock
   readonly signal: AbortSignal | undefined
   readonly onEvent: ((e: DrainEvent) => void) | undefined
+  readonly every?: number | undefined
   readonly tickets: TicketStore | undefined
   readonly onTicket: ((t: Ticket) => Promise<void> | void) | undefined
   readonly id: string | undefined
@@ -166,6 +177,7 @@ export function parsePolicy(policy: Policy, subject: string): ResolvedPolicy {
     clock: given.clock ?? systemClock,
     signal: given.signal,
     onEvent: given.onEvent,
+    every: given.every,
     tickets: given.tickets,
     onTicket: given.onTicket,
     id: given.id,

@@ -3,9 +3,10 @@ import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { lacksEffect } from '../machine/ledger/changes.js'
 import { initialState, type DrainState } from '../machine/state.js'
-import { answerOfStore } from '../runner/look/call.js'
+import { answerOfStore } from '../tickets/answer.js'
 import { readingsOf } from '../runner/look/readings.js'
 import type { SeenLook } from '../runner/look/look.js'
+import type { Floor } from '../runner/balancer/floor.js'
 import type { Prepared, RunContext } from '../runner/run-spec.js'
 import type { TicketKeeper } from '../tickets/keeper.js'
 import { parseStored } from '../tickets/store.js'
@@ -17,7 +18,7 @@ import { checkTimeout, toMachinePolicy, type ResolvedPolicy } from './policy.js'
 import { wallOffsetOf } from './spec.js'
 import type { ResolvedTarget } from './target.js'
 
-/** How often the floor's companions are looked at, before what is missing counts as serving. */
+/** How often the floor's companions are looked at before it is asked: what is missing then counts as serving. */
 const COMPANION_LOOKS = 3
 
 /** A first look that took less says nothing of what looking costs: it opens connections and logs in, in milliseconds. */
@@ -78,21 +79,36 @@ async function askFloor(
   first: SeenLook,
   picked: readonly Reading[],
 ): Promise<SeenLook> {
-  const { floor } = context
-  const look = await seeCompanions(context, first, picked)
-  const readings = readingsOf(look.snapshot)
+  const refs = picked.map(({ ref }) => ref)
+  let look = first
+  for (;;) {
+    look = await seeCompanions(context, look, picked)
+    const refused = takePlaces(context.floor, look, picked)
+    if (refused === undefined) return look
+    // Other drains have begun during that look: ends with the time there is to prepare.
+    if (context.floor.knows(refs, look.snapshot)) throw refused
+  }
+}
+
+/** @returns why not all of them may be taken: then none is */
+function takePlaces(
+  floor: Floor,
+  { snapshot }: SeenLook,
+  picked: readonly Reading[],
+): DrainableError | undefined {
+  const readings = readingsOf(snapshot)
   const taken: Reading[] = []
   for (const { ref } of picked) {
     const reading = readings.get(refKey(ref))
     if (reading?.present !== true) continue
-    const refused = floor.ask(reading, look.snapshot)
+    const refused = floor.ask(reading, snapshot)
     if (refused === undefined) taken.push(reading)
     else {
       for (const { ref: given } of taken) floor.withdraw(given)
-      throw refused
+      return refused
     }
   }
-  return look
+  return undefined
 }
 
 /** A look in which those that other runs wish down are told too. */

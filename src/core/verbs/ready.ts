@@ -1,13 +1,13 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { AdminState, DrainableProvider, Health, MemberRef } from '../../provider/contract.js'
 import { systemClock } from '../../provider/clock.js'
 import { parseDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
-import type { MemberReport } from '../../provider/report.js'
+import type { MemberReport, Why } from '../../provider/report.js'
 import { onEach } from '../combined/each.js'
 import { partsOf, type Parts } from '../combined/parts.js'
-import { tagEvent, tagRef } from '../combined/tag.js'
+import { tagEvent, tagRef, tagWhy } from '../combined/tag.js'
 import type { DrainEvent } from '../events.js'
 import type { LeaseTerm } from '../lease/permit.js'
 import { openGoal, type OpenGoal } from '../machine/goal.js'
@@ -109,6 +109,9 @@ export async function ready(
   return readyUnder(provider, target, o, subject)
 }
 
+/** Told of each run that opens members, with what says why they are not open yet. */
+export type Begun = (why: () => readonly Why[]) => void
+
 /** The same on one balancer or on several, under a lease where there is one. */
 export function readyUnder(
   provider: DrainableProvider,
@@ -116,12 +119,13 @@ export function readyUnder(
   o: ReadyOptions,
   subject: string,
   term?: LeaseTerm,
+  begun?: Begun,
 ): Promise<ReadyReport> {
   const parsed = parseTarget(target, subject)
   const parts = partsOf(provider)
   return parts === undefined
-    ? openReady(provider, parsed, o, subject, term)
-    : readyCombined(parts, target, o, subject, term)
+    ? openReady(provider, parsed, o, subject, term, begun)
+    : readyCombined(parts, target, o, subject, term, begun)
 }
 
 /** Makes a target ready that is checked already. */
@@ -131,6 +135,7 @@ export async function openReady(
   o: ReadyOptions,
   subject: string,
   term?: LeaseTerm,
+  begun: Begun = () => undefined,
 ): Promise<ReadyReport> {
   const { waitHealthy, timeout, ...call } = parseOptions(schema, o, subject)
   const { must, limit, check } = toHealthWish(waitHealthy, timeout)
@@ -171,6 +176,7 @@ export async function openReady(
       }
     },
   })
+  begun(() => run.why())
   const report = await run.done
   if (report.outcome === 'aborted' && call.signal?.aborted === true) throw call.signal.reason
   const error = report.error ?? report.members.find((member) => member.error !== undefined)?.error
@@ -192,6 +198,7 @@ async function readyCombined(
   o: ReadyOptions,
   subject: string,
   term: LeaseTerm | undefined,
+  begun: Begun | undefined,
 ): Promise<ReadyReport> {
   const { waitHealthy, clock = systemClock, signal, onEvent } = parseOptions(schema, o, subject)
   const reports = await onEach(target, parts, subject, { clock, signal }, (part, own, key) => {
@@ -207,7 +214,9 @@ async function readyCombined(
           }
         : {}),
     }
-    return readyUnder(part, own, bare, subject, term)
+    return readyUnder(part, own, bare, subject, term, (why) =>
+      begun?.(() => why().map((one) => tagWhy(one, key))),
+    )
   })
   const members = reports.flatMap(([key, report]) =>
     report.members.map((member) => ({ ...member, ref: tagRef(member.ref, key) })),

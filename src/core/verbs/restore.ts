@@ -9,6 +9,7 @@ import { reportAll, unreached } from '../runner/report.js'
 import { Run } from '../runner/run.js'
 import { openGoal, UNDO_LIMIT } from '../machine/goal.js'
 import { thawMember } from '../tickets/thaw.js'
+import { answerOfStore } from '../tickets/answer.js'
 import { dropTicket } from '../tickets/saved.js'
 import { drainsOf, type Ticket } from '../tickets/ticket.js'
 import { TicketWriter } from '../tickets/writer.js'
@@ -136,7 +137,7 @@ async function restoreCombined(
     ticket.members.some(({ ref }) => ref.balancer === key),
   )
   for (const [key, part] of own) shared.seed(key, sliceTicket(ticket, key, part))
-  if (own.length === 0 && store !== undefined) await dropTicket(store, id)
+  if (own.length === 0 && store !== undefined) await answerOfStore(dropTicket(store, id))
   const reports = await Promise.all(
     own.map(async ([key, part]) => {
       const report = await restoreUnder(part, sliceTicket(ticket, key, part), {

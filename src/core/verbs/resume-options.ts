@@ -1,15 +1,15 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { systemClock } from '../../provider/clock.js'
 import { parseOptions } from '../../provider/options.js'
 import { checkTicket, parseTicket, type Ticket } from '../tickets/ticket.js'
 import { callShape, checkProvider, type Call } from './call.js'
-import { ticketShape, type Policy, type ResolvedPolicy } from './policy.js'
+import { everyShape, ticketShape, type Policy, type ResolvedPolicy } from './policy.js'
 
 /** What a resume or a restore takes; the policy itself is in the ticket. */
-export type ResumeOptions = Call & Pick<Policy, 'tickets' | 'onTicket'>
+export type ResumeOptions = Call & Pick<Policy, 'tickets' | 'onTicket' | 'every'>
 
-const resumeSchema = z.strictObject({ ...callShape, ...ticketShape })
+const resumeSchema = z.strictObject({ ...callShape, ...ticketShape, ...everyShape })
 
 /**
  * Checks provider, ticket and options, and that the ticket belongs to this balancer.
@@ -39,6 +39,7 @@ export function resumeOptions(
       clock: call.clock ?? systemClock,
       signal: call.signal,
       onEvent: call.onEvent,
+      every: call.every,
       tickets: call.tickets,
       onTicket: call.onTicket,
       id: ticket.id,

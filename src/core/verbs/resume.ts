@@ -30,7 +30,7 @@ export function openResumed(
   resolved: ResolvedPolicy,
   subject: string,
 ): Opened<Run | CombinedRun> {
-  const hub = new EventHub(resolved.onEvent)
+  const hub = new EventHub(resolved.onEvent, resolved.every)
   const emit = (event: DrainEvent): void => hub.emit(event)
   const parts = partsOf(provider)
   const run =

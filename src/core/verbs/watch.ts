@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { DrainableProvider, Reading } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
 import { parseOptions } from '../../provider/options.js'
@@ -17,16 +17,17 @@ import { schedulerOf } from '../runner/look/scheduler.js'
 import { callSchema, callShape, checkProvider } from './call.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { firstLook } from './first-look.js'
-import { parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
+import { everyShape, parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
 import { baseSpec, newKeeper } from './spec.js'
 import { parseTarget, type ResolvedTarget, type Target } from './target.js'
 import { watchPolicy } from './watch-policy.js'
 
 /** Options of {@link watch}. */
-export type WatchOptions = Pick<Policy, 'signal' | 'clock' | 'onEvent' | 'settle'>
+export type WatchOptions = Pick<Policy, 'signal' | 'clock' | 'onEvent' | 'every' | 'settle'>
 
 const watchSchema = z.strictObject({
   ...callShape,
+  ...everyShape,
   settle: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
 })
 
@@ -40,7 +41,7 @@ export function watch(p: DrainableProvider, target: Target, o: WatchOptions = {}
   const subject = 'watch()'
   const provider = checkProvider(p, subject)
   const parsed = parseTarget(target, subject)
-  const { settle = 1_000, ...call } = parseOptions(watchSchema, o, subject)
+  const { settle = 1_000, every, ...call } = parseOptions(watchSchema, o, subject)
   const policy = parsePolicy({}, subject)
   const resolved: ResolvedPolicy = {
     ...policy,
@@ -49,7 +50,7 @@ export function watch(p: DrainableProvider, target: Target, o: WatchOptions = {}
     signal: call.signal,
     onEvent: call.onEvent,
   }
-  const hub = new EventHub(resolved.onEvent)
+  const hub = new EventHub(resolved.onEvent, every)
   const emit = (event: DrainEvent): void => hub.emit(event)
   const parts = partsOf(provider)
   const run =

@@ -1,5 +1,5 @@
 import type { AdminState, DrainReport, MemberRef } from 'drainable'
-import type { Chain } from '../user/drain-call.js'
+import type { Call, Chain } from '../user/drain-call.js'
 import type { Delivery } from '../world/model-provider.js'
 import type { Judge } from './judge.js'
 import { describeChange } from './judge.js'
@@ -185,10 +185,22 @@ function isUnsure(other: SentChange, setAt: number): boolean {
  * may have, with no look in between that showed it otherwise.
  */
 export function looksLikeOurs(judge: Judge, sent: SentChange, member: Member): boolean {
+  if (member.setter.by !== 'operator') return false
   const looks = judge.looksAt(sent.provider, member.key)
   return (
-    member.setter.by === 'operator' &&
-    maybeSetBefore(judge, sent, member, looks, (own) => own !== member.own)
+    maybeSetBefore(judge, sent, member, looks, (own) => own !== member.own) ||
+    (takesOverUndo(judge, sent) && maybeSetBefore(judge, sent, member, looks, isLower(member.own)))
+  )
+}
+
+/** Whether an undo of the member was under way when its sender began: a drain takes over what that had to undo. */
+function takesOverUndo(judge: Judge, { key, process, candidates }: SentChange): boolean {
+  return judge.calls.some(
+    ({ verb, number, closedAt, process: of, keys }) =>
+      verb === 'undo' &&
+      of === process &&
+      keys.has(key) &&
+      candidates.some((call) => number < call.number && call.startedAt <= closedAt),
   )
 }
 
@@ -218,7 +230,10 @@ function maybeSetBefore(
   )
 }
 
-/** Looks that a drain was given in one process: a ticket of it that is used elsewhere may be older. */
+/**
+ * Looks that a drain was given in one process: a ticket of it that is used elsewhere may be older. So may one
+ * that is used here again after its undo, which knows nothing of what that undo saw.
+ */
 function looksOf(
   judge: Judge,
   chain: string,
@@ -228,10 +243,15 @@ function looksOf(
   const calls = judge.calls.filter(
     (call) => call.chain?.id === chain && call.process === process && call.keys.has(key),
   )
+  const last = calls.findLast(({ ticketAt }) => ticketAt !== undefined)
+  const isKnown = (call: Call, at: number): boolean =>
+    last === undefined || call.number >= last.number || at <= (last.ticketAt ?? Infinity)
   return calls.flatMap((call) =>
     judge
       .looksAt(call.provider, key)
-      .filter(({ askedAt, at }) => askedAt >= call.startedAt && at <= call.closedAt),
+      .filter(
+        ({ askedAt, at }) => askedAt >= call.startedAt && at <= call.closedAt && isKnown(call, at),
+      ),
   )
 }
 

@@ -76,6 +76,7 @@ export class Judge implements TruthListener {
       keys,
       chain,
       startedAt: this.now,
+      ticketAt: undefined,
       processStartedAt,
       identities: new Map(),
       wishesDown: new Set(),

@@ -16,6 +16,8 @@ export interface Chain {
   readonly wish: Wish
   /** The ticket last saved, as JSON. */
   saved: string | undefined
+  /** When that was. */
+  savedAt: number
   /** Members it has sent a hold for. */
   readonly held: Set<string>
   /** Holds that its steps have announced in their tickets. */
@@ -38,6 +40,8 @@ export interface Call {
   /** The drain it belongs to; none for `ready`. */
   readonly chain: Chain | undefined
   readonly startedAt: number
+  /** When the ticket was saved that it goes on with; undefined: with none. */
+  ticketAt: number | undefined
   /** Since when this process can know anything of the members: for a step, the first step. */
   readonly processStartedAt: number
   /** Identities the member had since the call began, fixed with its first change. */

@@ -18,8 +18,10 @@ export interface Host {
   random(): number
 }
 
-/** Wishes per balancer, changes without an answer, calls under way. */
-const SHARED = ['balancers', 'left', 'calls'].map((name) => Symbol.for(`drainable.${name}.1`))
+/** Wishes per balancer, changes without an answer, calls and rolls under way. */
+const SHARED = ['balancers', 'left', 'calls', 'rolls'].map((name) =>
+  Symbol.for(`drainable.${name}.1`),
+)
 const processes = new AsyncLocalStorage<Globals>()
 const nowhere: Globals = new Map()
 

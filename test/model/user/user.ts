@@ -94,6 +94,7 @@ export class User {
       keys: new Set(refs.map(keyOf)),
       wish: randomPolicy(this.#random, this.#judge.truth.product),
       saved: undefined,
+      savedAt: -Infinity,
       held: new Set(),
       announced: [],
       busy: false,
@@ -109,12 +110,17 @@ export class User {
     const save = async (ticket: unknown): Promise<void> => {
       const early = this.#random.chance(0.5)
       const text = JSON.stringify(ticket)
-      if (early && process.alive) chain.saved = text
+      const keep = (): void => {
+        chain.saved = text
+        chain.savedAt = asOf
+      }
+      const asOf = this.#judge.now
+      if (early && process.alive) keep()
       const wait = this.#random.pick([0, 0, 3])
       if (wait > 0)
         await new Promise<void>((resolve) => this.#judge.truth.clock.setTimeout(resolve, wait))
       if (!process.alive) return new Promise(() => undefined)
-      if (!early) chain.saved = text
+      if (!early) keep()
     }
     if (this.#random.chance(0.5)) return { onTicket: save }
     const others = new Map<string, unknown>()
@@ -379,6 +385,7 @@ export class User {
     if (saved === undefined) return
     const provider = this.#provider
     const undo = this.#judge.opens('undo', this.process, provider, chain.keys, chain)
+    undo.ticketAt = chain.savedAt
     this.#tell(`restore(ticket) of ${chain.id}`)
     const { tickets } = this.#tickets(chain)
     const promise = this.process.run(() =>
@@ -405,6 +412,7 @@ export class User {
     if (saved === undefined) return
     const provider = this.#provider
     const call = this.#judge.opens('resumeDrain', this.process, provider, chain.keys, chain)
+    call.ticketAt = chain.savedAt
     const controller = new AbortController()
     this.#tell(`resumeDrain ${chain.id}`)
     const handle = this.process.run(() =>
@@ -467,6 +475,7 @@ export class User {
       promise,
       (step) => {
         chain.saved = JSON.stringify(step.ticket)
+        chain.savedAt = this.#judge.now
         for (const { ref, state } of step.ticket.members) {
           const to = state.hold.intended?.kind === 'hold' ? state.hold.intended.to : undefined
           if (to !== undefined) chain.announced.push({ key: keyOf(ref), to, at: this.#judge.now })

@@ -59,6 +59,28 @@ describe('a roll over the servers of a pool', () => {
     expect(calls).toEqual([])
   })
 
+  test('ends where the floor holds against several that begin at once', async () => {
+    const { clock, lb, refs } = setUp(4)
+    lb.setBehind(refs[3]!, 'maint')
+    const { act, calls } = actor(clock)
+    const run = startRoll(lb, web, {
+      act,
+      clock,
+      keepReady: 3,
+      maxUnavailable: 3,
+      onFailure: 'continue',
+    })
+    const report = await clock.runUntil(run.done)
+    expect(report.servers.map(({ outcome }) => outcome)).toEqual([
+      'failed',
+      'failed',
+      'failed',
+      'done',
+    ])
+    expect(report.failed[0]?.error?.code).toBe('POOL_AT_MINIMUM')
+    expect(calls).toEqual(['web4 1'])
+  })
+
   test('canaries go first, and one that fails stops it', async () => {
     const { clock, lb, refs } = setUp(6)
     const { act, calls } = actor(clock, async ({ ref }) => {

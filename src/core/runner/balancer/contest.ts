@@ -288,9 +288,9 @@ export class Contest {
       this.#endTaken()
       return null
     }
-    const mine = this.#sideOf(ref)
-    if (mine === null || mine === by) return null
     const state = members.get(key)
+    const mine = drainsAgain(state) && by === 'open' ? 'drain' : this.#sideOf(ref)
+    if (mine === null || mine === by) return null
     members.take(key, { type: 'yield', error: overruledError(ref, by, mine) })
     this.#floor.withdraw(ref)
     void sender?.save()
@@ -319,6 +319,11 @@ function isHold({ change }: LateChange): boolean {
 
 function isOurs(goal: Goal): boolean {
   return goal.kind === 'open' && goal.of === 'ours'
+}
+
+/** Whether it is opened for the floor's sake only, and drained again as soon as there is a place. */
+function drainsAgain(state: DrainState | undefined): boolean {
+  return state?.goal.kind === 'open' && state.goal.then === 'wait'
 }
 
 /** A member seen lower than this run wishes it, if it wishes it down at all. */

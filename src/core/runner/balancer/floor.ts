@@ -41,6 +41,16 @@ export class Floor {
     return undefined
   }
 
+  /**
+   * Whether a look has told of everybody that any of us wishes down in the pools of these members. Where it
+   * has not, a refusal is none yet: one whose wish is newer than the look may be down in it already, and is
+   * then taken off twice.
+   */
+  knows(refs: Iterable<MemberRef>, snapshot: Snapshot): boolean {
+    const readings = readingsOf(snapshot)
+    return this.companions(refs).every((ref) => readings.has(refKey(ref)))
+  }
+
   /** Notes a wish without asking: the member is down already, or was let pass before. */
   enter(ref: MemberRef): void {
     this.#down.set(refKey(ref), ref)

@@ -108,6 +108,7 @@ export class Batch {
           signals: [this.#stop.signal],
           limit: CALL_LIMIT,
           result: hand,
+          ...this.#permit(),
         },
         (context) => provider.apply(changes, context),
       )
@@ -118,6 +119,14 @@ export class Batch {
       // What was handed up is known; the rest may have been carried out, or may still be.
       changes.forEach(({ ref }, i) => hand(i, { ref, status: 'unknown', error }))
     }
+  }
+
+  /** Of all whose changes go: where one of them may not any more, the call ends, and the others look again. */
+  #permit(): { readonly permit?: Permit } {
+    const permits = new Set(this.#parts.flatMap(({ permit }) => permit ?? []))
+    if (permits.size === 0) return {}
+    const asked = [...permits].filter((permit) => permit() === undefined)
+    return { permit: () => asked.map((permit) => permit()).find((error) => error !== undefined) }
   }
 
   #refuse({ from, count }: Part, error: DrainableError | undefined, provider: string): void {

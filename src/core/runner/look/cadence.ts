@@ -24,11 +24,15 @@ const SHARE = 5
  * The pause before the next look at a member. What a look costs sets it alone, so that the last byte is
  * seen as soon after an hour as after a second: on a local socket every 10 ms, on an appliance once a
  * second. Never above the provider's floor.
+ *
+ * What is due by time alone gets its look in that moment: one shortly before it, which would put that off,
+ * is left out.
  */
 export function nextPause(input: CadenceInput): number {
   const { due, cost, floor, failures, fastest = FASTEST } = input
   const least = Math.max(floor, cost * SHARE)
   if (failures > 0) return Math.max(least, Math.min(SLOWEST, 100 * 2 ** (failures - 1)))
   const paced = Math.min(SLOWEST, Math.max(fastest, cost * PACE))
-  return Math.max(least, Math.min(paced, Math.max(1, due ?? Infinity)))
+  const pause = Math.max(least, Math.min(paced, Math.max(1, due ?? Infinity)))
+  return due !== null && due > pause && due < pause + cost + least ? due : pause
 }

@@ -1,8 +1,8 @@
 import type { CallContext } from '../../../provider/contract.js'
-import type { Clock } from '../../../provider/clock.js'
-import { formatDuration } from '../../../provider/duration.js'
+import { wallOf, type Clock } from '../../../provider/clock.js'
 import { DrainableError } from '../../../provider/error.js'
 import { codesOf, toDrainableError } from '../../../provider/thrown.js'
+import type { Permit } from '../../lease/permit.js'
 
 /** No call to a provider may take longer, in milliseconds, whatever the provider's own limits are. */
 export const CALL_LIMIT = 30_000
@@ -29,6 +29,8 @@ export interface CallOptions {
   /** Milliseconds. */
   readonly limit: number
   readonly result?: CallContext['result']
+  /** Asked whenever the callee sets a timer, see {@link permitted}. */
+  readonly permit?: Permit
 }
 
 /**
@@ -41,7 +43,7 @@ export async function bounded<T>(
   options: CallOptions,
   call: (context: CallContext) => Promise<T>,
 ): Promise<T> {
-  const { provider, peer = 'the balancer', what, clock, signals, limit, result } = options
+  const { provider, peer = 'the balancer', what, clock, signals, limit, result, permit } = options
   for (const signal of signals) signal.throwIfAborted()
   const own = new AbortController()
   const undo: (() => void)[] = []
@@ -63,7 +65,8 @@ export async function bounded<T>(
     }
   })
   giveUp.catch(() => undefined) // the race below sees it, or nobody needs it any more
-  const context = { signal: own.signal, clock, ...(result === undefined ? {} : { result }) }
+  const its = permit === undefined ? clock : permitted(clock, permit, own)
+  const context = { signal: own.signal, clock: its, ...(result === undefined ? {} : { result }) }
   try {
     return await Promise.race([(async () => call(context))(), giveUp])
   } catch (error) {
@@ -72,6 +75,24 @@ export async function bounded<T>(
     throw toDrainableError(error, provider, what)
   } finally {
     for (const take of undo) take()
+  }
+}
+
+/**
+ * The clock of a call that may become forbidden in its middle. A process that was frozen wakes with its
+ * timers late: what goes on first is the answer to one request of a change, and the next request would
+ * follow. Each request has a limit on the call's clock, set before it is sent. There the permit is asked, and
+ * where it says no the signal of the call fires.
+ */
+function permitted(clock: Clock, permit: Permit, call: AbortController): Clock {
+  return {
+    now: () => clock.now(),
+    ...(clock.wall === undefined ? {} : { wall: () => wallOf(clock) }),
+    setTimeout(fn, ms) {
+      const refusal = permit()
+      if (refusal !== undefined) call.abort(refusal)
+      return clock.setTimeout(fn, ms)
+    },
   }
 }
 
@@ -87,28 +108,6 @@ export async function settledWithin(
   })
   await Promise.race([promise.catch(() => undefined), late])
   cancel()
-}
-
-/**
- * What a ticket store answers. One that hangs, like one that fails, must not keep a server drained.
- *
- * @throws what the store threw, or `TICKET_INVALID`
- */
-export async function answerOfStore<T>(
-  answer: Promise<T>,
-  clock: Clock,
-  limit: number,
-): Promise<T> {
-  let cancel = (): void => undefined
-  const late = new Promise<never>((_, reject) => {
-    const words = `no answer from the ticket store within ${formatDuration(limit)}`
-    cancel = clock.setTimeout(() => reject(new DrainableError('TICKET_INVALID', words)), limit)
-  })
-  try {
-    return await Promise.race([answer, late])
-  } finally {
-    cancel()
-  }
 }
 
 const NOBODY = new Set(['ENOENT', 'ECONNREFUSED', 'ENOTFOUND'])

@@ -75,6 +75,34 @@ describe('what can change by time alone', () => {
   })
 })
 
+describe('a look at a product whose numbers are old when they are read', () => {
+  const stale = { stale: 400, took: 30 }
+
+  test('is due when they can be from after the hold', () => {
+    const run = held({ freshness: 400 }).lookAt(10, stale)
+    expect(run.now - run.origin).toBe(40)
+    expect(due(run)).toBe(400 + 1 - 40)
+  })
+
+  test('is due when they can be a second sample, which no earlier one shows', () => {
+    const run = held({ freshness: 400, settle: 100 }).lookAt(10, stale).lookAt(410, stale)
+    expect(due(run)).toBe(10 + 400 + 400 + 1 - 440)
+    expect(run.lookAt(811, stale).phase).toBe('idle')
+  })
+
+  test('is due when they can be from after the seal', () => {
+    const run = held({ freshness: 400, settle: 100, seal: 'gentle' })
+    run.lookAt(10, stale).lookAt(410, stale).lookAt(811, stale)
+    expect(run.sent).toBe('hold maint')
+    const sealed = run.answer().now
+    run.lookAt(900, stale)
+    expect(run.phase).toBe('draining')
+    const again = run.now + due(run)!
+    expect(again).toBe(sealed + 400 + 1)
+    expect(run.lookAt(again - run.origin, stale).phase).toBe('idle')
+  })
+})
+
 describe('the earliest moment the rule can be satisfied', () => {
   function quiet(run: MemberRun): number | null {
     const at = quietAt(run.state, run.policy, run.now)

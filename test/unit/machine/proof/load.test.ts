@@ -25,6 +25,15 @@ describe('the load of a member', () => {
     expect(last(started().unlist('w1').look())).toMatchObject({ complete: false })
   })
 
+  test('is said with all that a live view shows', () => {
+    const run = held({ scopes: { w1: { active: 2 }, w2: { active: 3, state: 'unread' } } }).look()
+    expect(last(run)).toMatchObject({ phase: 'draining', own: 'drain', health: 'unchecked' })
+    expect(last(run).scopes.map(({ scope, state }) => [scope, state])).toEqual([
+      ['w1', 'read'],
+      ['w2', 'unread'],
+    ])
+  })
+
   test('is said with the reasons', () => {
     expect(last(held({ scopes: { w1: { active: 2 } } }).look()).why[0]).toMatchObject({
       code: 'in-flight',

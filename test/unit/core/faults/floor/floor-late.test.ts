@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { DrainableError, ready, startDrain } from 'drainable'
-import { only, web1, web2 } from '../../set-up.js'
-import { anotherObject, isHold, loseAnswer, rig, type Rig } from '../rig.js'
+import { only, web1, web2, web3 } from '../../set-up.js'
+import { after, anotherObject, isHold, loseAnswer, recordChanges, rig, type Rig } from '../rig.js'
 
 const WAIT = { timeout: '10m', onMinimum: 'wait' } as const
 
@@ -68,4 +68,54 @@ test('a member whose hold is under way keeps its place while an abort undoes it'
   await clock.advance(60_000)
   expect(none()).toBe(false)
   await held.release()
+})
+
+test('ready() ends a drain that gives its place back, to wait for another', async () => {
+  const { clock, lb } = rig({ capabilities: { minInterval: 1_000 } })
+  lb.occupy(web1)
+  after(lb, isHold, () => lb.setBehind(web2, 'drain'))
+  let opened: Promise<unknown> | undefined
+  const run = startDrain(lb, web1, {
+    clock,
+    ...WAIT,
+    keepReady: 2,
+    onEvent: (event) => {
+      if (event.type === 'fault') opened ??= ready(lb, web1, { clock })
+    },
+  })
+  await clock.advance(10_000)
+  expect(opened).toBeDefined()
+  await clock.runUntil(opened!)
+  lb.setBehind(web2, 'ready')
+  await clock.advance(60_000)
+  expect([only(run.report()).outcome, lb.state(web1)]).toEqual(['overruled', 'ready'])
+})
+
+test('a drain that has its place keeps it until its first hold', async () => {
+  const { clock, lb } = rig()
+  const wait = (ms: number): Promise<void> =>
+    new Promise((resolve) => void clock.setTimeout(resolve, ms))
+  const apply = lb.apply.bind(lb)
+  lb.apply = async (changes, ctx) => {
+    await wait(500)
+    return apply(changes, ctx)
+  }
+  // While this one's call is under way, nobody trusts the look that they began with.
+  await using busy = startDrain(lb, web3, { clock, timeout: '10m' })
+  await clock.advance(100)
+  const observe = lb.observe.bind(lb)
+  let looks = 0
+  lb.observe = async (refs, ctx) => {
+    const isFirst = refs !== 'all' && refs[0]?.member === 'web1'
+    if (isFirst && ++looks > 2) await wait(300)
+    return observe(refs, ctx)
+  }
+  await using first = startDrain(anotherObject(lb), web1, { clock, timeout: '10m' })
+  await clock.advance(100)
+  const sent = recordChanges(lb, clock)
+  const second = startDrain(anotherObject(lb), web2, { clock, timeout: '10m' })
+  expect((await clock.runUntil(second.done)).error).toMatchObject({ code: 'POOL_AT_MINIMUM' })
+  expect(only(await clock.runUntil(first.done)).outcome).toBe('idle')
+  expect(sent.map(({ change }) => change.ref.member)).not.toContain('web2')
+  await clock.runUntil(busy.done)
 })
