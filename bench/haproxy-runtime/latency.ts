@@ -1,26 +1,46 @@
 /**
- * From the last byte at the backend to `idle`, on the newest HAProxy of the engines folder: 200
- * drains with `settle: 0` and 200 with the defaults, each with a request of more than 1.1 s in flight.
+ * From the last byte at the backend to `idle`, on the newest HAProxy of the engines folder, beside what people drain with
+ * today: Ansible's community.general.haproxy and a loop in the shell. One drain at a time, after work of 1.5 s to
+ * 45 s; then twenty at once. Backends and clients have processes of their own.
  *
  * `npm run bench haproxy-runtime/latency`
  */
+import { readFileSync } from 'node:fs'
 import { startDrain } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { engines } from '../../test/support/engines.js'
-import { Haproxy, until } from '../../test/support/haproxy.js'
-import { Backend, request } from '../../test/support/haproxy-traffic.js'
+import { Haproxy } from '../../test/support/haproxy.js'
+import type { Backends } from './support/backends.js'
+import { Child, now } from './support/child.js'
+import type { Clients } from './support/clients.js'
+import { quantile, spread } from './support/figures.js'
+import { byAnsible, byShell, type Drainer, installAnsible, installSocat } from './support/others.js'
 
+/** How long the work lasts, ms, and how many drains of it one after another. */
+const ALONE = [
+  [1_500, 30],
+  [4_000, 12],
+  [45_000, 1],
+] as const
 const AT_ONCE = 20
-const ROUNDS = 10
-/** Longer than HAProxy can hide a retry, so that the quiet time has passed when the request ends. */
-const REQUEST = 1_500
+const ROUNDS = 5
+/** Drains by others, each after work of 4 s and a bit: so long that all of them look at least once. */
+const OTHERS = 5
+const OTHERS_WORK = 4_000
+/** Spread of the last bytes, ms, so that they fall anywhere between two looks. */
+const SPREAD = 250
+/** Clock ticks of /proc a second. */
+const TICKS = 100
 
 const names = Array.from({ length: AT_ONCE }, (_, index) => `s${index}`)
 const engine = engines('haproxy').at(-1)
 if (engine === undefined) throw new Error('no HAProxy: npm run engines')
 
+await using backends = new Child<Backends>('./backends.ts')
+await using clients = new Child<Clients>('./clients.ts')
 await using haproxy = await Haproxy.start({
   engine,
+  global: '  stats maxconn 100',
   config: (port) => `
 frontend f_web
   bind 127.0.0.1:${port('web')}
@@ -30,52 +50,86 @@ backend web
 ${names.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name}`).join('\n')}
   server rest 127.0.0.1:${port('rest')}`,
 })
-await using stack = new AsyncDisposableStack()
-const backends = new Map<string, Backend>()
-for (const name of names) {
-  backends.set(name, stack.use(await Backend.start(haproxy.port(name), name)))
-}
-
-async function measure(name: string, settle: 0 | undefined, after: number): Promise<number> {
-  const backend = backends.get(name)
-  if (backend === undefined) throw new Error(name)
-  const answer = request(haproxy.port('web'), '/hold', { cookie: name })
-  await until(() => backend.active === 1, 'in flight')
-  const drained = startDrain(
-    lb,
-    { pool: 'web', member: name },
-    { timeout: '30s', keepReady: 0, ...(settle === undefined ? {} : { settle }) },
-  )
-  let idleAt = 0
-  drained.on('idle', () => (idleAt = performance.now()))
-  await new Promise((resolve) => setTimeout(resolve, REQUEST + after))
-  backend.release()
-  await answer
-  const report = await drained.done
-  if (report.outcome !== 'idle' || idleAt < backend.lastByteAt) throw new Error('a wrong verdict')
-  await drained.close()
-  await haproxy.cli(`set server web/${name} state ready`)
-  return idleAt - backend.lastByteAt
-}
-
-function quantile(sorted: readonly number[], share: number): string {
-  const value = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN
-  return `${value.toFixed(1)} ms`
-}
-
+for (const name of names) await backends.call('start', name, haproxy.port(name))
 await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
-console.log(
-  `HAProxy ${haproxy.version}, ${AT_ONCE} drains at once, requests of ${REQUEST} ms and more`,
-)
+
+/** One drain of a server with a request in flight that ends so long after: milliseconds from its last byte. */
+async function measure(name: string, lasts: number, drainer: Drainer): Promise<number> {
+  const answer = clients.call('hold', haproxy.port('web'), name)
+  await backends.call('busy', name, 1)
+  const idle = drainer(haproxy.socket, 'web', name)
+  await new Promise((resolve) => setTimeout(resolve, lasts))
+  const lastByteAt = await backends.call('release', name)
+  if ((await answer) !== 200) throw new Error('the answer was not whole')
+  const took = (await idle) - lastByteAt
+  if (took < 0) throw new Error(`idle was said of ${name} before its last byte`)
+  await haproxy.cli(`set server web/${name} state ready`)
+  return took
+}
+
+function byUs(settle?: 0): Drainer {
+  return async (_, pool, member) => {
+    const more = settle === undefined ? {} : { settle }
+    const options = { timeout: '5m', keepReady: 0, ...more } as const
+    const drained = startDrain(lb, { pool, member }, options)
+    let idleAt = NaN
+    drained.on('idle', () => (idleAt = now()))
+    const { outcome } = (await drained.done).members[0] ?? {}
+    await drained.close()
+    if (outcome !== 'idle') throw new Error(`ended as ${outcome}`)
+    return idleAt
+  }
+}
+
+async function oneByOne(count: number, lasts: number, drainer: Drainer): Promise<number[]> {
+  const took: number[] = []
+  for (let n = 0; n < count; n += 1)
+    took.push(await measure(names[n % AT_ONCE]!, lasts + ((n * 97) % SPREAD), drainer))
+  return took
+}
+
+/** Seconds of CPU that a process has had. */
+function cpuOf(pid: number): number {
+  const cells = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(cells[11]) + Number(cells[12])) / TICKS
+}
+
+const share = (seconds: number, ms: number): string => `${((seconds * 1e5) / ms).toFixed(1)} %`
+
+console.log(`HAProxy ${haproxy.version}; from the last byte at the backend to idle`)
+const ours: number[] = []
+const pid = await haproxy.pid()
+for (const [lasts, count] of ALONE) {
+  const [from, cpu, balancer] = [now(), process.cpuUsage(), cpuOf(pid)]
+  const took = await oneByOne(count, lasts, byUs())
+  const used = process.cpuUsage(cpu)
+  const ms = now() - from
+  ours.push(...took)
+  console.log(
+    `one drain, work of ${lasts / 1_000} s: ${spread(took)}; of a core ours ${share((used.user + used.system) / 1e6, ms)}, HAProxy ${share(cpuOf(pid) - balancer, ms)}`,
+  )
+}
+console.log(`one drain, all: ${spread(ours)}`)
 for (const settle of [0, undefined] as const) {
   const took: number[] = []
   for (let round = 0; round < ROUNDS; round += 1) {
-    // Spread over a quarter of a second: the last bytes shall not come all at once.
-    const all = names.map((name, index) => measure(name, settle, (index * 250) / AT_ONCE))
+    const all = names.map((name, index) =>
+      measure(name, 1_500 + (index * SPREAD) / AT_ONCE, byUs(settle)),
+    )
     took.push(...(await Promise.all(all)))
   }
-  const sorted = took.sort((a, b) => a - b)
   console.log(
-    `last byte to idle, ${settle === 0 ? 'settle: 0' : 'defaults '}: p50 ${quantile(sorted, 0.5)}, p99 ${quantile(sorted, 0.99)}, n ${sorted.length}`,
+    `${AT_ONCE} at once, work of 1.5 s, ${settle === 0 ? 'settle: 0' : 'defaults'}: ${spread(took)}`,
   )
+}
+const ansible = await installAnsible()
+const others: readonly (readonly [string, Drainer])[] = [
+  ['community.general.haproxy, wait_interval 5 (its default)', byAnsible(ansible, 5)],
+  ['community.general.haproxy, wait_interval 1', byAnsible(ansible, 1)],
+  ['sh, socat and show stat, sleep 1', byShell(await installSocat())],
+]
+for (const [title, drainer] of others) {
+  const took = await oneByOne(OTHERS, OTHERS_WORK, drainer)
+  const ratio = quantile(took, 0.5) / quantile(ours, 0.5)
+  console.log(`${title}: ${spread(took)}; ${ratio.toFixed(0)} times as long as ours`)
 }

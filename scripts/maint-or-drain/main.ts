@@ -10,6 +10,7 @@ import { ACTIONS, runCell, TRAFFIC } from './cells.ts'
 import { cellsConfig } from './config.ts'
 import { key, type Seen, toPage } from './page.ts'
 import { runHardStop, runReload } from './reload.ts'
+import { runGap, runStateFile } from './state-file.ts'
 
 async function measure(engine: Engine): Promise<Seen> {
   await using haproxy = await Haproxy.start({ engine, mode: 'plain', config: cellsConfig })
@@ -25,10 +26,12 @@ async function measure(engine: Engine): Promise<Seen> {
     }
   }
   const facts = [...(await runReload(engine)), ...(await runHardStop(engine))]
-  for (const [question, answer] of facts) {
+  const gaps = [await runGap(engine, false), await runGap(engine, true)]
+  const stateFile = [...(await runStateFile(engine)), ...gaps]
+  for (const [question, answer] of [...facts, ...stateFile]) {
     process.stdout.write(`${engine.version}  ${question}: ${answer}\n`)
   }
-  return { version: engine.version, cells, facts }
+  return { version: engine.version, cells, facts, stateFile }
 }
 
 const found = engines('haproxy')

@@ -7,6 +7,8 @@ export interface Seen {
   readonly version: string
   readonly cells: ReadonlyMap<string, string>
   readonly facts: readonly Fact[]
+  /** Of a reload with a server-state file. */
+  readonly stateFile: readonly Fact[]
 }
 
 const TRAFFIC_WORDS: Readonly<Record<Traffic, string>> = {
@@ -49,10 +51,13 @@ export function toPage(seen: readonly Seen[]): string {
     const cells = ACTIONS.map((action) => cell(traffic, action))
     return `| ${TRAFFIC_WORDS[traffic]} | ${cells.join(' | ')} |`
   })
-  const questions = seen[0]?.facts.map(([question]) => question) ?? []
-  const facts = questions.map((question, index) => {
-    return `| ${question} | ${merged(seen, (one) => one.facts[index]?.[1] ?? '?')} |`
-  })
+  const table = (of: (one: Seen) => readonly Fact[]): string => {
+    const questions = seen[0] === undefined ? [] : of(seen[0]).map(([question]) => question)
+    const lines = questions.map(
+      (question, index) => `| ${question} | ${merged(seen, (one) => of(one)[index]?.[1] ?? '?')} |`,
+    )
+    return lines.join('\n')
+  }
   const versions = seen.map(({ version }) => version).join(', ')
   return `# Maintenance or drain?
 
@@ -74,7 +79,16 @@ A stream is in flight on a drained server, then HAProxy is reloaded.
 
 | question | answer |
 | --- | --- |
-${facts.join('\n')}
+${table(({ facts }) => facts)}
+
+## What a state file keeps
+
+\`server-state-base\` and \`server-state-file\` in \`global\`, \`load-server-state-from-file global\` in the backend, and the file
+written right before each reload: \`echo "show servers state" | socat - /run/haproxy/admin.sock > /var/lib/haproxy/state\`.
+
+| set at run time, then reloaded | the new worker |
+| --- | --- |
+${table(({ stateFile }) => stateFile)}
 
 ## What follows
 
@@ -93,6 +107,8 @@ ${facts.join('\n')}
 - **A reload keeps the connections and forgets the drain.** The new worker serves the server as if nothing had been said and
   counts zero, while the old worker still holds the requests. A script that reads only the stats socket sees a false zero.
   The drain must be put back in the new worker, and the old worker counted until it ends.
+- **Only a state file leaves no gap.** Whoever puts the state back after a reload comes some milliseconds late, however quick. With
+  the file the new worker begins with what was set. Write it in the unit that reloads: an old file brings old states back.
 - **\`hard-stop-after\` cuts** what an old worker still holds. "The old worker has gone" is no proof that its work was finished.
 - **A server that is down can be drained**, but its status goes on saying \`DOWN\`: whoever waits for the word \`DRAIN\` waits for ever.
 `

@@ -2,29 +2,38 @@
  * What CI does in small, in large.
  *
  *     npm run soak -- model [--runs 100000] [--seed 1] [--trace]
+ *     npm run soak -- rolls [--runs 1000] [--seed 1]
  *     npm run soak -- search [--depth 5] [--only undo]
  *     npm run soak -- kills [--only group]
  *     npm run soak -- heap [--runs 100000]
- *     npm run soak -- haproxy [--runs 1000] [--seed 1]
+ *     npm run soak -- haproxy [--runs 1000] [--seed 1] [--only roll]
  *     npm run soak -- envoy [--runs 1000] [--seed 1]
+ *     npm run soak -- envoy-shapes [--runs 1000] [--seed 1]
  *     npm run soak -- envoy-fleet
+ *     npm run soak -- envoy-crowd
  *
  * `model` plays scenarios (`test/model`) over the public verbs; one seed is one story. It prints progress,
- * the seeds that failed, and what was reached. `search` visits every state of the machine that can be
+ * the seeds that failed, and what was reached. `rolls` does the same with rolls over two balancers. `search` visits every state of the machine that can be
  * reached in so many moves, and prints how many that were. `kills` ends a process at every point at which it
  * touches the world, and goes on from its ticket. `heap` looks so often, and says by how much the heap has
- * grown. `haproxy` and `envoy` drain servers of every installed version at random, and judge by what its backends know. `envoy-fleet` kills the controller of
- * three Envoys at every point and goes on from its ticket. All end with 1 where anything failed.
+ * grown. `haproxy` and `envoy` drain servers of every installed version at random, and judge by what its backends know;
+ * `haproxy` also reloads fifty times in one drain, pauses HAProxy at every moment of a retry, and rolls over three servers for two minutes with a reload every 5 s.
+ * `envoy-shapes` drains members of clusters of any shape (priorities, localities, subsets, panic) in the same way.
+ * `envoy-fleet` kills the controller of three Envoys at every point and goes on from its ticket. `envoy-crowd` drains
+ * over thirty Envoys at once. All end with 1 where anything failed.
  */
 import { parseArgs } from 'node:util'
 import { Figures } from '../../test/model/figures.ts'
 import { drainAtRandom as onEnvoy } from '../../test/support/envoy/random.ts'
-import { drainAtRandom as onHaproxy } from '../../test/support/haproxy-random.ts'
+import { drainShapes } from '../../test/support/envoy/random-shapes.ts'
 import { play, type Story } from '../../test/model/scenario.ts'
+import { drainCrowds } from './envoy-crowd.ts'
 import { killFleet } from './envoy-fleet.ts'
+import { soakHaproxy } from './haproxy.ts'
 import { drainAll } from './random-drains.ts'
 import { heapStaysFlat } from './heap.ts'
 import { killAll } from './kills.ts'
+import { rollAtRandom } from './rolls.ts'
 import { searchDeep } from './search.ts'
 
 const PROGRESS = 10_000
@@ -95,23 +104,32 @@ if (what === 'model' && Number.isInteger(runs) && Number.isInteger(seed))
   await soak(seed, runs, values.trace)
 else if (what === 'search' && Number.isInteger(depth)) {
   if (!searchDeep(depth, values.only, say)) process.exitCode = 1
+} else if (what === 'rolls' && Number.isInteger(runs) && Number.isInteger(seed)) {
+  if (!(await rollAtRandom({ seed, runs }, say))) process.exitCode = 1
 } else if (what === 'kills') {
   if (!(await killAll(values.only, say))) process.exitCode = 1
 } else if (what === 'heap' && Number.isInteger(runs)) {
   if (!(await heapStaysFlat(runs, say))) process.exitCode = 1
 } else if (what === 'haproxy' && Number.isInteger(runs)) {
-  if (!(await drainAll('haproxy', onHaproxy, { seed, runs }, say))) process.exitCode = 1
+  if (!(await soakHaproxy(values.only, { seed, runs }, say))) process.exitCode = 1
 } else if (what === 'envoy' && Number.isInteger(runs)) {
   if (!(await drainAll('envoy', onEnvoy, { seed, runs }, say))) process.exitCode = 1
+} else if (what === 'envoy-shapes' && Number.isInteger(runs)) {
+  if (!(await drainAll('envoy', drainShapes, { seed, runs }, say))) process.exitCode = 1
 } else if (what === 'envoy-fleet') {
   if (!(await killFleet(say))) process.exitCode = 1
+} else if (what === 'envoy-crowd') {
+  if (!(await drainCrowds(say))) process.exitCode = 1
 } else {
   say('usage: npm run soak -- model [--runs 100000] [--seed 1] [--trace]')
+  say('       npm run soak -- rolls [--runs 1000] [--seed 1]')
   say('       npm run soak -- search [--depth 5] [--only <case>]')
   say('       npm run soak -- kills [--only <story>]')
   say('       npm run soak -- heap [--runs 100000]')
-  say('       npm run soak -- haproxy [--runs 1000] [--seed 1]')
+  say('       npm run soak -- haproxy [--runs 1000] [--seed 1] [--only drains|reloads|pauses|roll]')
   say('       npm run soak -- envoy [--runs 1000] [--seed 1]')
+  say('       npm run soak -- envoy-shapes [--runs 1000] [--seed 1]')
   say('       npm run soak -- envoy-fleet')
+  say('       npm run soak -- envoy-crowd')
   process.exitCode = 2
 }

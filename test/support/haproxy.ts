@@ -217,6 +217,13 @@ ${config((name) => this.port(name), this.dir)}
     return [...rows].map(([, pid]) => Number(pid))
   }
 
+  /** Workers that a reload replaced, and that are still there. */
+  async oldWorkers(): Promise<number[]> {
+    const text = await cli(this.master, 'show proc;quit').catch(() => '')
+    const [, old = ''] = text.split('# old workers')
+    return [...old.matchAll(/^(\d+)\s+worker/gm)].map(([, pid]) => Number(pid))
+  }
+
   /** To the process that serves. */
   async signal(name: NodeJS.Signals): Promise<number> {
     const pid = await this.pid()

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { tlsSchema } from '../../kit/tls.js'
 import type { Tls } from '../../provider/contract.js'
 import type { Duration } from '../../provider/duration.js'

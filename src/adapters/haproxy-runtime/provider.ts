@@ -16,7 +16,7 @@ import { parseVersion } from '../../kit/version.js'
 import { ControlPoint, type EverySight } from './session/session.js'
 import type { Blindness } from './session/unseen.js'
 import type { Facts } from './session/facts.js'
-import { Followers } from './read/followers.js'
+import { Followers, mayLead } from './read/followers.js'
 import type { Settings } from './options.js'
 import { type Process, toProcess } from './session/process.js'
 import type { Wanted } from './read/read.js'
@@ -99,7 +99,8 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     }
     // What a reload forgot is put back before anything else is asked.
     if (replaced) return new Map()
-    return this.#followers.read(scope, sights, this.#point.channel(process), ctx)
+    const leads = sights.some(({ state, row }) => mayLead(state, row.tracked !== ''))
+    return this.#followers.read(scope, leads, this.#point.channel(process), ctx)
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -152,8 +153,10 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
         ? (states.get(ref.pool)?.get(ref.member) ?? [])
         : [],
     )
-    const all = held.map((state) => ({ state }))
-    await this.#followers.read(process.scope, all, this.#point.channel(process), ctx)
+    const leads = held.some((state) =>
+      mayLead(state, process.view.tracks({ pool: state.pool, member: state.name })),
+    )
+    await this.#followers.read(process.scope, leads, this.#point.channel(process), ctx)
     const blindness = this.#point.unseen.blindness(ctx.clock.now())
     return { ...found, shop: this.#workshop(facts, process, changes, blindness) }
   }

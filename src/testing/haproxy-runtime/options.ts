@@ -181,7 +181,8 @@ export function readConfig(options: FakeOptions): Config {
     const [pool = '', name] = path.split('/')
     const found = backends.get(pool)?.find((server) => server.name === name)
     if (!found) throw wrongOption(`track: no server '${path}'`)
-    if (!found.check) throw wrongOption(`track: '${path}' does not have any checks`)
+    if (!found.check && found.track === undefined)
+      throw wrongOption(`track: '${path}' does not have any checks`)
   }
   return {
     pools: backends,

@@ -28,6 +28,12 @@ backend lonelier
 backend child
   server c1 127.0.0.1:${port('s1')} track parent/s1
   server c2 127.0.0.1:${port('s2')}
+${web('head', { s1: 'check inter 100' })}
+backend neck
+  server c1 127.0.0.1:${port('s1')} track head/s1
+  server c2 127.0.0.1:${port('s2')}
+backend tail
+  server c1 127.0.0.1:${port('s1')} track neck/c1
 backend resolved
   server s1 nosuch.invalid:80 resolvers nowhere init-addr none
   server s2 127.0.0.1:${port('s2')}
@@ -85,6 +91,36 @@ ${web('agent', { s1: `agent-check agent-port ${port('agentcheck')} agent-inter 2
       expect(member(await drain(told, ref, { timeout: '10s' }))).toMatchObject({ outcome: 'idle' })
     },
   )
+
+  // HAProxy sets the mask of each of them.
+  it.concurrent('a follower of a follower counts too', async ({ expect }) => {
+    await using lb = all.provider()
+    await until(async () => (await look(lb, 'head')).health === 'up', 'up')
+    expect((await look(lb, 'head')).hints).toEqual([
+      'neck/c1, tail/c1 track it and take its state too',
+    ])
+    for (const ref of [
+      { pool: 'head', member: 's1' },
+      { pool: 'neck', member: 'c1' },
+    ]) {
+      // Each asks for itself: nothing was learnt by the other.
+      await using own = all.provider()
+      const error: unknown = await drain(own, ref, { timeout: '10s' }).catch(
+        (cause: unknown) => cause,
+      )
+      expect(error).toMatchObject({ code: 'POOL_AT_MINIMUM' })
+      expect(String(error)).toContain('tail/c1')
+      expect(await haproxy.mask(ref.pool, ref.member)).toBe(0)
+    }
+    await using told = all.provider({ keepFollowers: 0 })
+    await using drained = startDrain(
+      told,
+      { pool: 'head', member: 's1' },
+      { timeout: '10s', seal: false },
+    )
+    await drained.done
+    expect(await haproxy.mask('tail', 'c1')).toBe(16)
+  })
 
   it.concurrent(
     'a name that does not resolve: inherited maint, its own bit apart',

@@ -1,7 +1,7 @@
 /** The stats socket itself: its rights and its bounds, what stands before it, and what is none. */
 import { once } from 'node:events'
 import { createConnection } from 'node:net'
-import { drain, ready, select, startDrain } from 'drainable'
+import { drain, type DrainableError, ready, select, startDrain } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { describe, expect, it } from 'vitest'
 import { engines } from '../../support/engines.js'
@@ -88,10 +88,13 @@ ${Array.from({ length: 20 }, (_, index) => `  server ${index} 127.0.0.1:${port('
           return socket
         }),
       )
-      const error: unknown = await drain(lb, web1, { timeout: '2s' }).catch(
+      // Later than the patience of a first look: else what it says may be that the time was over.
+      const error: unknown = await drain(lb, web1, { timeout: '30s' }).catch(
         (cause: unknown) => cause,
       )
-      expect(error).toMatchObject({ code: 'CALL_TIMEOUT' })
+      // Each try leaves a connection in the kernel's queue: the last may have found it full, which is another code.
+      const { code } = error as DrainableError
+      expect(['CALL_TIMEOUT', 'UNREACHABLE']).toContain(code)
       expect(String(error)).toContain('stats maxconn')
       for (const socket of others) socket.destroy()
       // The kernel refuses a connection as long as HAProxy has not taken those that wait.

@@ -103,3 +103,36 @@ test('a reload at the first look is none of a wrong master', async () => {
   reloads = false
   expect((await lb.observe([WEB1], context())).readings[0]).toMatchObject({ present: true })
 })
+
+// A loaded machine: the new worker serves its socket, and the master is slow to enter it in its list.
+test('a worker that its master does not list yet is none of another', async () => {
+  await using fake = await withMaster()
+  const from = performance.now()
+  await using master = await before(fake.master, (line) =>
+    line === 'show proc;quit' && performance.now() - from < 1_500
+      ? '#<PID> <type> <reloads> <uptime> <version>\n1 master 0 0d00h00m00s 3.2\n# workers\n2 worker 0 0d00h00m00s 3.2\n\n'
+      : undefined,
+  )
+  await using lb = haproxyRuntime({ socket: fake.socket, master: master.address })
+  expect((await lb.observe([WEB1], context())).readings[0]).toMatchObject({ present: true })
+})
+
+// It executes itself anew at a reload, which takes half a second; its worker's own socket answers first.
+test('a reload is told before a silent master answers', async () => {
+  await using fake = await withMaster()
+  await using lb = haproxyRuntime({
+    socket: fake.socket,
+    master: fake.master,
+    replyTimeout: '5m',
+  })
+  await lb.observe([WEB1], context())
+  await lb.apply([{ kind: 'hold', to: 'drain', ref: WEB1 }], context())
+  const asked = (): number => fake.requests.filter(({ line }) => /^show proc/.test(line)).length
+  const before = asked()
+  fake.fail({ match: /^show proc/, how: 'silent', times: 1 })
+  const seen = lb.observe([WEB1], context())
+  await expect.poll(asked).toBe(before + 1)
+  await fake.reload()
+  expect((await seen).readings[0]).toMatchObject({ own: 'ready' })
+  expect((await lb.observe([WEB1], context())).readings[0]).toMatchObject({ own: 'ready' })
+})

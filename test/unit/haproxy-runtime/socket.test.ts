@@ -12,7 +12,9 @@ import { RuntimeSocket, socketError } from '../../../src/adapters/haproxy-runtim
 import { systemClock } from '../../../src/provider/clock.js'
 
 const within = (signal: AbortSignal) => ({ clock: systemClock, signal })
-const LIMITS = { connectTimeout: 500, replyTimeout: 150, maxConnections: 2 }
+const LIMITS = { connectTimeout: 10_000, replyTimeout: 30_000, maxConnections: 2 }
+/** For what never comes: long enough for what does. */
+const HASTY = 1_000
 const forever = within(new AbortController().signal)
 
 let folder: string
@@ -74,7 +76,7 @@ describe('one line, one connection', () => {
       if (line === 'half') socket.write('# pxname')
       if (line === 'close') socket.end()
     })
-    const socket = new RuntimeSocket(at(path), LIMITS)
+    const socket = new RuntimeSocket(at(path), { ...LIMITS, replyTimeout: HASTY })
     await expect(socket.exchange('silent', forever)).rejects.toEqual(code('CALL_TIMEOUT'))
     await expect(socket.exchange('half', forever)).rejects.toThrow(/not whole/)
     await expect(socket.exchange('close', forever)).rejects.toEqual(code('CONNECTION_LOST'))
@@ -85,13 +87,13 @@ describe('one line, one connection', () => {
       const drip = setInterval(() => socket.write('x'), 20)
       socket.on('close', () => clearInterval(drip))
     })
-    const socket = new RuntimeSocket(at(path), LIMITS)
+    const socket = new RuntimeSocket(at(path), { ...LIMITS, replyTimeout: HASTY })
     await expect(socket.exchange('slowly', forever)).rejects.toEqual(code('CALL_TIMEOUT'))
   })
 
   it('an abort rejects at once with its reason, and leaves no socket', async () => {
     await listen(() => undefined)
-    const socket = new RuntimeSocket(at(path), { ...LIMITS, replyTimeout: 10_000 })
+    const socket = new RuntimeSocket(at(path), LIMITS)
     const stop = new AbortController()
     const reason = new Error('enough')
     const calls = [1, 2, 3].map(() => socket.exchange('silent', within(stop.signal))) // the third waits for a slot
@@ -190,7 +192,7 @@ describe('a kept connection', () => {
       else if (late.length > 0) late.push(answer)
       else answer()
     })
-    const kept = await KeptConnection.open(new RuntimeSocket(at(path), LIMITS), 100, forever)
+    const kept = await KeptConnection.open(new RuntimeSocket(at(path), LIMITS), HASTY, forever)
     await expect(kept.run('slow', forever)).rejects.toEqual(code('CALL_TIMEOUT'))
     const next = kept.run('next', forever)
     while (late.length < 2) await new Promise((resolve) => setImmediate(resolve))

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { quote } from '../../../provider/quote.js'
 import { pause } from '../../../provider/clock.js'
 import type { CallContext, ChangeResult } from '../../../provider/contract.js'

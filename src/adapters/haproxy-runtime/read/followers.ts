@@ -7,9 +7,19 @@ import { parseStat, type StatRow } from '../codec/stat.js'
 import type { ServerState } from '../codec/state.js'
 
 /**
- * Which servers track which: a drained server drains those that follow it. Only the follower's row
- * says so, so all rows are read, once a process, and only where a server with a check is asked for
- * (HAProxy refuses to track any other).
+ * Whether a server may have followers: HAProxy refuses to track one that has neither a check nor an agent, nor
+ * tracks another itself.
+ *
+ * @param tracks - whether it does; undefined where that is not known
+ */
+export function mayLead({ checked, agent }: ServerState, tracks: boolean | undefined): boolean {
+  return checked || agent !== undefined || tracks !== false
+}
+
+/**
+ * Which servers track which: a drained server drains those that follow it, and those that follow them. Only the
+ * follower's row says so, so all rows are read, once a process, and only where one is asked for that may
+ * have any (see {@link mayLead}).
  */
 export class Followers {
   #scope = ''
@@ -17,31 +27,32 @@ export class Followers {
 
   /** The followers by the leader's `refKey`, from rows that were read anyway. */
   learn(scope: string, rows: readonly StatRow[]): ReadonlyMap<string, readonly MemberRef[]> {
-    const byLeader = new Map<string, MemberRef[]>()
+    const direct = new Map<string, MemberRef[]>()
     for (const { pool, name, tracked } of rows) {
       const slash = tracked.lastIndexOf('/')
       if (slash < 1) continue
       const key = refKey({ pool: tracked.slice(0, slash), member: tracked.slice(slash + 1) })
-      byLeader.set(key, [...(byLeader.get(key) ?? []), { pool, member: name }])
+      direct.set(key, [...(direct.get(key) ?? []), { pool, member: name }])
     }
     this.#scope = scope
-    this.#byLeader = byLeader
-    return byLeader
+    this.#byLeader = new Map([...direct.keys()].map((leader) => [leader, allOf(leader, direct)]))
+    return this.#byLeader
   }
 
-  /** The followers of one server; none where nothing is known yet. */
+  /** Those that follow a server, directly or along a chain; none where nothing is known yet. */
   of(ref: MemberRef): readonly MemberRef[] {
     return this.#byLeader.get(refKey({ pool: ref.pool, member: ref.member })) ?? []
   }
 
+  /** @param leads - whether any of the servers asked for may have followers */
   async read(
     scope: string,
-    sights: readonly { readonly state: ServerState }[],
+    leads: boolean,
     channel: Channel,
     ctx: Within,
   ): Promise<ReadonlyMap<string, readonly MemberRef[]>> {
     if (scope === this.#scope) return this.#byLeader
-    if (!sights.some(({ state }) => state.checked)) return new Map()
+    if (!leads) return new Map()
     try {
       const {
         replies: [reply = ''],
@@ -52,4 +63,20 @@ export class Followers {
       throw error
     }
   }
+}
+
+function allOf(
+  leader: string,
+  direct: ReadonlyMap<string, readonly MemberRef[]>,
+): readonly MemberRef[] {
+  const found = new Map<string, MemberRef>()
+  const open = [leader]
+  for (let key = open.pop(); key !== undefined; key = open.pop()) {
+    for (const follower of direct.get(key) ?? []) {
+      const next = refKey(follower)
+      if (!found.has(next)) open.push(next)
+      found.set(next, follower)
+    }
+  }
+  return [...found.values()]
 }

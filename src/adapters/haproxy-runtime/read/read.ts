@@ -87,6 +87,11 @@ export class ProcessView {
     return this.#read.has(refKey({ pool: ref.pool, member: ref.member }))
   }
 
+  /** Whether that server tracks another; undefined where its row was not read, or before a change of ours. */
+  tracks(ref: MemberRef): boolean | undefined {
+    return this.#memory.get(refKey(ref))?.tracks
+  }
+
   /** Forget masks: something was changed. */
   touch(ref: MemberRef): void {
     this.#memory.delete(refKey(ref))

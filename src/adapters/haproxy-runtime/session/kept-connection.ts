@@ -92,6 +92,11 @@ export class KeptConnection {
           ),
         )
       }, this.#replyTimeout)
+      // A clock may end the call in the moment in which it is asked for the limit.
+      if (isAborted(signal)) {
+        onAbort()
+        return
+      }
       this.#owed.push((reply) => {
         if (waiter.done) return
         settle()
@@ -129,4 +134,9 @@ export class KeptConnection {
       { provider: 'haproxy-runtime' },
     )
   }
+}
+
+/** Asked anew, where the compiler would remember an earlier answer. */
+function isAborted(signal: AbortSignal): boolean {
+  return signal.aborted
 }

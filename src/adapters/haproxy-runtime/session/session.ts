@@ -19,8 +19,12 @@ const PROVIDER = 'haproxy-runtime'
 /** A reload hands the socket over: for that long either process may answer. */
 const HAND_OVER = 1_000
 const HAND_OVER_LOOK = 10
+/** A process that has lived for less may not be known to its master yet. */
+const YOUNG = 3_000
 /** Between two looks further apart than that, two reloads can have gone by unseen. */
 const UNSEEN_RELOAD = 2_000
+/** While the master is silent, whether a reload has replaced the process that serves is asked that often, ms. */
+const REPLACED_LOOK = 10
 const JUST_REPLACED = 'a reload has just replaced it, it is read at the next look'
 /** While everything is busy, the master is asked for old workers that often. */
 const MASTER_LOOK = 250
@@ -100,11 +104,51 @@ export class ControlPoint {
           return { process, sight, others: this.others.unasked(''), replaced: false }
         }
       }
-      const others = await this.others.read(wanted, process, this.#master, ctx)
+      const others = await this.#readOthers(wanted, process, ctx)
+      if (others === undefined) continue
       this.#listedAt = others.blind === undefined ? ctx.clock.now() : -Infinity
       const coming = others.read.some(({ old }) => !old)
       if (!coming || ctx.clock.now() >= end) return { process, sight, others, replaced: false }
       await pause(ctx.clock, HAND_OVER_LOOK, ctx.signal)
+    }
+  }
+
+  /**
+   * Those beside the process that serves.
+   *
+   * @returns undefined where that was replaced meanwhile: a master that executes itself anew at a reload may
+   * take half a second to answer, and what the reload forgot is to be put back before
+   */
+  async #readOthers(
+    wanted: Wanted | 'all',
+    process: Process,
+    ctx: CallContext,
+  ): Promise<OtherSight | undefined> {
+    const over = new AbortController()
+    const within = { ...ctx, signal: AbortSignal.any([ctx.signal, over.signal]) }
+    const asked = this.others.read(wanted, process, this.#master, within)
+    if (this.#master === undefined) return asked
+    const replaced = this.#untilReplaced(process, within)
+    try {
+      return await Promise.race([asked, replaced])
+    } finally {
+      over.abort()
+      for (const late of [asked, replaced]) late.catch(() => undefined)
+    }
+  }
+
+  /** Resolves once another process serves the socket; the one that did is asked only while nothing else is heard. */
+  async #untilReplaced(process: Process, ctx: CallContext): Promise<undefined> {
+    for (;;) {
+      await pause(ctx.clock, REPLACED_LOOK, ctx.signal)
+      try {
+        await this.channel(process).run([], ctx)
+      } catch (error) {
+        if (error instanceof AnotherProcess) {
+          if (!this.others.isOld(toProcess(error.info, 0).scope)) return undefined
+        } else if (ctx.signal.aborted || !isDrainableError(error)) throw error
+        // Else the look itself says what is wrong.
+      }
     }
   }
 
@@ -148,8 +192,9 @@ export class ControlPoint {
     if (address === undefined) return
     let failure: unknown
     let moved = false as boolean // set in a closure, which the compiler does not see
-    const within = { every: HAND_OVER_LOOK, within: HAND_OVER }
-    const found = await until(ctx, within, async () => {
+    const from = ctx.clock.now()
+    const found = await until(ctx, { every: HAND_OVER_LOOK, within: YOUNG }, async () => {
+      const patient = ctx.clock.now() - from < HAND_OVER
       failure = undefined
       try {
         const { info } = await this.#stats.ask([], ctx)
@@ -158,21 +203,24 @@ export class ControlPoint {
         // A reload between the two questions proves nothing, however long they took.
         const { info: then } = await this.#stats.ask([], ctx)
         moved = master === 'gone' || incarnationOf(then) !== incarnationOf(info)
-        return undefined
+        // A worker serves its socket before its master lists it: on a loaded machine long before.
+        moved ||= then.lived < YOUNG
+        return moved || patient ? undefined : 'another'
       } catch (error) {
         if (ctx.signal.aborted || !isDrainableError(error)) throw error
         // A master that executes itself anew (a start, a reload) does not listen for a moment.
         const refused = (error.cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
         failure = error
-        return refused || error.code === 'CONNECTION_LOST' ? undefined : 'failed'
+        const passes = refused || error.code === 'CONNECTION_LOST'
+        return passes && patient ? undefined : 'failed'
       }
     })
-    if (found !== undefined && found !== 'failed') {
+    if (typeof found === 'object') {
       this.#master = found
       return
     }
     if (failure === undefined && moved) {
-      const words = `${this.label} is being reloaded, whether the master at ${address.label} is its own can't be told yet`
+      const words = `${this.label} is being reloaded or has just started, whether the master at ${address.label} is its own can't be told yet`
       throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
     }
     if (given === undefined) return

@@ -1,19 +1,22 @@
-/** Random drains on a real HAProxy: reloads, pauses and operators over mixed traffic, where the backends know the truth. */
+/** Random drains on a real HAProxy: reloads, kills, pauses and operators over mixed traffic, where the backends know the truth. */
 import { startDrain } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
-import { Random } from '../model/random.js'
-import type { RandomRun } from './random-run.js'
-import type { Engine } from './engines.js'
-import { Haproxy, until } from './haproxy.js'
-import { Client } from './haproxy-lab.js'
-import { Backend, Tunnel } from './haproxy-traffic.js'
+import { Random } from '../../model/random.js'
+import type { Engine } from '../engines.js'
+import { Haproxy, until } from '../haproxy.js'
+import { Backend, Tunnel } from '../haproxy-traffic.js'
+import type { RandomRun } from '../random-run.js'
+import { kindOf, poolOf, type Servers, Traffic } from './clients.js'
 
 /** Backends with two servers each; one drain at a time goes on in each, so that they meet one another's reloads. */
-const POOLS = ['web0', 'web1', 'web2', 'web3', 'web4'] as const
-/** Answers that are held are let go of so often, ms. */
-const WORK = 40
-
-type Servers = Readonly<Record<'s1' | 's2', Backend>>
+const LANES = 26
+/** How often a drain disturbs what runs there, and the weight of that. */
+const DISTURBANCES = [
+  [0, 6],
+  [1, 3],
+  [2, 1],
+] as const
+const POOLS = Array.from({ length: LANES }, (_, lane) => `web${lane}`)
 
 /** One HAProxy with all pools. What concerns all of them is done one after another. */
 class Stage implements AsyncDisposable {
@@ -30,19 +33,10 @@ class Stage implements AsyncDisposable {
     const stage = new Stage(
       await Haproxy.start({
         engine,
-        global: '  hard-stop-after 5s\n  stats maxconn 100',
+        global: '  hard-stop-after 6s\n  stats maxconn 200',
         config: (port) =>
           [...POOLS, 'other']
-            .map(
-              (pool) => `
-frontend f_${pool}
-  bind 127.0.0.1:${port(pool)}
-  default_backend ${pool}
-backend ${pool}
-  cookie SRV insert
-  server s1 127.0.0.1:${port(`${pool}_s1`)} cookie s1
-  server s2 127.0.0.1:${port(`${pool}_s2`)} cookie s2`,
-            )
+            .map((pool, lane) => poolOf(pool === 'other' ? 'cookie' : kindOf(lane), pool, port))
             .join('\n'),
       }),
     )
@@ -53,6 +47,15 @@ backend ${pool}
       stage.pools.set(pool, { s1: s1!, s2: s2! })
     }
     return stage
+  }
+
+  /** One line to the socket; again where the process that took it is killed before it has answered. */
+  ask(line: string): Promise<string> {
+    return until(() => this.haproxy.cli(line).catch(() => undefined), line)
+  }
+
+  async status(pool: string, name: string): Promise<string> {
+    return until(() => this.haproxy.stat(pool, name, 'status').catch(() => undefined), 'a status')
   }
 
   reload(): Promise<void> {
@@ -73,41 +76,6 @@ backend ${pool}
   }
 }
 
-/** Clients of one pool: with a cookie and without, each on a connection that it keeps. */
-class Traffic {
-  requests = 0
-  readonly #port: number
-  readonly #stop = new AbortController()
-  readonly #clients: Promise<void>[]
-  readonly #release: NodeJS.Timeout
-
-  constructor(port: number, { s1, s2 }: Servers) {
-    this.#port = port
-    this.#release = setInterval(() => {
-      s1.release(2)
-      s2.release(2)
-    }, WORK)
-    const cookies = ['s1', 's2', 's1', undefined, undefined]
-    this.#clients = cookies.map((cookie, index) => this.#play(new Random(index), cookie))
-  }
-
-  async end(): Promise<void> {
-    this.#stop.abort()
-    await Promise.all(this.#clients)
-    clearInterval(this.#release)
-  }
-
-  async #play(random: Random, cookie: string | undefined): Promise<void> {
-    using client = new Client(this.#port, cookie)
-    while (!this.#stop.signal.aborted) {
-      await client.ask(random.pick(['/', '/hold', '/stream']))
-      this.requests += 1
-      const thinks = cookie === undefined ? 200 : 1_500
-      await new Promise((resolve) => setTimeout(resolve, random.int(0, thinks)))
-    }
-  }
-}
-
 /** Plays so many drains, each from a seed of its own; in every pool one after another. */
 export async function drainAtRandom(
   engine: Engine,
@@ -122,7 +90,7 @@ export async function drainAtRandom(
   let requests = 0
   await Promise.all(
     POOLS.map(async (pool, lane) => {
-      const traffic = new Traffic(stage.haproxy.port(pool), stage.pools.get(pool)!)
+      const traffic = new Traffic(kindOf(lane), stage.haproxy.port(pool), stage.pools.get(pool)!)
       for (let n = lane; n < drains; n += POOLS.length) {
         const { outcome, fault } = await drainOnce(stage, pool, new Random(seed + n))
         outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
@@ -139,27 +107,31 @@ export async function drainAtRandom(
 /** What happens to all that runs there. */
 async function disturb(stage: Stage, pool: string, name: string, random: Random): Promise<void> {
   const { haproxy } = stage
-  for (let count = random.int(0, 3); count > 0; count -= 1) {
-    await new Promise((resolve) => setTimeout(resolve, random.int(0, 700)))
+  // What one of them does is met by all, so that each sees several.
+  for (let count = random.weighted(DISTURBANCES) ?? 0; count > 0; count -= 1) {
+    await new Promise((resolve) => setTimeout(resolve, random.int(0, 1_500)))
     const what = random.weighted([
-      ['reload', 3],
-      ['pause', 3],
+      ['reload', 6],
+      ['pause', 2],
       ['operator', 1],
+      ['kill', 1],
     ] as const)
     if (what === 'reload') await stage.reload()
-    else if (what === 'operator') await haproxy.cli(`set server ${pool}/${name} state maint`)
+    else if (what === 'kill') {
+      for (const pid of await haproxy.oldWorkers()) signal(pid, 'SIGKILL')
+    } else if (what === 'operator') await stage.ask(`set server ${pool}/${name} state maint`)
     else {
-      const pid = await haproxy.signal('SIGSTOP')
-      await new Promise((resolve) => setTimeout(resolve, random.int(50, 1_500)))
-      goOn(pid)
+      const pid = await until(() => haproxy.signal('SIGSTOP').catch(() => undefined), 'paused')
+      await new Promise((resolve) => setTimeout(resolve, random.int(50, 1_000)))
+      signal(pid, 'SIGCONT')
     }
   }
 }
 
-/** Another drain may have let it go on, and it may have ended since. */
-function goOn(pid: number): void {
+/** It may have ended since. */
+function signal(pid: number, name: NodeJS.Signals): void {
   try {
-    process.kill(pid, 'SIGCONT')
+    process.kill(pid, name)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
@@ -172,6 +144,8 @@ async function drainOnce(
 ): Promise<{ readonly outcome: string; readonly fault?: string }> {
   const { haproxy } = stage
   const name = random.pick(['s1', 's2'] as const)
+  // Not all at once: what one does shall meet the others anywhere in their drains.
+  await new Promise((resolve) => setTimeout(resolve, random.int(300, 2_500)))
   const backend = stage.pools.get(pool)![name]
   await using lb = haproxyRuntime({
     socket: haproxy.socket,
@@ -194,7 +168,7 @@ async function drainOnce(
   const { outcome, verifiedIdle, sealed } = found
   if (outcome === 'idle' && verifiedIdle && sealed) {
     // A reload after the idle forgets the seal for a moment: what comes in that gap is no false idle.
-    await until(async () => (await haproxy.stat(pool, name, 'status')) === 'MAINT', 'sealed')
+    await until(async () => (await stage.status(pool, name)) === 'MAINT', 'sealed')
     const before = { total: backend.total, reloads: stage.reloads }
     await new Promise((resolve) => setTimeout(resolve, 300))
     const whole = before.reloads === stage.reloads && before.reloads % 2 === 0
@@ -204,8 +178,8 @@ async function drainOnce(
   await drained.restore()
   // What the operator has set is left alone by it, and by whom it is to be given back.
   await until(async () => {
-    await haproxy.cli(`set server ${pool}/${name} state ready`)
-    return (await haproxy.stat(pool, name, 'status')) === 'no check'
+    await stage.ask(`set server ${pool}/${name} state ready`)
+    return (await stage.status(pool, name)) === 'no check'
   }, 'ready')
   return { outcome: `${outcome}${verifiedIdle ? '' : ', unverified'}`, ...(fault && { fault }) }
 }
