@@ -81,3 +81,12 @@ export async function until<T>(
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }
+
+/**
+ * A first call by the real clock, through a provider of its own: what it loads and connects is nothing that
+ * a clock which goes by requests knows of.
+ */
+export async function warm(fake: Pick<DataplaneFake, 'url'>): Promise<void> {
+  await using lb = connect(fake)
+  await lb.describe(context())
+}

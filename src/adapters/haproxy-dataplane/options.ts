@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
-import { z } from 'zod'
+import * as z from 'zod'
 import { loginOptions, refusePlaintext, urlOption } from '../../kit/options.js'
-import type { Secret, Tls } from '../../provider/contract.js'
+import type { DrainableProvider, Secret, Tls } from '../../provider/contract.js'
 import type { Duration } from '../../provider/duration.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { parseOptions } from '../../provider/options.js'
@@ -62,8 +62,15 @@ export interface HaproxyDataplaneOptions {
    * back). @default 'runtime'
    */
   readonly membership?: 'runtime' | 'configuration' | undefined
-  /** See {@link OldWorkers}. @default 'wait' */
+  /** See {@link OldWorkers}. Not together with `runtime`. @default 'wait' */
   readonly oldWorkers?: OldWorkers | undefined
+  /**
+   * A provider over the Runtime API of the same HAProxy, such as `haproxyRuntime({ socket, master })`: the
+   * eyes, while the Data Plane API stays the hands. With its master's socket the processes that a reload
+   * replaced are seen until they end, so idle is proved without `hard-stop-after`; what it does about
+   * those that it can't see is its own option `oldWorkers`. Only looked through; never closed here.
+   */
+  readonly runtime?: DrainableProvider | undefined
   /**
    * Whether maint cuts established connections (`on-marked-down shutdown-sessions`). Left out, each
    * server's configuration is asked; where it can't be read, maint counts as `unknown`.
@@ -74,6 +81,18 @@ export interface HaproxyDataplaneOptions {
   /** How long a reload that a removal needs may take until the new process is seen; at least 1 s. @default '25s' */
   readonly reloadTimeout?: Duration | undefined
 }
+
+/** What can look; which adapter made it is not asked, because adapters know nothing of each other. */
+const runtimeOption = z.custom<DrainableProvider>(
+  (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    'observe' in value &&
+    typeof value.observe === 'function' &&
+    'describe' in value &&
+    typeof value.describe === 'function',
+  'expected a provider of the same HAProxy, such as haproxyRuntime({ socket, master })',
+)
 
 const schema = z
   .strictObject({
@@ -93,12 +112,20 @@ const schema = z
         ],
         "expected 'wait', 'accept', 'hard-stop-after' or { within: '30s' }",
       )
-      .default('wait'),
+      .exactOptional(),
+    runtime: runtimeOption.exactOptional(),
     maintCuts: z.boolean().exactOptional(),
     callTimeout: durationOption({ min: 50 }).default(5_000),
     reloadTimeout: durationOption({ min: 1_000 }).default(25_000),
   })
   .superRefine(refusePlaintext)
+  .superRefine(({ oldWorkers, runtime }, context) => {
+    if (oldWorkers === undefined || runtime === undefined) return
+    const message =
+      'expected one of oldWorkers and runtime: give oldWorkers to haproxyRuntime(), which sees them'
+    context.addIssue({ code: 'custom', path: ['oldWorkers'], message })
+  })
+  .transform((options) => ({ ...options, oldWorkers: options.oldWorkers ?? ('wait' as const) }))
 
 /** The options as the provider uses them: checked, with every default filled in, durations in milliseconds. */
 export type Settings = Readonly<z.output<typeof schema>>

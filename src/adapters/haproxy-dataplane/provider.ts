@@ -1,5 +1,6 @@
 import type {
   CallContext,
+  Capabilities,
   Change,
   ChangeResult,
   DrainableProvider,
@@ -10,7 +11,7 @@ import type {
   Reading,
   Snapshot,
 } from '../../provider/contract.js'
-import { isDrainableError } from '../../provider/error.js'
+import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { DataplaneApi, PROVIDER } from './session/session.js'
 import { Changer } from './change/change.js'
 import { Configuration, type Configured } from './session/config.js'
@@ -32,6 +33,7 @@ import { Followers } from './read/followers.js'
 import { ProcessMemory, type Process } from './read/processes.js'
 import { Reloads } from './read/reloads.js'
 import { readProcesses, readRound, type Found, type Round } from './read/read.js'
+import { RuntimeEyes } from './read/runtime-eyes.js'
 import { held, taken } from './read/state.js'
 
 /** Up to so many backends the configuration of each is asked for what maint does there. */
@@ -50,6 +52,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   readonly #reloads = new Reloads()
   readonly #configuration: Configuration
   readonly #changer: Changer
+  readonly #eyes: RuntimeEyes | undefined
 
   constructor(settings: Settings) {
     this.#settings = settings
@@ -57,6 +60,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     this.instance = this.#api.instance
     this.#memory = new ProcessMemory(settings.oldWorkers)
     this.#configuration = new Configuration(this.#api)
+    this.#eyes = settings.runtime && new RuntimeEyes(settings.runtime)
     this.#changer = new Changer({
       api: this.#api,
       settings,
@@ -71,29 +75,37 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     const served = await this.#api.served(ctx)
     const [info] = await readProcesses(this.#api, ctx)
     const { maintCuts } = this.#settings
+    const capabilities: Capabilities = {
+      ladder: ['ready', 'drain', 'maint'],
+      maint: maintCuts === undefined ? 'unknown' : maintCuts ? 'cuts' : 'gentle',
+      terminate: maintCuts === true,
+      remove: true,
+      add: true,
+      counts: 'requests',
+      freshness: 0,
+      blind: 1_100,
+      lateBound: 30_000,
+      survivesReload: this.#settings.durable,
+      countsAfterRemove: false,
+      minInterval: 250,
+    }
     return {
       product: 'haproxy',
       version: `${info?.version ?? 'unknown'} (Data Plane API ${served.version})`,
-      capabilities: {
-        ladder: ['ready', 'drain', 'maint'],
-        maint: maintCuts === undefined ? 'unknown' : maintCuts ? 'cuts' : 'gentle',
-        terminate: maintCuts === true,
-        remove: true,
-        add: true,
-        counts: 'requests',
-        freshness: 0,
-        blind: 1_100,
-        lateBound: 30_000,
-        survivesReload: this.#settings.durable,
-        countsAfterRemove: false,
-        minInterval: 250,
-      },
+      capabilities: (await this.#eyes?.describe(capabilities, ctx)) ?? capabilities,
     }
   }
 
   async observe(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot> {
     ctx.signal.throwIfAborted()
     if (refs !== 'all' && refs.length === 0) return { readings: [], pools: [] }
+    const seen = (await this.#see(refs, ctx)) ?? (await this.#see(refs, ctx))
+    if (seen !== undefined) return seen
+    const words = `${this.instance}: HAProxy was reloaded between a look over the API and one over its Runtime API; read again`
+    throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
+  }
+
+  async #see(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot | undefined> {
     const pools =
       refs === 'all' ? refs : new Set(refs.map((ref) => ref.pool).filter((pool) => isName(pool)))
     const round = await this.#gate.run(ctx, false, () =>
@@ -116,7 +128,8 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
         readings.push(this.#toReading(ref, found, config, round, processes, ctx))
       }
     }
-    return { readings, pools: names.map((pool) => toPoolReading(pool, round)) }
+    const snapshot = { readings, pools: names.map((pool) => toPoolReading(pool, round)) }
+    return this.#eyes === undefined ? snapshot : this.#eyes.see(snapshot, refs, ctx)
   }
 
   apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -159,10 +172,10 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     })
     const own = held(verdict, found.rows)
     const scopes = this.#memory.scopes(ref, processes, read, own !== 'ready', ctx.clock.now())
-    const unverified = this.#memory.unverified(processes)
+    const unverified = this.#eyes === undefined ? this.#memory.unverified(processes) : undefined // else it says so
     const followers = this.#followers.of(ref)
-    const busy =
-      this.#settings.oldWorkers === 'wait' ? this.#reloads.hint(ctx.clock.now()) : undefined
+    const blind = this.#eyes === undefined && this.#settings.oldWorkers === 'wait'
+    const busy = blind ? this.#reloads.hint(ctx.clock.now()) : undefined
     const hints = [
       ...hintsOf(found, config, this.#settings, followers),
       ...(busy === undefined ? [] : [busy]),

@@ -49,3 +49,10 @@ test('a removal is refused as long as something is attached, and leaves the serv
 test.each(['4.0', '1.9', 'latest'])('version %s is refused', async (version) => {
   await expect(startFake({ version })).rejects.toThrow('expected such as')
 })
+
+test('https to its http port is told with what to do', async () => {
+  await using fake = await startFake()
+  await using lb = connect({ url: fake.url.replace('http:', 'https:') })
+  const call = lb.describe(context())
+  await expect(call).rejects.toThrow('expected an https port, or an http:// URL')
+})

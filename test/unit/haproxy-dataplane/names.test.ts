@@ -51,11 +51,23 @@ describe('a damaged reply', () => {
     ['a row without a name', [{ ...row, name: '' }]],
     ['a row without a backend', [{ ...row, backend_name: undefined }]],
     ['a count below 0', [{ ...row, stats: { ...row.stats, scur: -1 } }]],
+    ['a queue below 0', [{ ...row, stats: { ...row.stats, scur: 1, qcur: -1 } }]],
     ['half a count', [{ ...row, stats: { ...row.stats, qcur: 0.5 } }]],
     ['a count that is a text', [{ ...row, stats: { ...row.stats, scur: '1' } }]],
   ])('%s is malformed', (_, rows) => {
     expect(read(stats([row]))).toHaveLength(1)
     expect(() => read(stats(rows))).toThrow(expect.objectContaining({ code: 'MALFORMED_REPLY' }))
+  })
+
+  test.each<[string, object]>([
+    ['no address', { name: 's1', port: 80 }],
+    ['an address of null', { name: 's1', address: null, port: 80 }],
+    ['port -1', { name: 's1', address: '10.0.0.1', port: -1 }],
+    ['port 65536', { name: 's1', address: '10.0.0.1', port: 65_536 }],
+  ])('a server with %s is malformed, no other identity', (_, server) => {
+    expect(() => parseRuntimeServers(JSON.stringify([server]))).toThrow(
+      expect.objectContaining({ code: 'MALFORMED_REPLY' }),
+    )
   })
 
   test('any text is no address, and no process has the pid 0', () => {

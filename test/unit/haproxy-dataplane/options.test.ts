@@ -1,5 +1,6 @@
 import { isDrainableError } from 'drainable'
 import { haproxyDataplane, type HaproxyDataplaneOptions } from 'drainable/haproxy-dataplane'
+import { fakeProvider } from 'drainable/testing'
 import { expect, test } from 'vitest'
 
 const GOOD: HaproxyDataplaneOptions = {
@@ -7,6 +8,8 @@ const GOOD: HaproxyDataplaneOptions = {
   username: 'admin',
   password: 'swordfish',
 }
+
+const RUNTIME = fakeProvider({ pools: { web: ['web1'] } })
 
 function complaint(options: object): string {
   try {
@@ -27,6 +30,9 @@ test.each<[object, string]>([
   [{ oldWorkers: 'never' }, "expected 'wait', 'accept', 'hard-stop-after' or { within: '30s' }"],
   [{ oldWorkers: { within: 'soon' } }, 'oldWorkers'],
   [{ membership: 'file' }, 'membership'],
+  [{ runtime: '/run/haproxy.sock' }, 'expected a provider of the same HAProxy'],
+  [{ runtime: { observe: () => 1 } }, 'expected a provider of the same HAProxy'],
+  [{ runtime: RUNTIME, oldWorkers: 'accept' }, 'expected one of oldWorkers and runtime'],
   [{ timout: '5s' }, "unknown option 'timout'"],
   [{ callTimeout: 1 }, 'callTimeout'],
   [{ dispatcher: {} }, 'dispatcher of undici'],
@@ -45,6 +51,8 @@ test.each<object>([
   { oldWorkers: { within: '30m' } },
   { durable: true, membership: 'configuration', maintCuts: false },
   { password: () => 'x' },
+  { runtime: RUNTIME },
+  { runtime: RUNTIME, oldWorkers: undefined },
   { socketPath: '/run/dataplane.sock', url: 'http://dataplane' },
 ])('%o is taken', (options) => {
   expect(complaint(options)).toBe('')

@@ -48,8 +48,20 @@ describe('a reload in mid-drain', () => {
   test('counts from the moment the hold is sent, not from when it is seen', () => {
     const story = new Story()
     story.look(1, 100, false)
-    story.memory.holding(REF)
+    story.memory.holding(REF, story.now)
     expect(states(story.look(2, 0, false))).toContain('worker 1 unread')
+  })
+
+  test('leaves one that came and went between two looks listed, where it was sent the hold', () => {
+    const story = new Story()
+    story.look(1, 100, false)
+    story.memory.note([{ node: 'lb', pid: 2, uptime: 0, version: '3.2' }], story.now)
+    story.memory.holding(REF, story.now)
+    expect(states(story.look(3, 0, false))).toEqual([
+      'worker 3 read',
+      'worker 1 ended',
+      'worker 2 unread',
+    ])
   })
 
   test('with accept the replaced process counts as ended', () => {
@@ -101,6 +113,15 @@ describe('hard-stop-after of the configuration', () => {
     story.look(1, 100, true)
     for (let uptime = 0; uptime < 30; uptime++)
       expect(states(story.look(2, uptime, true))).toContain('worker 1 unread')
+  })
+
+  test('counts from when a process was told to stop, a moment after its successor started', () => {
+    const { memory } = new Story('hard-stop-after')
+    memory.hardStop(30_000, 0)
+    const at = (uptime: number): unknown =>
+      memory.unverified(memory.note([{ node: 'lb', pid: 1, uptime, version: '3.2' }], 0))
+    expect(at(30)).toContain('is not over yet')
+    expect(at(31)).toBeUndefined()
   })
 
   test.each(['unset', 900_000] as const)('that is %s ends nothing in a minute', (value) => {

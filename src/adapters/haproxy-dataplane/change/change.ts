@@ -227,7 +227,7 @@ class Work implements CarefulAdapter<Seen, Sent> {
       await keepFollowers(this.#tools, ref, ctx)
     }
     if (!this.#isHeld(ref)) await this.#assertDurable(ref, round, ctx)
-    this.#tools.memory.holding(ref)
+    this.#tools.memory.holding(ref, ctx.clock.now())
     await this.#mark(ref, to, found, undo, ctx)
     const answer = await askServer(this.#tools.api, ref, to, ctx)
     const sent = { ref, wished: to, exactly: false, before: found, round, undo, ...answer }
@@ -282,7 +282,7 @@ class Work implements CarefulAdapter<Seen, Sent> {
       )
     }
     const undo = new Undo()
-    this.#tools.memory.holding(ref)
+    this.#tools.memory.holding(ref, ctx.clock.now())
     const { refused } = await askServer(this.#tools.api, ref, 'maint', ctx)
     if (refused !== undefined) {
       return this.#parts.putBack.refuse(ref, found, undo, about(ref, refused), ctx)

@@ -1,6 +1,6 @@
 // Replies of `configuration/...`. v2 wraps them in {"_version", "data"}; v3 answers the bare value, and the
 // version comes in the header Configuration-Version.
-import { z } from 'zod'
+import * as z from 'zod'
 import { count, decode, oneOrMany } from './decode.js'
 import type { Tree } from './paths.js'
 

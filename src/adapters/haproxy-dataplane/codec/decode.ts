@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { parseJson } from '../../../kit/json.js'
 import { DrainableError } from '../../../provider/error.js'
 import { quote } from '../../../provider/quote.js'

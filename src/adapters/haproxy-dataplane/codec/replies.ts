@@ -7,7 +7,7 @@
 //   empty list in v2, and a 500 with another body shape from stats: only runtime/info tells.
 // - Unknown keys and status texts occur: the published schema does not know "DRAIN".
 import { isIP } from 'node:net'
-import { z } from 'zod'
+import * as z from 'zod'
 import { isAtLeast, parseVersion } from '../../../kit/version.js'
 import { quote } from '../../../provider/quote.js'
 import { DrainableError } from '../../../provider/error.js'

@@ -11,7 +11,7 @@ export type HardStop = number | 'unset' | 'unknown'
  */
 const SETTLED = 10_000
 /** A replaced process is told to stop a moment after its successor answers, in milliseconds. */
-const SLACK = 1_000
+export const SLACK = 1_000
 /** So many replaced processes are remembered. */
 const MOST = 200
 

@@ -2,7 +2,7 @@ import type { LoadScope, MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { ProcessInfo } from '../codec/replies.js'
 import type { Settings } from '../options.js'
-import { HardStops, type HardStop } from './hard-stop.js'
+import { HardStops, SLACK, type HardStop } from './hard-stop.js'
 
 /** A HAProxy process that answers at present. */
 export interface Process {
@@ -71,11 +71,20 @@ export class ProcessMemory {
     this.#hardStops.read(value, now)
   }
 
-  /** Takes note of a hold that is on its way: from now on the member counts as being drained. */
-  holding(ref: MemberRef): void {
+  /**
+   * Takes note of a hold that is on its way: from now on the member counts as being drained, also in a
+   * process that has come since the last look and may be gone before the next one.
+   */
+  holding(ref: MemberRef, now: number): void {
+    const members = this.#members.get(refKey(ref)) ?? new Map<string, Seen>()
+    this.#members.set(refKey(ref), members)
     for (const { process } of this.#current) {
-      const seen = this.#members.get(refKey(ref))?.get(process.scope)
-      if (seen) seen.held = true
+      const { scope, incarnation } = process
+      const unread = { state: 'unread', sampledAt: now, active: 0, queued: 0 } as const
+      const seen = members.get(scope)
+      if (seen === undefined || seen.endedAt !== undefined)
+        members.set(scope, { scope: { scope, incarnation, ...unread }, held: true })
+      else seen.held = true
     }
   }
 
@@ -150,7 +159,7 @@ export class ProcessMemory {
     if (this.#oldWorkers === 'hard-stop-after' && typeof largest === 'number')
       return `the present one has run for ${uptime} s, hard-stop-after (${largest} ms) is not over yet`
     const known = typeof largest === 'number' ? ` (its configuration has ${largest} ms)` : ''
-    return `set hard-stop-after in HAProxy${known} and oldWorkers: { within: <that time> }, or use the Runtime API's master socket`
+    return `set hard-stop-after in HAProxy${known} and oldWorkers: { within: <that time> }, or give runtime: haproxyRuntime({ socket, master })`
   }
 
   #age(entry: Seen, processes: readonly Process[], now: number): void {
@@ -205,7 +214,7 @@ export class ProcessMemory {
       typeof this.#oldWorkers === 'object'
         ? this.#oldWorkers.within
         : this.#oldWorkers === 'hard-stop-after' && typeof largest === 'number'
-          ? largest
+          ? largest + SLACK
           : Infinity
     return processes.length > 0 && processes.every((p) => p.uptime * 1_000 >= told)
   }
