@@ -2,6 +2,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { patchelf, relocate, unpack, whyNotDebian } from './debian.ts'
+import { buildGoControlPlane } from './go-control-plane.ts'
 import { buildControlPlane } from './kube.ts'
 import { enginesDirectory } from './manifest.ts'
 import type { EngineKind } from './manifest.ts'
@@ -20,7 +21,7 @@ export interface CatalogEntry {
   install(directory: string): Promise<string>
 }
 
-/** Installed when nothing is named: all but the control plane, which takes minutes to build. */
+/** Installed when nothing is named: all but the control planes, which are built from source and take minutes. */
 export const usualEngines: readonly string[] = [
   ...['haproxy-2.6', 'haproxy-3.0', 'haproxy-3.2', 'haproxy-3.4'],
   ...['envoy-1.40', 'envoy-1.39'],
@@ -42,16 +43,26 @@ export const catalog: readonly CatalogEntry[] = [
   packaged('redis', 'redis-server', /^redis-tools$|^lua-/),
   packaged('nats', 'nats-server'),
   {
+    name: 'go-control-plane',
+    kind: 'go-control-plane',
+    optional: true,
+    accepts: () => true,
+    whyNot: () => whyNotGo('1.22'),
+    install: buildGoControlPlane,
+  },
+  {
     name: 'kube',
     kind: 'kube',
     accepts: () => true,
-    whyNot: async () =>
-      (await hasProgram('go'))
-        ? undefined
-        : 'it is built from source, and there is no Go toolchain here: install Go 1.26 or later',
+    whyNot: () => whyNotGo('1.26'),
     install: buildControlPlane,
   },
 ]
+
+async function whyNotGo(from: string): Promise<string | undefined> {
+  if (await hasProgram('go')) return undefined
+  return `it is built from source, and there is no Go toolchain here: install Go ${from} or later`
+}
 
 function haproxy(name: string, suite: string, accepts: CatalogEntry['accepts']): CatalogEntry {
   const series = name.replace('haproxy-', '')

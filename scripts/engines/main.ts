@@ -4,6 +4,7 @@
  *     npm run engines                        # HAProxy 2.6, 3.0, 3.2 or later, 3.4 where it is to be had, Envoy 1.40 and 1.39,
  *                                        # Redis and NATS for the leases
  *     npm run engines -- haproxy-3.0 kube    # only these
+ *     npm run engines -- go-control-plane    # for the tests of Envoy beside another control plane; needs Go
  *
  * A second run finds everything in place and only says the versions.
  */

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, readdirSync, renameSync, writeFileSync } from
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-export const kinds = ['haproxy', 'envoy', 'kube', 'redis', 'nats'] as const
+export const kinds = ['haproxy', 'envoy', 'kube', 'redis', 'nats', 'go-control-plane'] as const
 export type EngineKind = (typeof kinds)[number]
 
 /** A program that was run once and said its version. */
@@ -41,6 +41,7 @@ const variables: Readonly<Record<EngineKind, string>> = {
   kube: 'DRAINABLE_KUBE',
   redis: 'DRAINABLE_REDIS',
   nats: 'DRAINABLE_NATS',
+  'go-control-plane': 'DRAINABLE_GO_CONTROL_PLANE',
 }
 
 /** Runs the program and reads the version that it says; `undefined` when it does not run. */
@@ -52,7 +53,7 @@ export function runVersion(kind: EngineKind, path: string): string | undefined {
       stdio: ['ignore', 'pipe', 'ignore'],
     })
     // "HAProxy version 2.6.12-1+deb12u2 ...", "envoy  version: <hash>/1.40.0/Clean/...", "Kubernetes v1.36.3",
-    // "Redis server v=7.0.15 sha=...", "nats-server: v2.9.10"
+    // "Redis server v=7.0.15 sha=...", "nats-server: v2.9.10", "go-control-plane v0.13.4"
     return /(?:version |\/|v=?)(\d+\.\d+(?:\.\d+)?)/i.exec(said)?.[1]
   } catch {
     return undefined
@@ -105,6 +106,7 @@ export function writeManifest(): Manifest {
     kube: [],
     redis: [],
     nats: [],
+    'go-control-plane': [],
   }
   for (const kind of kinds) {
     const named = enginesFromEnvironment(kind)

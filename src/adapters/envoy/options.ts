@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Duration } from '../../provider/duration.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { isDrainableError } from '../../provider/error.js'

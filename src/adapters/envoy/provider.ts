@@ -19,6 +19,7 @@ import { Fleet } from './session/session.js'
 import type { Settings } from './options.js'
 import { endedOf } from './read/ended.js'
 import { ClusterLens } from './read/read.js'
+import type { Bounds } from './read/removed.js'
 import type { Wanted } from './read/wanted.js'
 import type { EndpointSink, Recovered, SinkHost } from './sources/sink.js'
 import { withLoads } from './sources/with-loads.js'
@@ -44,7 +45,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   readonly #opened: Promise<void>
   readonly #closing = new AbortController()
   readonly #turn = new Turnstile()
-  readonly #seen = new Map<string, ReadonlyMap<string, number>>()
+  readonly #seen = new Map<string, Bounds>()
 
   constructor(options: Settings) {
     const now = (): number => systemClock.now()
@@ -126,7 +127,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       const services = [...new Set(wanted.map(({ service }) => service))].filter(
         (service) => this.#store.set(service) !== undefined,
       )
-      const views = await this.#read(services, signal, ctx)
+      const views = await this.#read(services, signal, ctx, wanted)
       const at = ctx.clock.now() - systemClock.now()
       const readings = wanted.map((one) => this.#lens.reading(one, views, at, this.#seen))
       const pools = new Map(wanted.map(({ ref, service }) => [ref.pool, service]))
@@ -242,9 +243,10 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     services: readonly string[],
     signal: AbortSignal,
     ctx: CallContext,
+    wanted: readonly Wanted[] = [],
   ): Promise<readonly ProxyView[]> {
     this.#sink.loads?.demand()
-    return this.#fleet.read(services, this.#sink, signal, ctx.clock)
+    return this.#fleet.read(services, this.#sink, signal, ctx.clock, wanted)
   }
 
   /** Whether another control plane owns the sets. */

@@ -96,6 +96,7 @@ function stats({ process, settings }: AdminState, query: URLSearchParams): Admin
     const values: Readonly<Record<string, number | string>> = {
       version_text: `"${cluster.version}"`,
       lb_healthy_panic: cluster.counters.panic,
+      membership_change: cluster.totals.changes,
       lb_subsets_active: settings.subsets.length === 0 ? 0 : cluster.hosts.size,
       lb_subsets_fallback_panic: 0,
       membership_total: total,
@@ -109,6 +110,9 @@ function stats({ process, settings }: AdminState, query: URLSearchParams): Admin
       update_success: cluster.counters.success,
       upstream_rq_active: cluster.active + process.parents(cluster.name),
       upstream_rq_pending_active: pending,
+      upstream_rq_total: cluster.totals.requests,
+      upstream_cx_active: cluster.connections,
+      upstream_cx_total: cluster.totals.connections,
     }
     return Object.entries(values).map(([name, value]) => [`cluster.${cluster.name}.${name}`, value])
   }

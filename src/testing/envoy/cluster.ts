@@ -30,6 +30,8 @@ export class Cluster {
   readonly counters = { attempt: 0, success: 0, rejected: 0, failure: 0, panic: 0, noRebuild: 0 }
   /** Requests whose host was removed under them. */
   orphans = 0
+  /** All that ever began, on hosts that were removed too, and how often a host came or went. */
+  readonly totals = { requests: 0, connections: 0, changes: 0 }
   readonly #settings: Settings
   #updatedAt = -Infinity
   #held: NodeJS.Timeout | undefined
@@ -64,9 +66,16 @@ export class Cluster {
     this.version = version
     this.counters.success++
     // Between two ways of not being healthy nothing is rebuilt: the sums stay as they were.
+    if (moved) this.totals.changes++
     if (changed) this.#spread(moved)
     else this.counters.noRebuild++
     return { ok: true }
+  }
+
+  /** An update that is none of its own sets. */
+  refuse(): void {
+    this.counters.attempt++
+    this.counters.rejected++
   }
 
   /** What an active check finds. */
@@ -93,6 +102,12 @@ export class Cluster {
   /** Requests in flight, those of removed hosts too. */
   get active(): number {
     return [...this.hosts.values()].reduce((sum, host) => sum + host.active, this.orphans)
+  }
+
+  /** Connections, those of removed hosts too: each has a request. */
+  get connections(): number {
+    const hosts = [...this.hosts.values()]
+    return hosts.reduce((sum, { active, idle }) => sum + active + idle, this.orphans)
   }
 
   /** `membership_*`: what the sums are made of. */
@@ -124,8 +139,12 @@ export class Cluster {
 
   begin(host: Host): () => void {
     if (host.idle > 0) host.idle--
-    else host.connections++
+    else {
+      host.connections++
+      this.totals.connections++
+    }
     host.requests++
+    this.totals.requests++
     host.active++
     let ended = false
     return () => {
@@ -164,6 +183,7 @@ export class Cluster {
   #forget(host: Host): void {
     this.hosts.delete(host.name)
     this.orphans += host.active
+    this.totals.changes++
   }
 
   /** Returns whether the health of the host is another one, as far as Envoy tells them apart. */

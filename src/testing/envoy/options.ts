@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { parseOptions } from '../../provider/options.js'
 
 /** One endpoint of the fake. */
@@ -15,6 +15,8 @@ export interface FakeEndpoint {
 export type FakeEds =
   /** A file that is watched: only one that is moved onto the path is noticed. */
   | { readonly file: string }
+  /** A file for each cluster. */
+  | { readonly files: Readonly<Record<string, string>> }
   /** A REST xDS server, polled every `interval` ms. Default 50. */
   | { readonly rest: string; readonly interval?: number }
   /** A gRPC xDS server: `http://127.0.0.1:18000`, without TLS. */
@@ -82,6 +84,7 @@ const schema = z.strictObject({
   eds: z
     .union([
       z.strictObject({ file: z.string().min(1) }),
+      z.strictObject({ files: z.record(z.string().min(1), z.string().min(1)) }),
       z.strictObject({ rest: z.url(), interval: ms.exactOptional() }),
       z.strictObject({ grpc: z.url(), ads: flag.exactOptional(), delta: flag.exactOptional() }),
     ])

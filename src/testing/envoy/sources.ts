@@ -26,6 +26,13 @@ export type Stop = () => void
 /** Takes endpoint sets from where the options say, as Envoy does. */
 export function follow(eds: FakeEds, settings: Settings, clusters: readonly Cluster[]): Stop {
   if ('file' in eds) return followFile(eds.file, clusters)
+  if ('files' in eds) {
+    const stops = clusters.flatMap((cluster) => {
+      const file = eds.files[cluster.name]
+      return file === undefined ? [] : [followFile(file, [cluster])]
+    })
+    return () => stops.forEach((stop) => stop())
+  }
   if ('rest' in eds) return followRest(eds.rest, eds.interval ?? AGAIN, settings, clusters)
   const { grpc, ads = false, delta = false } = eds
   const path = `${ads ? ADS : EDS}/${delta ? 'Delta' : 'Stream'}${ads ? 'AggregatedResources' : 'Endpoints'}`
@@ -52,6 +59,11 @@ function takeFile(text: string, clusters: readonly Cluster[]): void {
     document = object(JSON.parse(text))
   } catch {
     for (const cluster of clusters) cluster.counters.failure++
+    return
+  }
+  // A file with several sets is refused as a whole, by each cluster that reads it.
+  if (list(document['resources']).length > 1) {
+    for (const cluster of clusters) cluster.refuse()
     return
   }
   takeDocument(document, clusters)

@@ -48,6 +48,19 @@ describe.each(engines('envoy'))('how Envoy $version balances', ({ path }) => {
     expect((await ask(proxy.http)).port).toBe(a.port)
   })
 
+  test('a panic threshold that the runtime sets is the one that counts', async () => {
+    const none = { common_lb_config: { healthy_panic_threshold: { value: 0 } } }
+    const runtime = { 'upstream.healthy_panic_threshold': 100 }
+    await using stage = await fileStage(path, { servers: 3, envoy: { cluster: none, runtime } })
+    const { a, b, backends, lb, proxy, refOf, file } = stage
+    const ports = backends.map(({ port }) => port)
+    const status = (port: number) => (port === b.port ? { health_status: 'UNHEALTHY' } : {})
+    await writeEds(file, [setOf(ports, 'web', status)], '2')
+    await until(async () => (await proxy.get('/clusters')).includes('failed_eds'), 'the set')
+    const error: unknown = await drain(lb, refOf(a), { timeout: '10s' }).catch((e: unknown) => e)
+    expect(isDrainableError(error, 'REJECTED') && error.message).toContain('of 100 %')
+  })
+
   test('UNHEALTHY to DRAINING: in force only where Envoy counts it so', async () => {
     await using stage = await fileStage(path, { servers: 3 })
     const { a, b, backends, lb, proxy, refOf, file } = stage

@@ -1,5 +1,7 @@
+import { readFile, writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { drain, ready } from 'drainable'
+import { stringify } from 'yaml'
+import { drain, ready, select } from 'drainable'
 import { envoy, fileEndpoints } from 'drainable/envoy'
 import { engines } from '../../support/engines.js'
 import { startEnvoy, workDir } from '../../support/envoy/proxy.js'
@@ -43,5 +45,53 @@ describe.each(engines('envoy'))('file sink on Envoy $version', ({ path }) => {
       async () => (await ask(proxy.http)).port === a.port,
       'request to the server made ready',
     )
+  })
+
+  test('one provider for a JSON and a YAML file, a cluster each', async () => {
+    await using dir = await workDir()
+    await using a = await startBackend()
+    await using b = await startBackend()
+    const [web, api] = [`${dir.path}/web.json`, `${dir.path}/api.yaml`]
+    await writeEds(web, [setOf([a.port, b.port])])
+    await writeFile(api, `# by hand\n${stringify({ resources: [setOf([a.port, b.port], 'api')] })}`)
+    const eds = (file: string) => ({
+      eds_config: { resource_api_version: 'V3', path_config_source: { path: file } },
+    })
+    const other = { name: 'api', type: 'EDS', eds_cluster_config: eds(api) }
+    await using proxy = await startEnvoy({ path, eds: { file: web }, clusters: [other] })
+    const files = [
+      { cluster: 'web', path: web },
+      { cluster: 'api', path: api },
+    ]
+    await using lb = envoy({ endpoints: fileEndpoints(files), admin: [proxy.admin] })
+    const report = await drain(lb, { address: '127.0.0.1', port: a.port }, { timeout: '30s' })
+    expect(report.members.map(({ verifiedIdle }) => verifiedIdle)).toEqual([true, true])
+    const rows = (await proxy.get('/clusters')).split('\n')
+    const drained = rows.filter((row) => row.endsWith('/eds_status_draining'))
+    expect(drained.map((row) => row.split('::').slice(0, 2)).sort()).toEqual([
+      ['api', a.member],
+      ['web', a.member],
+    ])
+    expect(await readFile(api, 'utf8')).toContain('# by hand')
+    await ready(lb, { pool: 'api', member: a.member })
+    await until(
+      async () =>
+        !(await proxy.get('/clusters')).includes('api::' + a.member + '::health_flags::/'),
+      'a healthy row',
+    )
+  })
+
+  test('several sets in one file are refused by Envoy, and here', async () => {
+    await using dir = await workDir()
+    await using a = await startBackend()
+    const file = `${dir.path}/web.json`
+    await writeEds(file, [setOf([a.port]), setOf([a.port], 'api')])
+    await using proxy = await startEnvoy({ path, eds: { file } })
+    expect(await proxy.get('/stats?filter=^cluster.web.update_rejected$')).toContain(': 1')
+    await using lb = envoy({
+      endpoints: fileEndpoints({ cluster: 'web', path: file }),
+      admin: [proxy.admin],
+    })
+    await expect(select(lb, 'all')).rejects.toThrow(/Envoy refuses a file with more than one/)
   })
 })

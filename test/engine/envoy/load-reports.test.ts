@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { startDrain, watch } from 'drainable'
-import { envoy, fileEndpoints, observedEndpoints, restEndpoints } from 'drainable/envoy'
-import { loadReports } from 'drainable/envoy/grpc'
+import {
+  callbackEndpoints,
+  envoy,
+  fileEndpoints,
+  observedEndpoints,
+  restEndpoints,
+} from 'drainable/envoy'
+import { grpcEndpoints, loadReports } from 'drainable/envoy/grpc'
 import { engines } from '../../support/engines.js'
 import { startBackend } from '../../support/envoy/backend.js'
 import { ask } from '../../support/envoy/client.js'
@@ -72,5 +78,48 @@ describe.each(engines('envoy'))('load reports beside a sink, Envoy $version', ({
     expect(seen.report().members[0]?.phase).not.toBe('idle')
     await run.close()
     expect(second.pid).toBeGreaterThan(0)
+  })
+
+  test('beside gRPC, on another port: the sink goes by these alone', async () => {
+    await using a = await startBackend()
+    await using b = await startBackend()
+    const { loads, port } = await opened()
+    const sink = grpcEndpoints({ port: 0, initial: [setOf([a.port, b.port])] })
+    await using lb = envoy({ endpoints: sink, loads, expect: 1, connectTimeout: '100ms' })
+    const address = await until(() => sink.address, 'a listening sink')
+    await using proxy = await startEnvoy({ path, eds: { grpc: address.port }, loads: port })
+    const run = startDrain(lb, { pool: 'web', member: a.member }, { timeout: '60s' })
+    expect((await run.done).members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    await run.close()
+    expect(proxy.pid).toBeGreaterThan(0)
+  })
+
+  test('beside a callback: one that is not listed is found', async () => {
+    await using dir = await workDir()
+    await using a = await startBackend()
+    await using b = await startBackend()
+    const file = `${dir.path}/web.json`
+    let held: unknown = setOf([a.port, b.port])
+    let version = 1
+    const publish = async (set: unknown) => {
+      await writeEds(file, [set], String(++version))
+      held = set
+    }
+    await publish(held)
+    const { loads, port } = await opened()
+    await using listed = await startEnvoy({ path, eds: { file }, id: 'listed', loads: port })
+    await using other = await startEnvoy({ path, eds: { file }, id: 'other', loads: port })
+    const admin = [listed.admin]
+    await using lb = envoy({
+      endpoints: callbackEndpoints({ load: () => Promise.resolve([held]), publish }),
+      admin: () => Promise.resolve(admin),
+      loads,
+    })
+    const run = startDrain(lb, { pool: 'web', member: a.member }, { timeout: '60s' })
+    await until(() => run.why().some(({ scope }) => scope === 'other'), 'the unread other')
+    expect(run.report().members[0]?.phase).not.toBe('idle')
+    admin.push(other.admin)
+    expect((await run.done).members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    await run.close()
   })
 })

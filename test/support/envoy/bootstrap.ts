@@ -43,6 +43,8 @@ export interface EnvoyOptions {
   readonly allowPaths?: readonly string[]
   /** The longest pause before it comes back to a gRPC server. @default 30 s */
   readonly reconnect?: string
+  /** Where more clusters come from, with `ads`. */
+  readonly cds?: Readonly<Record<string, unknown>>
   /** Beside `web`. */
   readonly clusters?: readonly unknown[]
   /** Merged into the bootstrap. */
@@ -58,6 +60,7 @@ export function bootstrap(
     socket_address: { address: '127.0.0.1', port_value: port },
   })
   const xds = 'grpc' in o.eds ? o.eds.grpc : o.loads
+  const loads = o.loads === xds ? 'xds' : 'loads'
   const api = (delta: boolean): unknown => ({
     api_type: delta ? 'DELTA_GRPC' : 'GRPC',
     transport_api_version: 'V3',
@@ -93,7 +96,12 @@ export function bootstrap(
       ? {}
       : { layered_runtime: { layers: [{ name: 'static', static_layer: o.runtime }] } }),
     ...('grpc' in o.eds && o.eds.ads === true
-      ? { dynamic_resources: { ads_config: api(o.eds.delta === true) } }
+      ? {
+          dynamic_resources: {
+            ads_config: api(o.eds.delta === true),
+            ...(o.cds === undefined ? {} : { cds_config: o.cds }),
+          },
+        }
       : {}),
     ...(o.loads === undefined
       ? {}
@@ -102,7 +110,7 @@ export function bootstrap(
             load_stats_config: {
               api_type: 'GRPC',
               transport_api_version: 'V3',
-              grpc_services: [{ envoy_grpc: { cluster_name: 'xds' } }],
+              grpc_services: [{ envoy_grpc: { cluster_name: loads } }],
             },
           },
         }),
@@ -121,6 +129,8 @@ export function bootstrap(
                     stat_prefix: 'in',
                     upgrade_configs: [{ upgrade_type: 'websocket' }],
                     route_config: {
+                      // One that comes by CDS is not there yet.
+                      validate_clusters: false,
                       virtual_hosts: [
                         {
                           name: 'all',
@@ -195,6 +205,9 @@ export function bootstrap(
         ...(xds === undefined
           ? []
           : [xdsCluster('xds', xds, true, 'grpc' in o.eds ? o.eds.tls : undefined)]),
+        ...(o.loads === undefined || o.loads === xds
+          ? []
+          : [xdsCluster('loads', o.loads, true, undefined)]),
         ...(o.clusters ?? []),
         ...('rest' in o.eds ? [xdsCluster('xdsrest', o.eds.rest, false, undefined)] : []),
       ],

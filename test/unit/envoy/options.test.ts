@@ -31,7 +31,24 @@ describe('options', () => {
       () => envoy({ endpoints: grpcEndpoints({ port: 0, initial: [set] }), exspect: 3 } as never),
       'exspect',
     ],
-    [() => fileEndpoints({ cluster: 'web', path: '/x/web.yaml' }), '.json'],
+    [() => fileEndpoints({ cluster: 'web', path: '/x/web.pb' }), '.yaml or .yml'],
+    [() => fileEndpoints([]), 'files: expected at least one'],
+    [
+      () =>
+        fileEndpoints([
+          { cluster: 'web', path: '/x/web.json' },
+          { cluster: 'web', path: '/x/api.json' },
+        ]),
+      "files[1].cluster: 'web' is there twice",
+    ],
+    [
+      () =>
+        fileEndpoints([
+          { cluster: 'web', path: '/x/web.json' },
+          { cluster: 'api', path: '/x/../x/web.json' },
+        ]),
+      'files[1].path is there twice: Envoy refuses',
+    ],
     [() => restEndpoints({ port: 70_000 }), 'port'],
     [() => restEndpoints({ port: 0, initial: [] }), 'no endpoint set'],
     [() => restEndpoints({ port: 0, initial: [{ cluster_name: 'web', endpoints: [] }] }), 'empty'],

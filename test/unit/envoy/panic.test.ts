@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { panickedPriorities, type PanicHost } from '../../../src/adapters/envoy/read/panic.js'
+import {
+  panickedPriorities,
+  type PanicHost,
+  type PanicRules,
+} from '../../../src/adapters/envoy/read/panic.js'
 
 /** h healthy, d draining, u unhealthy, g degraded; one text per priority. */
 function hosts(...priorities: string[]): PanicHost[] {
@@ -9,8 +13,16 @@ function hosts(...priorities: string[]): PanicHost[] {
       healthy: letter === 'h' || letter === 'g',
       degraded: letter === 'g',
       excluded: letter === 'd',
+      weight: 1,
     })),
   )
+}
+
+const RULES: PanicRules = {
+  threshold: 50,
+  overprovisioning: 140,
+  failOnPanic: false,
+  isWeighted: false,
 }
 
 describe('panic', () => {
@@ -25,17 +37,29 @@ describe('panic', () => {
     ['another priority takes everything', ['dd', 'hh'], []],
     ['both priorities down', ['dd', 'uu'], [0, 1]],
   ] as const)('%s', (_, text, panicked) => {
-    const rules = { threshold: 50, overprovisioning: 140, failOnPanic: false }
-    expect([...panickedPriorities(hosts(...text), rules)]).toEqual(panicked)
+    expect([...panickedPriorities(hosts(...text), RULES)]).toEqual(panicked)
   })
 
   test('never with a threshold of 0, or where a panic is a 503', () => {
     const all = hosts('dd')
-    expect(
-      panickedPriorities(all, { threshold: 0, overprovisioning: 140, failOnPanic: false }).size,
-    ).toBe(0)
-    expect(
-      panickedPriorities(all, { threshold: 50, overprovisioning: 140, failOnPanic: true }).size,
-    ).toBe(0)
+    expect(panickedPriorities(all, { ...RULES, threshold: 0 }).size).toBe(0)
+    expect(panickedPriorities(all, { ...RULES, failOnPanic: true }).size).toBe(0)
+  })
+
+  test('what the priorities can take is counted in whole percents', () => {
+    const rules = { ...RULES, overprovisioning: 100 }
+    // 33 + 66: not everything.
+    expect([...panickedPriorities(hosts('huu', 'hhu'), rules)]).toEqual([0])
+    expect([...panickedPriorities(hosts('hu', 'hu'), rules)]).toEqual([])
+    // Nothing at all: everybody, whatever the threshold.
+    expect([...panickedPriorities(hosts('huu'), { ...rules, overprovisioning: 2 })]).toEqual([0])
+  })
+
+  test('with weighted_priority_health a host counts by its weight, its share does not', () => {
+    const rules = { ...RULES, isWeighted: true }
+    const ill = hosts('hu', 'huu')
+    const heavy = ill.map((host, i) => ({ ...host, weight: i === 1 ? 9 : 1 }))
+    expect([...panickedPriorities(ill, rules)]).toEqual([])
+    expect([...panickedPriorities(heavy, rules)]).toEqual([1])
   })
 })

@@ -33,6 +33,7 @@ export interface HostRow {
   /** Removed from the set; kept, and given new work, until its active check fails. */
   readonly pendingRemoval: boolean
   readonly priority: number
+  readonly weight: number
 }
 
 /** One cluster, as a proxy sees it. */
@@ -98,6 +99,16 @@ function uptime(value: JsonValue): number {
   return ms / 1_000
 }
 
+/** The panic threshold that `/runtime` sets in place of those of the clusters, in percent. */
+export function runtimeThreshold(text: string, from = NOBODY): number | undefined {
+  const entry = answer(text, '/runtime', from)
+    .at('entries')
+    .fields()
+    .find(([key]) => key === 'upstream.healthy_panic_threshold')
+  const value = entry?.[1].at('final_value').word() ?? ''
+  return /^\d{1,15}$/.test(value) ? Math.min(100, Number(value)) : undefined
+}
+
 /** Whether `/runtime` says that a feature is switched off. */
 export function isSwitchedOff(text: string, feature: string, from = NOBODY): boolean {
   const entries = answer(text, '/runtime', from).at('entries').fields()
@@ -145,6 +156,7 @@ function parseHost(host: JsonValue): HostRow {
     unchecked: flag('pending_active_hc') || flag('excluded_via_immediate_hc_fail'),
     pendingRemoval: flag('pending_dynamic_removal'),
     priority: host.at('priority').digits() ?? 0,
+    weight: host.at('weight').digits() ?? 1,
   })
 }
 
@@ -175,6 +187,7 @@ interface Flags {
   readonly unchecked: boolean
   readonly pendingRemoval: boolean
   readonly priority: number
+  readonly weight: number
 }
 
 function toRow(member: string, stats: ReadonlyMap<string, number>, flags: Flags): HostRow {
@@ -198,6 +211,7 @@ function toRow(member: string, stats: ReadonlyMap<string, number>, flags: Flags)
     excluded: flags.eds === 'DRAINING' || flags.unchecked,
     pendingRemoval: flags.pendingRemoval,
     priority: flags.priority,
+    weight: flags.weight,
   }
 }
 
@@ -209,6 +223,7 @@ const STATS = new Set([
   'cx_total',
   'health_flags',
   'priority',
+  'weight',
 ])
 
 /** Any of these begins the lines of a host; circuit breakers and outlier settings look alike otherwise. */
@@ -330,6 +345,7 @@ function toTextRow(member: string, values: ReadonlyMap<string, string>, source: 
     unchecked: flags.has('pending_active_hc') || flags.has('excluded_via_immediate_hc_fail'),
     pendingRemoval: flags.has('pending_dynamic_removal'),
     priority: stats.get('priority') ?? 0,
+    weight: stats.get('weight') ?? 1,
   })
 }
 

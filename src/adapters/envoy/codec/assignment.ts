@@ -53,6 +53,8 @@ export interface Assignment {
   readonly endpoints: readonly Endpoint[]
   /** `policy.overprovisioning_factor`, in percent. */
   readonly overprovisioning: number
+  /** `policy.weighted_priority_health`. */
+  readonly isWeighted: boolean
   /** Hash of the content: the same set has the same version after a restart of ours. */
   readonly version: string
   /** The same set with other statuses, by member. */

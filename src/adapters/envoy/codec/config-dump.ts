@@ -21,7 +21,7 @@ export interface ClusterConfig {
   readonly activeChecks: boolean
   readonly ignoreHealthOnRemoval: boolean
   readonly closeOnSetChange: boolean
-  /** Percent; 50 where it is not set. */
+  /** Percent, rounded as Envoy does; 50 where it is not set. */
   readonly panicThreshold: number
   readonly failOnPanic: boolean
   /** Milliseconds; 1,000 where it is not set. */
@@ -147,7 +147,11 @@ function subsetsOf(found: readonly JsonValue[]): SubsetRules | undefined {
       }),
   )
   const fallback = rules
-    .filter((rule) => rule.at('fallback_policy').word() === 'DEFAULT_SUBSET')
+    .filter((rule) =>
+      [rule, ...rule.at('subset_selectors').rows()].some(
+        (one) => one.at('fallback_policy').word() === 'DEFAULT_SUBSET',
+      ),
+    )
     .map((rule) => rule.at('default_subset').object())
   if (selectors.length === 0 && fallback.length === 0) return undefined
   return {
@@ -159,7 +163,7 @@ function subsetsOf(found: readonly JsonValue[]): SubsetRules | undefined {
 
 function percentOf(value: JsonValue): number {
   const percent = value.number() ?? 0
-  if (percent >= 0 && percent <= 100) return percent
+  if (percent >= 0 && percent <= 100) return Math.round(percent)
   throw value.wrong('a percentage')
 }
 

@@ -50,6 +50,7 @@ export class JsonAssignment implements Assignment {
   readonly cluster: string
   readonly endpoints: readonly JsonEndpoint[]
   readonly overprovisioning: number
+  readonly isWeighted: boolean
   readonly #raw: JsonObject
   readonly #groups: readonly Group[]
   #version: string | undefined
@@ -62,6 +63,7 @@ export class JsonAssignment implements Assignment {
     const policy = field(raw, 'policy')
     const factor = isObject(policy) ? field(policy, 'overprovisioning_factor') : undefined
     this.overprovisioning = typeof factor === 'number' ? factor : DEFAULT_OVERPROVISIONING
+    this.isWeighted = isObject(policy) && field(policy, 'weighted_priority_health') === true
   }
 
   /** @throws AssignmentProblem with the path of what is wrong */
@@ -254,6 +256,15 @@ export function parseEdsJson(text: string): EdsDocument {
       `not JSON: ${cause instanceof Error ? quote(cause.message) : 'unreadable'}`,
     )
   }
+  return parseEdsValue(value)
+}
+
+/**
+ * The same, parsed already.
+ *
+ * @throws AssignmentProblem with the path of what is wrong
+ */
+export function parseEdsValue(value: unknown): EdsDocument {
   if (!isObject(value)) {
     throw new AssignmentProblem('', `expected an object with resources, found ${typeName(value)}`)
   }
@@ -261,7 +272,7 @@ export function parseEdsJson(text: string): EdsDocument {
   if (!Array.isArray(resources)) {
     throw new AssignmentProblem(
       'resources',
-      'expected a list of ClusterLoadAssignment resources, this is not EDS JSON',
+      'expected a list of ClusterLoadAssignment resources, these are no endpoint sets',
     )
   }
   const version = field(value, 'version_info')

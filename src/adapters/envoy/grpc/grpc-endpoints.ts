@@ -1,4 +1,3 @@
-import type { Server } from '@grpc/grpc-js'
 import { createHash } from 'node:crypto'
 import { setImmediate as breathe } from 'node:timers/promises'
 import { systemClock } from '../../../provider/clock.js'
@@ -15,7 +14,7 @@ import { checkSets } from '../codec/sets.js'
 import type { Published, SinkHost } from '../sources/sink.js'
 import { LoadBook } from './load-book.js'
 import { takeLoads } from './load-reports.js'
-import { bind, createServer, type ByteStream, type ServerTls } from './server.js'
+import { bind, createServer, type ByteStream, type Listening, type ServerTls } from './server.js'
 import { WireAssignment } from './wire-assignment.js'
 import type { XdsResource } from './xds-codec.js'
 import { XdsStream, type StreamKind } from './xds-stream.js'
@@ -45,8 +44,7 @@ export class GrpcEndpoints implements ServedEndpoints {
   readonly #streams = new Set<XdsStream>()
   readonly #others: readonly XdsResource[]
   readonly #closing = new AbortController()
-  #server: Server | undefined
-  #port: number | undefined
+  #listening: Listening | undefined
   #opening: Promise<void> | undefined
 
   constructor(settings: GrpcSettings) {
@@ -75,7 +73,8 @@ export class GrpcEndpoints implements ServedEndpoints {
   }
 
   get address(): { host: string; port: number } | undefined {
-    return this.#port === undefined ? undefined : { host: this.#settings.host, port: this.#port }
+    const port = this.#listening?.port
+    return port === undefined ? undefined : { host: this.#settings.host, port }
   }
 
   open(host: SinkHost): Promise<void> {
@@ -134,9 +133,8 @@ export class GrpcEndpoints implements ServedEndpoints {
   close(): Promise<void> {
     this.#closing.abort()
     this.loads.close()
-    this.#server?.forceShutdown()
-    this.#server = undefined
-    this.#port = undefined
+    this.#listening?.close()
+    this.#listening = undefined
     return Promise.resolve()
   }
 
@@ -148,14 +146,13 @@ export class GrpcEndpoints implements ServedEndpoints {
       delta: (stream, isWhole) => this.#serve(stream, { delta: true, isWhole }),
       loads: (stream) => takeLoads(stream, this.loads, () => [...this.#sets.all().keys()]),
     })
-    this.#port = await bind(
+    this.#listening = await bind(
       server,
       this.#settings.host,
       this.#settings.port,
       tls,
       'grpcEndpoints()',
     )
-    this.#server = server
     if (this.#closing.signal.aborted) await this.close()
     void adoptInBackground(this.#sets, host, this.#closing.signal)
   }

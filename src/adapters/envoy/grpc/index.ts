@@ -15,7 +15,7 @@
  *
  * @packageDocumentation
  */
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Duration } from '../../../provider/duration.js'
 import { durationOption } from '../../../provider/duration-option.js'
 import { parseOptions } from '../../../provider/options.js'

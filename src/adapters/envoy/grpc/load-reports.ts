@@ -1,12 +1,18 @@
-import type { Server } from '@grpc/grpc-js'
-import { z } from 'zod'
+import * as z from 'zod'
 import { systemClock } from '../../../provider/clock.js'
 import type { Duration } from '../../../provider/duration.js'
 import { durationOption } from '../../../provider/duration-option.js'
 import { parseOptions } from '../../../provider/options.js'
 import type { LoadReportSource } from '../sources/with-loads.js'
 import { LoadBook } from './load-book.js'
-import { bind, createServer, onMessage, type ByteStream, type ServerTls } from './server.js'
+import {
+  bind,
+  createServer,
+  onMessage,
+  type ByteStream,
+  type Listening,
+  type ServerTls,
+} from './server.js'
 import { readTls, tlsOption, type GrpcTls } from './tls.js'
 import { decodeLoads, decodeNode, encodeLoads } from './xds-codec.js'
 
@@ -54,8 +60,7 @@ class LoadReportServer implements LoadReportSource {
   readonly loads: LoadBook
   readonly #settings: Settings
   #names: () => readonly string[] = () => []
-  #server: Server | undefined
-  #port: number | undefined
+  #listening: Listening | undefined
   #opening: Promise<void> | undefined
   #closed = false
 
@@ -67,7 +72,8 @@ class LoadReportServer implements LoadReportSource {
   }
 
   get address(): { host: string; port: number } | undefined {
-    return this.#port === undefined ? undefined : { host: this.#settings.host, port: this.#port }
+    const port = this.#listening?.port
+    return port === undefined ? undefined : { host: this.#settings.host, port }
   }
 
   open(names: () => readonly string[]): Promise<void> {
@@ -79,9 +85,8 @@ class LoadReportServer implements LoadReportSource {
   close(): Promise<void> {
     this.#closed = true
     this.loads.close()
-    this.#server?.forceShutdown()
-    this.#server = undefined
-    this.#port = undefined
+    this.#listening?.close()
+    this.#listening = undefined
     return Promise.resolve()
   }
 
@@ -90,8 +95,7 @@ class LoadReportServer implements LoadReportSource {
     const server = createServer({
       loads: (stream) => takeLoads(stream, this.loads, () => this.#names()),
     })
-    this.#port = await bind(server, host, port, tls, SUBJECT)
-    this.#server = server
+    this.#listening = await bind(server, host, port, tls, SUBJECT)
     if (this.#closed) await this.close()
   }
 }

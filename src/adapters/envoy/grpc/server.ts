@@ -5,6 +5,8 @@ import {
   type ServerDuplexStream,
   type ServiceDefinition,
 } from '@grpc/grpc-js'
+import { once } from 'node:events'
+import { createServer as createListener, type Socket } from 'node:net'
 import { DrainableError } from '../../../provider/error.js'
 
 /** One stream of one client, in bytes. */
@@ -19,6 +21,10 @@ export interface ServerTls {
 
 /** Of all clients together: a set of each of some thousand proxies. */
 const MAX_STREAMS = 10_000
+/** Envoy opens one for each stream that is not multiplexed. */
+const MAX_CONNECTIONS = 10_000
+/** For a client that does not read why it is sent away, ms. */
+const GOODBYE = 1_000
 
 /** What the streams are answered by. */
 export interface Handlers {
@@ -109,33 +115,72 @@ export function onMessage(stream: ByteStream, read: (bytes: Uint8Array) => void)
   })
 }
 
-/** @throws `INVALID_OPTIONS` where the address cannot be had */
-export function bind(
+/** A port that is listened on. */
+export interface Listening {
+  readonly port: number
+  /** Takes no more connections, and cuts those that are there. */
+  close(): void
+}
+
+/**
+ * Listens, for so many connections at most; the streams of a server have their own limit.
+ *
+ * @throws `INVALID_OPTIONS` where the address cannot be had
+ */
+export async function bind(
   server: Server,
   host: string,
   port: number,
   tls: ServerTls | undefined,
   subject = 'grpcEndpoints()',
-): Promise<number> {
-  const name = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host
-  return new Promise((resolve, reject) => {
-    const fail = (cause: unknown): void =>
-      reject(
-        new DrainableError(
-          'INVALID_OPTIONS',
-          `${subject}: cannot listen on ${name}:${port}: ${cause instanceof Error ? cause.message : String(cause)}`,
-          { cause },
-        ),
-      )
-    try {
-      server.bindAsync(`${name}:${port}`, credentials(tls), (error, bound) => {
-        if (error === null) resolve(bound)
-        else fail(error)
-      })
-    } catch (cause) {
-      fail(cause)
+  most = MAX_CONNECTIONS,
+): Promise<Listening> {
+  const sockets = new Set<Socket>()
+  const listener = createListener((socket) => {
+    socket.on('error', () => undefined)
+    if (sockets.size >= most) {
+      // Words can be told only where no handshake is due.
+      socket.resume().end(tls === undefined ? goAway(`more than ${most} connections`) : '')
+      socket.setTimeout(GOODBYE, () => socket.destroy())
+      return
     }
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    injector.injectConnection(socket)
   })
+  const fail = (cause: unknown): DrainableError =>
+    new DrainableError(
+      'INVALID_OPTIONS',
+      `${subject}: cannot listen on ${host}:${port}: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    )
+  let injector: ReturnType<Server['createConnectionInjector']>
+  try {
+    injector = server.createConnectionInjector(credentials(tls))
+    listener.listen(port, host.replace(/^\[|\]$/g, ''))
+    await once(listener, 'listening')
+  } catch (cause) {
+    throw fail(cause)
+  }
+  listener.on('error', () => undefined) // one connection that could not be taken
+  const at = listener.address()
+  return {
+    port: typeof at === 'object' && at !== null ? at.port : port,
+    close: () => {
+      listener.close()
+      server.forceShutdown()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
+
+/** An HTTP/2 GOAWAY with a reason in words: `ENHANCE_YOUR_CALM`, after the settings that begin every connection. */
+function goAway(words: string): Buffer {
+  const text = Buffer.from(words)
+  const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])
+  const head = Buffer.from([0, 0, 8 + text.length, 7, 0, 0, 0, 0, 0])
+  const body = Buffer.from([0, 0, 0, 0, 0, 0, 0, 0x0b])
+  return Buffer.concat([settings, head, body, text])
 }
 
 function credentials(tls: ServerTls | undefined): ServerCredentials {

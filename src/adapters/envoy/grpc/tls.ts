@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { readPem } from '../../../kit/pem.js'
 import type { ServerTls } from './server.js'
 

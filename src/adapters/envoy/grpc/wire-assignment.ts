@@ -43,6 +43,7 @@ export class WireAssignment implements Assignment {
   readonly cluster: string
   readonly endpoints: readonly WireEndpoint[]
   readonly overprovisioning: number
+  readonly isWeighted: boolean
   readonly #parts: readonly Part<Group>[]
   #bytes: Uint8Array | undefined
   #version: string | undefined
@@ -50,11 +51,12 @@ export class WireAssignment implements Assignment {
   private constructor(
     cluster: string,
     parts: readonly Part<Group>[],
-    overprovisioning: number,
+    policy: Pick<Assignment, 'overprovisioning' | 'isWeighted'>,
     bytes?: Uint8Array,
   ) {
     this.cluster = cluster
-    this.overprovisioning = overprovisioning
+    this.overprovisioning = policy.overprovisioning
+    this.isWeighted = policy.isWeighted
     this.#parts = parts
     this.#bytes = bytes
     this.endpoints = groupsOf(parts).flatMap((group) => itemsOf(group.parts))
@@ -110,16 +112,16 @@ export class WireAssignment implements Assignment {
         item: parseGroup(field.body, `${at}${at === '' ? '' : '.'}endpoints[${index}]`, index),
       }
     })
-    const policy = bodyOf(bytes, CLA.policy)
-    const factor =
-      policy === undefined
-        ? undefined
-        : fromBinary(ClusterLoadAssignment_PolicySchema, policy).overprovisioningFactor
+    const body = bodyOf(bytes, CLA.policy)
+    const policy = body && fromBinary(ClusterLoadAssignment_PolicySchema, body)
     const unique = withUnique(parts)
     return new WireAssignment(
       cluster,
       unique,
-      factor ?? DEFAULT_OVERPROVISIONING,
+      {
+        overprovisioning: policy?.overprovisioningFactor ?? DEFAULT_OVERPROVISIONING,
+        isWeighted: policy?.weightedPriorityHealth ?? false,
+      },
       unique === parts ? bytes : undefined,
     )
   }
@@ -172,11 +174,7 @@ export class WireAssignment implements Assignment {
 
   #withGroup(bytes: Uint8Array): WireAssignment {
     const group = parseGroup(bytes, 'native', groupsOf(this.#parts).length)
-    return new WireAssignment(
-      this.cluster,
-      [...this.#parts, { item: group }],
-      this.overprovisioning,
-    )
+    return new WireAssignment(this.cluster, [...this.#parts, { item: group }], this)
   }
 
   #map(edit: (endpoint: WireEndpoint) => WireEndpoint | undefined): WireAssignment {
@@ -194,14 +192,14 @@ export class WireAssignment implements Assignment {
       return same ? part : { item: { ...group, parts: edited } }
     })
     if (parts.every((part, i) => part === this.#parts[i])) return this
-    return new WireAssignment(this.cluster, parts, this.overprovisioning)
+    return new WireAssignment(this.cluster, parts, this)
   }
 
   #replace(group: Group, by: Group): WireAssignment {
     const parts = this.#parts.map((part) =>
       'item' in part && part.item === group ? { item: by } : part,
     )
-    return new WireAssignment(this.cluster, parts, this.overprovisioning)
+    return new WireAssignment(this.cluster, parts, this)
   }
 }
 

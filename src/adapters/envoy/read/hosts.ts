@@ -22,6 +22,7 @@ export function plannedHost(endpoint: Endpoint, rows: ClusterRows | undefined): 
     healthy: takesWork(endpoint.status) && !failing,
     degraded: endpoint.status === 'DEGRADED' || row?.degraded === true,
     excluded: endpoint.status === 'DRAINING' && !isKept,
+    weight: endpoint.weight ?? 1,
   }
 }
 
@@ -31,6 +32,7 @@ export function rowHost(row: HostRow): PanicHost {
     healthy: takesWork(row.eds) && !row.failedCheck && !row.ejected,
     degraded: row.degraded,
     excluded: row.excluded,
+    weight: row.weight,
   }
 }
 

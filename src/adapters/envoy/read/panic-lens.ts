@@ -45,16 +45,15 @@ export class PanicLens {
   /** What a set would do to a member, by what each proxy knows of the hosts. */
   planned(set: Assignment, views: readonly ProxyView[], member: string): PanicVerdict | undefined {
     const read = views.flatMap((view) => rowsOf(view, set.cluster).map((rows) => ({ view, rows })))
-    const tables: { config: ClusterConfig | undefined; rows: ClusterRows | undefined }[] =
-      read.length === 0
-        ? [{ config: undefined, rows: undefined }]
-        : read.map(({ view, rows }) => ({ config: configOf(view, rows.cluster), rows }))
-    for (const { config, rows } of tables) {
+    const tables: { view?: ProxyView; rows: ClusterRows | undefined }[] =
+      read.length === 0 ? [{ rows: undefined }] : read
+    for (const { view, rows } of tables) {
+      const config = view && rows && configOf(view, rows.cluster)
       const hosts = set.endpoints.map((endpoint) => ({
         ...plannedHost(endpoint, rows),
         member: endpoint.member,
       }))
-      const rules = this.#rules(config, set)
+      const rules = this.#rules(config, set, view)
       const part = this.#partsOf(hosts, member, config, set).find((one) =>
         isPanicked(one, member, rules),
       )
@@ -80,7 +79,7 @@ export class PanicLens {
     member: string,
   ): string | undefined {
     const config = configOf(view, rows.cluster)
-    const rules = this.#rules(config, set)
+    const rules = this.#rules(config, set, view)
     const what = `cluster ${rows.cluster}`
     const means = 'Envoy sends traffic to drained endpoints too'
     for (const part of this.#partsOf(hostsOf(rows), member, config, set)) {
@@ -129,9 +128,18 @@ export class PanicLens {
     return `whether '${set.cluster}' balances by subsets can't be read, and no healthy endpoint has the labels (envoy.lb) of this one: a subset without a healthy endpoint sends its requests to a drained one; list the admin API, and allow /config_dump`
   }
 
-  #rules(config: ClusterConfig | undefined, set: Assignment | undefined): PanicRules {
+  #rules(
+    config: ClusterConfig | undefined,
+    set: Assignment | undefined,
+    view?: ProxyView,
+  ): PanicRules {
     return {
-      threshold: config?.panicThreshold ?? this.#options.panicThreshold ?? THRESHOLD,
+      threshold:
+        view?.proxy?.facts?.panicThreshold ??
+        config?.panicThreshold ??
+        this.#options.panicThreshold ??
+        THRESHOLD,
+      isWeighted: set?.isWeighted ?? false,
       overprovisioning: set?.overprovisioning ?? 140,
       failOnPanic: config?.failOnPanic ?? false,
     }

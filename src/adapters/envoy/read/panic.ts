@@ -11,11 +11,15 @@ export interface PanicHost {
   readonly healthy: boolean
   readonly degraded: boolean
   readonly excluded: boolean
+  /** Of the endpoint in its set. */
+  readonly weight: number
 }
 
 export interface PanicRules {
-  /** Percent. */
+  /** Percent, whole: Envoy rounds it. */
   readonly threshold: number
+  /** Hosts count by their weight in what a priority can take (`weighted_priority_health`), not in its share. */
+  readonly isWeighted: boolean
   /** Percent. */
   readonly overprovisioning: number
   /** With it a panic answers 503 instead of using every host. */
@@ -24,9 +28,9 @@ export interface PanicRules {
 
 /** Sums of one priority. */
 interface Sums {
-  readonly total: number
-  readonly healthy: number
-  readonly degraded: number
+  total: number
+  healthy: number
+  degraded: number
 }
 
 /** The priorities in which drained hosts get traffic. */
@@ -35,26 +39,36 @@ export function panickedPriorities(
   rules: PanicRules,
 ): ReadonlySet<number> {
   if (rules.threshold === 0 || rules.failOnPanic) return new Set()
-  const sums = new Map<number, Sums>()
-  for (const host of hosts) {
-    const at = sums.get(host.priority) ?? { total: 0, healthy: 0, degraded: 0 }
-    const counted = host.excluded ? 0 : 1
-    sums.set(host.priority, {
-      total: at.total + counted,
-      healthy: at.healthy + (counted && host.healthy && !host.degraded ? 1 : 0),
-      degraded: at.degraded + (counted && host.healthy && host.degraded ? 1 : 0),
-    })
-  }
-  const availability = [...sums.values()].reduce(
-    (sum, at) => sum + share(at.healthy + at.degraded, at.total, rules.overprovisioning),
+  const counts = sumsOf(hosts, () => 1)
+  const loads = rules.isWeighted ? sumsOf(hosts, ({ weight }) => weight) : counts
+  // Whole percents of each, as Envoy counts: three thirds are 99 %, and that is not everything.
+  const availability = [...loads.values()].reduce(
+    (sum, { healthy, degraded, total }) =>
+      sum +
+      Math.floor(share(healthy, total, rules.overprovisioning)) +
+      Math.floor(share(degraded, total, rules.overprovisioning)),
     0,
   )
   if (availability >= 100) return new Set()
-  return new Set(
-    [...sums]
-      .filter(([, at]) => share(at.healthy + at.degraded, at.total, 100) < rules.threshold)
-      .map(([priority]) => priority),
-  )
+  const isPanicked = ({ healthy, degraded, total }: Sums): boolean =>
+    availability === 0 || share(healthy + degraded, total, 100) < rules.threshold
+  return new Set([...counts].filter(([, at]) => isPanicked(at)).map(([priority]) => priority))
+}
+
+function sumsOf(
+  hosts: readonly PanicHost[],
+  of: (host: PanicHost) => number,
+): ReadonlyMap<number, Sums> {
+  const sums = new Map<number, Sums>()
+  for (const host of hosts) {
+    const at = sums.get(host.priority) ?? { total: 0, healthy: 0, degraded: 0 }
+    sums.set(host.priority, at)
+    if (host.excluded) continue
+    at.total += of(host)
+    if (host.healthy && host.degraded) at.degraded += of(host)
+    else if (host.healthy) at.healthy += of(host)
+  }
+  return sums
 }
 
 function share(part: number, total: number, factor: number): number {

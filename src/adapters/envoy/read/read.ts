@@ -5,9 +5,10 @@ import type { ClusterConfig, OtherCluster } from '../codec/config-dump.js'
 import { whyNoSet } from './absence.js'
 import type { ProxyView } from '../session/roster.js'
 import { Force, type ForceOptions } from './force.js'
+import { Leftovers } from './leftovers.js'
 import { downMembers, healthOf, queuedAt, rowsOf, whenNone } from './hosts.js'
 import type { PanicVerdict } from './panic-lens.js'
-import { boundsOf, isRemovedThere, unboundedBy, type Bounds } from './removed.js'
+import { boundsOf, goneScope, isRemovedThere, removedScope, type Bounds } from './removed.js'
 import { blank, previousLoad } from './scope.js'
 import type { Wanted } from './wanted.js'
 import type { Proxy, ProxyFacts } from '../session/proxy.js'
@@ -27,6 +28,7 @@ export interface LensOptions extends ForceOptions {
 export class ClusterLens {
   readonly #options: LensOptions
   readonly #force: Force
+  readonly #leftovers = new Leftovers()
   /** Cluster name by endpoint set, where exactly one cluster is fed by it. */
   readonly #pools = new Map<string, string>()
   #services: ReadonlyMap<string, string> = new Map()
@@ -88,7 +90,7 @@ export class ClusterLens {
     { ref, service, member }: Wanted,
     views: readonly ProxyView[],
     clockOffset: number,
-    seen: Map<string, ReadonlyMap<string, number>>,
+    seen: Map<string, Bounds>,
   ): Reading {
     const endpoint = this.#options.store.endpoint(service, member)
     const key = refKey(ref)
@@ -99,8 +101,10 @@ export class ClusterLens {
         const hints = isKnown ? {} : { hints: [this.whyNoSet(ref.pool)] }
         return { ref, present: false, scopes: [], ...hints }
       }
-      const bounds = this.#isForeign ? unboundedBy(last, views) : last
-      const scopes = views.flatMap((view) => this.#orphans(view, service, member, bounds) ?? [])
+      const now = clockOffset + this.#options.now()
+      const scopes = views.flatMap((view) =>
+        goneScope({ view, service, member, now }, last, this.#isForeign),
+      )
       return { ref, present: false, scopes }
     }
     const before = seen.get(key)
@@ -151,6 +155,14 @@ export class ClusterLens {
     const health = healthOf(endpoint.status, rows, configs, this.#options.hasAdmin)
     const sticky = configs.find((config) => config.stickyWhileDraining)
     const unverified = this.#unverified({ ref, service, member }, endpoint, views, configs)
+    const hints = scopes.flatMap(({ inForce, active, note }) =>
+      inForce === true && active > 0 ? (note ?? []) : [],
+    )
+    if (sticky !== undefined) {
+      hints.push(
+        `cluster ${sticky.cluster} lets sticky sessions come back to draining endpoints (override_host_status)`,
+      )
+    }
     return {
       ref,
       present: true,
@@ -164,13 +176,7 @@ export class ClusterLens {
       scopes,
       native: endpoint.native(),
       ...(unverified === undefined ? {} : { unverified }),
-      ...(sticky === undefined
-        ? {}
-        : {
-            hints: [
-              `cluster ${sticky.cluster} lets sticky sessions come back to draining endpoints (override_host_status)`,
-            ],
-          }),
+      ...(hints.length === 0 ? {} : { hints }),
     }
   }
 
@@ -243,20 +249,32 @@ export class ClusterLens {
     const clusters = rowsOf(view, service)
     if (clusters.length === 0) return undefined // this proxy does not know the cluster
     const rows = clusters.flatMap(({ hosts }) => hosts.get(member) ?? [])
+    const begun = sum(rows, (row) => row.begun)
+    const isDraining = endpoint.status === 'DRAINING'
+    const wanted = { service, member }
+    const left = isDraining ? this.#leftovers.of(view, clusters, wanted, begun) : undefined
+    if (left?.unknown === true) {
+      return { ...blank(view.scope, now, reading.incarnation), ...noteOf(left.note) }
+    }
+    const active = sum(rows, (row) => row.active) + (left?.count ?? 0)
+    const queued = sum(clusters, (rows) => queuedAt(rows, member, reading.stats))
     const force = this.#force.of(view, clusters, service, member, endpoint)
     const why =
       force ?? (rows.length < clusters.length ? 'it does not list the endpoint yet' : undefined)
+    const isDrained = isDraining && why === undefined
+    const isClear = isDrained && active === 0 && queued === 0
+    this.#leftovers.saw(view, wanted, { isDrained, isClear })
     return {
       scope: view.scope,
       incarnation: reading.incarnation,
       state: 'read',
       sampledAt: reading.sampledAt,
-      active: sum(rows, (row) => row.active),
-      queued: sum(clusters, (rows) => queuedAt(rows, member, reading.stats)),
+      active,
+      queued,
       pooled: sum(rows, (row) => Math.max(0, row.connections - row.active)),
-      arrivals: sum(rows, (row) => row.begun),
+      arrivals: begun,
       inForce: why === undefined,
-      ...(why === undefined ? {} : { note: why }),
+      ...noteOf(why ?? left?.note),
     }
   }
 
@@ -291,75 +309,26 @@ export class ClusterLens {
     }
   }
 
-  /**
-   * A proxy of a foreign control plane that has the cluster and not the member: it was removed there first, or was never
-   * there. What it held there when it was seen last is all that can be left.
-   */
   #removedScope(
     view: ProxyView,
     service: string,
     member: string,
     before: Bounds | undefined,
     clockOffset: number,
-  ): readonly LoadScope[] | undefined {
+  ): LoadScope | undefined {
     const isRead = view.state === 'read' && view.reading !== undefined
     if (!this.#isForeign || !isRead || !isRemovedThere(view, service, member)) return undefined
-    const last = before?.get(view.scope)
-    if (last === Infinity) {
-      const note = 'it was removed there before it was drained: what it still holds is not known'
-      const now = clockOffset + this.#options.now()
-      return [{ ...blank(view.scope, now, view.reading.incarnation), note }]
-    }
-    // Where it was never seen, all that no listed endpoint accounts for may be its own.
-    const bound = new Map([[view.scope, last ?? Infinity]])
-    const left = this.#orphans(view, service, member, bound)
-    return left === undefined ? [] : [{ ...left, arrivals: 0 }]
+    const now = clockOffset + this.#options.now()
+    return removedScope({ view, service, member, now }, before?.get(view.scope))
   }
 
   get #isForeign(): boolean {
     return this.#options.sink.kind === 'observed'
   }
+}
 
-  /** What is left of a member that vanished: the cluster still counts what no listed host accounts for. */
-  #orphans(
-    view: ProxyView,
-    service: string,
-    member: string,
-    last: ReadonlyMap<string, number>,
-  ): LoadScope | undefined {
-    const was = last.get(view.scope)
-    if (was === undefined) return undefined
-    const now = this.#options.now()
-    const previous = previousLoad(view, now)
-    if (previous !== undefined) return previous
-    if (view.state === 'ended') return { ...blank(view.scope, now), state: 'ended' }
-    const { reading } = view
-    if (reading === undefined) return { ...blank(view.scope, now), note: view.note ?? 'not read' }
-    const clusters = rowsOf(view, service)
-    const uncounted = clusters.find(
-      ({ cluster, hosts }) =>
-        !hosts.has(member) && reading.stats.of(cluster, 'upstream_rq_active') === undefined,
-    )
-    if (was > 0 && uncounted !== undefined) {
-      const note = `/stats does not tell cluster.${uncounted.cluster}.upstream_rq_active, what the removed endpoint still holds is not known: allow /stats in admin.allow_paths`
-      return { ...blank(view.scope, now, reading.incarnation), note }
-    }
-    const left = clusters.reduce((total, { cluster, hosts }) => {
-      const row = hosts.get(member)
-      if (row !== undefined) return total + row.active + (row.pending ?? 0)
-      const all = reading.stats.of(cluster, 'upstream_rq_active') ?? 0
-      return total + Math.max(0, all - sum([...hosts.values()], (host) => host.active))
-    }, 0)
-    return {
-      scope: view.scope,
-      incarnation: reading.incarnation,
-      state: 'read',
-      sampledAt: reading.sampledAt,
-      active: was === 0 ? 0 : Math.min(was, left),
-      queued: 0,
-      inForce: clusters.every(({ hosts }) => !hosts.has(member)),
-    }
-  }
+function noteOf(note: string | undefined): { readonly note?: string } {
+  return note === undefined ? {} : { note }
 }
 
 function sum<T>(items: readonly T[], of: (item: T) => number): number {

@@ -1,9 +1,25 @@
 import type { LoadScope } from '../../../provider/contract.js'
 import type { ProxyView } from '../session/roster.js'
 import { rowsOf } from './hosts.js'
+import { blank, previousLoad } from './scope.js'
 
-/** What a member held at the last look, by scope: no more than that can be left of it once it is removed. */
-export type Bounds = ReadonlyMap<string, number>
+/** What a member held in one process at the last look that listed it there: no more can be left once it is removed. */
+export interface Bound {
+  readonly work: number
+  readonly arrivals: number | undefined
+}
+
+/** {@link Bound} by scope. */
+export type Bounds = ReadonlyMap<string, Bound>
+
+/** A member that a proxy does not list, and that proxy. */
+interface Place {
+  readonly view: ProxyView
+  readonly service: string
+  readonly member: string
+  /** By the clock that samples are told in. */
+  readonly now: number
+}
 
 interface Look {
   readonly views: readonly ProxyView[]
@@ -23,16 +39,18 @@ export function boundsOf(
   isForeign: boolean,
   { views, service, member, isDraining, before }: Look,
 ): Bounds {
-  const bounds = new Map<string, number>()
-  for (const { scope, state, active, inForce } of scopes) {
+  const bounds = new Map<string, Bound>()
+  for (const { scope, state, active, inForce, arrivals } of scopes) {
     const last = before?.get(scope)
     const view = views.find((one) => one.scope === scope && one.role !== 'previous')
     const isRemoved = isForeign && view !== undefined && isRemovedThere(view, service, member)
     // It was never seen there: there is no bound to what is left of it, if it ever was there.
     if (isRemoved && last === undefined) continue
-    if (state === 'unread') bounds.set(scope, last ?? Infinity)
-    else if (isRemoved) bounds.set(scope, Math.min(last ?? Infinity, active))
-    else bounds.set(scope, isForeign && !(isDraining && inForce !== false) ? Infinity : active)
+    const known = last?.work ?? Infinity
+    const open = isForeign && !(isDraining && inForce !== false)
+    if (state === 'unread') bounds.set(scope, { work: known, arrivals: last?.arrivals })
+    else if (isRemoved) bounds.set(scope, { work: Math.min(known, active), arrivals })
+    else bounds.set(scope, { work: open ? Infinity : active, arrivals })
   }
   return bounds
 }
@@ -43,7 +61,68 @@ export function isRemovedThere(view: ProxyView, service: string, member: string)
   return clusters.length > 0 && clusters.every(({ hosts }) => !hosts.has(member))
 }
 
-/** For a member that is gone everywhere: where it was never seen, there is no bound to what may be left of it. */
-export function unboundedBy(last: Bounds, views: readonly ProxyView[]): Bounds {
-  return new Map(views.map(({ scope }) => [scope, last.get(scope) ?? Infinity]))
+/**
+ * A proxy of a foreign control plane that has the cluster and not the member: it was removed there first, or was never
+ * there. Nothing new comes to it; where it was not seen drained there, all that no listed endpoint accounts for may be
+ * its own.
+ */
+export function removedScope(place: Place, last: Bound | undefined): LoadScope {
+  const scope = leftScope(place, last?.work ?? Infinity)
+  // As it was: what came since it was removed is in no count, and nothing can come.
+  return { ...scope, arrivals: last?.arrivals ?? 0 }
+}
+
+/** What is left of a member that is gone everywhere. */
+export function goneScope(place: Place, last: Bounds, isForeign: boolean): readonly LoadScope[] {
+  const { view, now } = place
+  const was = last.get(view.scope) ?? (isForeign ? { work: Infinity } : undefined)
+  if (was === undefined) return []
+  const previous = previousLoad(view, now)
+  if (previous !== undefined) return [previous]
+  if (view.state === 'ended') return [{ ...blank(view.scope, now), state: 'ended' }]
+  if (view.reading === undefined) {
+    return [{ ...blank(view.scope, now), note: view.note ?? 'not read' }]
+  }
+  return [leftScope(place, was.work)]
+}
+
+/** What hosts that are not listed hold of a cluster, and no more than the member held. */
+function leftScope({ view, service, member, now }: Place, was: number): LoadScope {
+  const { scope, reading, tracker } = view
+  const unread = (note: string): LoadScope => ({
+    ...blank(scope, now, reading?.incarnation),
+    note,
+  })
+  if (reading === undefined) return unread(view.note ?? 'not read')
+  const clusters = rowsOf(view, service)
+  let left = 0
+  let isExact = true
+  for (const { cluster, hosts } of clusters) {
+    const row = hosts.get(member)
+    if (row !== undefined) left += row.active + (row.pending ?? 0)
+    if (row !== undefined || was === 0) continue
+    const unlisted = tracker.unlisted(cluster)
+    if (unlisted === undefined) {
+      return unread(
+        `what the removed endpoint still holds is not known: /stats does not tell cluster.${cluster}.upstream_rq_* and upstream_cx_*, allow /stats in admin.allow_paths, and cluster statistics in stats_config.stats_matcher`,
+      )
+    }
+    left += unlisted.most
+    isExact &&= unlisted.isExact
+  }
+  const active = Math.min(was, left)
+  if (active > 0 && !isExact) {
+    return unread(
+      `up to ${active} requests of the removed endpoint may be left, the traffic of the others comes and goes too fast to tell`,
+    )
+  }
+  return {
+    scope,
+    incarnation: reading.incarnation,
+    state: 'read',
+    sampledAt: reading.sampledAt,
+    active,
+    queued: 0,
+    inForce: clusters.every(({ hosts }) => !hosts.has(member)),
+  }
 }

@@ -101,9 +101,11 @@ export class AdminLink {
     })
   }
 
-  async get(path: string): Promise<string> {
+  /** @param take - takes the text piece by piece; then none is returned */
+  async get(path: string, take?: (text: string) => Promise<void>): Promise<string> {
     const { clock, signal } = this.#ctx
     const reply = await this.#http.call({
+      ...(take === undefined ? {} : { take }),
       method: 'GET',
       path,
       clock,

@@ -10,6 +10,7 @@ import {
   ClustersTextDecoder,
   parseClustersJson,
   isSwitchedOff,
+  runtimeThreshold,
   parseAge,
   parseServerInfo,
   type ClusterRows,
@@ -25,6 +26,7 @@ import {
 } from '../codec/config-dump.js'
 import { Parent, type Previous } from './previous.js'
 import { quoted, readLargest, readStats, type Stats } from './stats.js'
+import { NOTHING, ProvedClusters, unlistedOf, type Unlisted } from './unlisted.js'
 
 /** Hosts from which on the text form is read: four times cheaper for Envoy, and cut into slices here. */
 const TEXT_FROM = 500
@@ -44,8 +46,16 @@ export interface ProxyReading {
   /** The clusters asked for, by name. */
   readonly clusters: readonly ClusterRows[]
   readonly stats: Stats
+  /** What hosts that are not listed may hold, by cluster; left out where the proxy does not show it. */
+  readonly unlisted: ReadonlyMap<string, Unlisted>
   /** After a hot restart: the process before this one. */
   readonly previous: Previous | undefined
+}
+
+/** Who is looked for. */
+export interface Sought {
+  readonly service: string
+  readonly member: string
 }
 
 /** What is known of one start of a proxy. */
@@ -58,6 +68,8 @@ export interface ProxyFacts {
   readonly others: readonly OtherCluster[]
   /** Changes of health take effect with the acknowledgement, not a merge window later. */
   readonly immediate: boolean
+  /** Of all clusters, where the runtime sets it; percent. */
+  readonly panicThreshold: number | undefined
   readonly readAt: number
   /** {@link Stats.clusters} from before the configuration was read. */
   readonly clusters: string | undefined
@@ -70,6 +82,7 @@ export class Proxy {
   readonly #now: () => number
   #facts: ProxyFacts | undefined
   #parent: Parent | undefined
+  #proved = new ProvedClusters()
   #hosts = 0
   #start: { low: number; high: number; name: string } | undefined
 
@@ -96,18 +109,21 @@ export class Proxy {
    *
    * The process's start is read after the counts: numbers of two processes never mix. Nor do those of
    * two lists of clusters: one that came by CDS is looked at in the same look.
+   *
+   * @param sought - where one of them is not listed, what is left of hosts that were removed is read too
    */
   async read(
     services: readonly string[],
     signal: AbortSignal,
     clock: Clock,
+    sought: readonly Sought[] = [],
   ): Promise<ProxyReading> {
     return this.#client.look({ clock, signal }, async (link) => {
       for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
         const known = this.#facts
         const isFresh = attempt === 1 && known !== undefined && !this.#isStale(known)
         const facts = isFresh ? known : await this.#learn(link)
-        const reading = await this.#readOnce(facts, services, link, clock)
+        const reading = await this.#readOnce(facts, services, sought, link, clock)
         if (reading !== undefined) return reading
       }
       const words = `${this.name} restarts, or changes its clusters, again and again`
@@ -144,6 +160,7 @@ export class Proxy {
   async #readOnce(
     facts: ProxyFacts,
     services: readonly string[],
+    sought: readonly Sought[],
     link: AdminLink,
     clock: Clock,
   ): Promise<ProxyReading | undefined> {
@@ -154,10 +171,47 @@ export class Proxy {
     const stats = await this.#stats(names, facts.configs, link)
     if (stats.clusters !== facts.clusters) return undefined
     const wanted = clusters.filter((cluster) => services.includes(cluster.service))
+    const unlisted = await this.#unlisted(facts, wanted, sought, stats, link)
     const previous = await this.#previous(facts, wanted, stats, { asked, sampledAt }, link)
     const incarnation = await this.#incarnation(link)
     if (incarnation !== facts.incarnation) return undefined
-    return { sampledAt, at: this.#now(), incarnation, clusters: wanted, stats, previous }
+    return { sampledAt, at: this.#now(), incarnation, clusters: wanted, stats, unlisted, previous }
+  }
+
+  async #unlisted(
+    { configs }: ProxyFacts,
+    clusters: readonly ClusterRows[],
+    sought: readonly Sought[],
+    before: Stats,
+    link: AdminLink,
+  ): Promise<ReadonlyMap<string, Unlisted>> {
+    const lacks = ({ service, hosts }: ClusterRows): boolean =>
+      sought.some((one) => one.service === service && !hosts.has(one.member))
+    const at = this.#now()
+    const isOpen = (rows: ClusterRows): boolean =>
+      lacks(rows) || !this.#proved.isProved(rows.cluster, before, at)
+    const unlisted = new Map<string, Unlisted>()
+    for (const { cluster } of clusters) {
+      unlisted.set(cluster, { ...NOTHING, changes: before.of(cluster, 'membership_change') })
+    }
+    const open = clusters.filter(isOpen)
+    if (open.length === 0) return unlisted
+    const names = open.map(({ cluster }) => cluster)
+    const now = await this.#stats(names, configs, link)
+    const again = await this.#clusters(names, link)
+    const after = await this.#stats(names, configs, link)
+    for (const rows of open) {
+      const { cluster } = rows
+      unlisted.delete(cluster)
+      const fresh = again.find((one) => one.cluster === cluster)
+      // One that is listed by now, or was until now, is no longer what the first rows said.
+      if (fresh === undefined || lacks(fresh) !== lacks(rows)) continue
+      const found = unlistedOf({ before, now, rows: fresh, after })
+      if (found === undefined) continue
+      unlisted.set(cluster, found)
+      this.#proved.found(cluster, found, after, at)
+    }
+    return unlisted
   }
 
   async #learn(link: AdminLink): Promise<ProxyFacts> {
@@ -168,10 +222,10 @@ export class Proxy {
     const { configs, others } = await this.#configs(link)
     // So that not even the first look parses a large cluster at once.
     this.#hosts = Math.max(this.#hosts, await readLargest(link, this.name))
-    const immediate = isAtLeast(info.version, 1, 40) && (await this.#isBatchAware(link))
+    const runtime = await this.#runtime(info, link)
     const readAt = this.#now()
     this.#succeed(incarnation, info)
-    this.#facts = { incarnation, info, configs, others, immediate, readAt, clusters }
+    this.#facts = { incarnation, info, configs, others, ...runtime, readAt, clusters }
     return this.#facts
   }
 
@@ -179,6 +233,7 @@ export class Proxy {
   #succeed(incarnation: string, { epoch, parentShutdown }: ServerInfo): void {
     const known = this.#facts
     if (known?.incarnation === incarnation) return
+    this.#proved = new ProvedClusters()
     this.#parent = undefined
     if (epoch === 0) return
     const isNext = known !== undefined && known.info.epoch === epoch - 1
@@ -245,10 +300,17 @@ export class Proxy {
     return { configs: new Map(configs.map((config) => [config.cluster, config])), others }
   }
 
-  /** Whether nobody switched the immediate updates of 1.40 off. */
-  async #isBatchAware(link: AdminLink): Promise<boolean> {
+  /** What the runtime sets in place of the configuration. */
+  async #runtime(
+    { version }: ServerInfo,
+    link: AdminLink,
+  ): Promise<Pick<ProxyFacts, 'immediate' | 'panicThreshold'>> {
     const text = await link.allowed('/runtime')
-    return text === undefined || !isSwitchedOff(text, 'enable_batch_aware_update', this.name)
+    const isOff = text !== undefined && isSwitchedOff(text, 'enable_batch_aware_update', this.name)
+    return {
+      immediate: isAtLeast(version, 1, 40) && !isOff,
+      panicThreshold: text === undefined ? undefined : runtimeThreshold(text, this.name),
+    }
   }
 
   async #clusters(names: readonly string[] | undefined, link: AdminLink): Promise<ClusterRows[]> {
@@ -280,13 +342,14 @@ export class Proxy {
     filter: string,
     link: AdminLink,
   ): Promise<ClusterRows[]> {
-    const text = await link.get(`/clusters?format=text${filter}`)
     const decoder = new ClustersTextDecoder(names, this.name)
-    for (let start = 0; start < text.length; start += SLICE) {
-      decoder.push(text.slice(start, start + SLICE))
-      await breathe()
-      link.throwIfAborted()
-    }
+    await link.get(`/clusters?format=text${filter}`, async (text) => {
+      for (let start = 0; start < text.length; start += SLICE) {
+        decoder.push(text.slice(start, start + SLICE))
+        await breathe()
+        link.throwIfAborted()
+      }
+    })
     return this.#decode(() => decoder.finish())
   }
 

@@ -1,5 +1,6 @@
 import type { ProxyReading } from './proxy.js'
 import type { EdsStatus } from '../codec/status.js'
+import { UnlistedBounds, type Unlisted } from './unlisted.js'
 
 /** Since when a proxy shows an endpoint as it does. */
 interface Shown {
@@ -19,6 +20,7 @@ export class ScopeTracker {
   readonly #versions = new Map<string, Taken[]>()
   readonly #rejected = new Map<string, { readonly count: number; readonly version: string }>()
   readonly #refusing = new Set<string>()
+  readonly #unlisted = new UnlistedBounds()
   /** By cluster: what Envoy counted of requests in panic mode, and by how much that grew at the last look. */
   readonly #panics = new Map<string, { readonly count: number; readonly grown: number }>()
 
@@ -30,18 +32,26 @@ export class ScopeTracker {
       this.#rejected.clear()
       this.#refusing.clear()
       this.#panics.clear()
+      this.#unlisted.clear()
     }
     for (const { cluster, hosts } of reading.clusters) {
-      const known = this.#rows.get(cluster)
-      const shown = new Map<string, Shown>()
-      for (const { member, eds } of hosts.values()) {
-        const before = known?.get(member)
-        shown.set(member, before?.eds === eds ? before : { eds, since: reading.at })
-      }
+      const shown = this.#rows.get(cluster) ?? new Map<string, Shown>()
       this.#rows.set(cluster, shown)
+      for (const { member, eds } of hosts.values()) {
+        if (shown.get(member)?.eds !== eds) shown.set(member, { eds, since: reading.at })
+      }
+      if (shown.size > hosts.size) {
+        for (const member of shown.keys()) if (!hosts.has(member)) shown.delete(member)
+      }
       this.#seenVersion(cluster, reading)
       this.#seenPanics(cluster, reading)
+      this.#unlisted.seen(cluster, reading.unlisted.get(cluster), reading.at)
     }
+  }
+
+  /** What hosts that the cluster no longer lists may still hold, by this look; undefined: not told. */
+  unlisted(cluster: string): Pick<Unlisted, 'most' | 'isExact'> | undefined {
+    return this.#unlisted.of(cluster)
   }
 
   /** Since when this proxy shows this status; undefined: it does not. */

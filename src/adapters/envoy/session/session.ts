@@ -6,7 +6,7 @@ import { parseAdminAddress } from './admin-client.js'
 import { agreed, nothingToAdopt, type Dump } from './adopt.js'
 import { nodeViews } from './nodes.js'
 import type { Previous } from './previous.js'
-import { Proxy } from './proxy.js'
+import { Proxy, type ProxyReading, type Sought } from './proxy.js'
 import { Roster, viewOf, type ProxyView } from './roster.js'
 import type { EndpointSink, Recovered, HeldSets } from '../sources/sink.js'
 import type { JsonObject } from '../../../kit/json.js'
@@ -56,9 +56,12 @@ export class Fleet {
     sink: EndpointSink,
     signal: AbortSignal,
     clock: Clock,
+    sought: readonly Sought[] = [],
   ): Promise<readonly ProxyView[]> {
     const proxies = await this.#list(signal)
-    const looks = await inBatches(proxies, (proxy) => this.#look(proxy, services, signal, clock))
+    const read = (proxy: Proxy): Promise<ProxyReading> =>
+      proxy.read(services, signal, clock, sought)
+    const looks = await inBatches(proxies, (proxy) => this.#look(proxy, read, signal))
     const views = looks.flat()
     const failed = views.filter((view) => view.error !== undefined)
     const nodes = nodeViews(views, {
@@ -179,13 +182,12 @@ export class Fleet {
 
   async #look(
     proxy: Proxy,
-    services: readonly string[],
+    read: (proxy: Proxy) => Promise<ProxyReading>,
     signal: AbortSignal,
-    clock: Clock,
   ): Promise<ProxyView[]> {
     const known = this.#roster.of(`admin ${proxy.name}`, proxy.name, () => proxy)
     try {
-      const reading = await proxy.read(services, signal, clock)
+      const reading = await read(proxy)
       known.unseenSince = undefined
       known.tracker.seen(reading)
       const node = proxy.facts?.info.nodeId

@@ -1,5 +1,5 @@
 import { abortable } from '../../../provider/abort.js'
-import { z } from 'zod'
+import * as z from 'zod'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { isRefusal } from '../../../kit/errors.js'
 import { parseOptions } from '../../../provider/options.js'

@@ -1,4 +1,6 @@
 import { Client, credentials, status, type ServiceError } from '@grpc/grpc-js'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { bind, createServer } from '../../../../src/adapters/envoy/grpc/server.js'
 
@@ -12,7 +14,8 @@ test('streams of all clients have one limit; who leaves makes place', async () =
     stream.once('cancelled', () => (open -= 1))
   }
   const server = createServer({ sotw: onStream, delta: onStream, loads: onStream }, 2)
-  const port = await bind(server, '127.0.0.1', 0, undefined)
+  const listening = await bind(server, '127.0.0.1', 0, undefined)
+  const { port } = listening
   const same = (value: Buffer): Buffer => value
   const clients: Client[] = []
   const ask = (path: string) => {
@@ -39,6 +42,31 @@ test('streams of all clients have one limit; who leaves makes place', async () =
     await expect.poll(() => open).toBe(2)
   } finally {
     for (const client of clients) client.close()
-    server.forceShutdown()
+    listening.close()
+  }
+})
+
+test('connections have a limit, and who is one too many is told so', async () => {
+  const onStream = (): void => undefined
+  const server = createServer({ loads: onStream })
+  const listening = await bind(server, '127.0.0.1', 0, undefined, 'test', 2)
+  const open = async () => {
+    const socket = connect(listening.port, '127.0.0.1')
+    socket.on('error', () => undefined)
+    const [first] = (await once(socket, 'data')) as [Buffer]
+    return { socket, first }
+  }
+  try {
+    const known = [await open(), await open()]
+    for (const { first } of known) expect(first.toString('latin1')).not.toContain('more than')
+    const refused = await open()
+    expect(refused.first.toString('latin1')).toContain('more than 2 connections')
+    await once(refused.socket, 'close')
+    known[0]!.socket.destroy()
+    await expect
+      .poll(async () => (await open()).first.toString('latin1'))
+      .not.toContain('more than')
+  } finally {
+    listening.close()
   }
 })

@@ -78,7 +78,7 @@ describe('a damaged reply of an admin API', () => {
         if (!text.includes('"type":"EDS"') || !text.includes('"configs":[{')) return
         expect(after[0]?.cluster).toBe('web')
         expect([before?.service, 'web']).toContain(after[0]?.service)
-        expect([30, 50, 0, 0.5]).toContain(after[0]?.panicThreshold)
+        expect([30, 50, 0, 1]).toContain(after[0]?.panicThreshold)
         expect([250, 5_000]).toContain(after[0]?.connectTimeout)
       },
     )

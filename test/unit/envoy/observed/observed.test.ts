@@ -10,7 +10,7 @@ import { eventually } from '../../../support/eventually.js'
 const REF = { pool: 'web', member: '10.0.0.1:80' }
 
 /** Two proxies, each with a set of its own, as a control plane of somebody else gave it to them. */
-async function stage() {
+async function stage(options: Partial<Parameters<typeof startFake>[0]> = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'drainable-observed-'))
   const proxies = await Promise.all(
     ['one', 'two'].map(async (name) => {
@@ -26,7 +26,7 @@ async function stage() {
         await rename(`${file}.new`, file)
       }
       await give({ '10.0.0.1': 'HEALTHY', '10.0.0.2': 'HEALTHY' })
-      const fake = await startFake({ pools: { web: [] }, node: name, eds: { file } })
+      const fake = await startFake({ pools: { web: [] }, node: name, eds: { file }, ...options })
       return { fake, give }
     }),
   )
@@ -107,16 +107,45 @@ describe('sets of another control plane', () => {
     expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
   })
 
-  test('removed undrained in one proxy: what that one holds is unread', async () => {
+  test('removed undrained in one proxy: what that one holds is waited for', async () => {
     await using it = await stage()
     await using run = watch(it.lb, REF, { settle: '100ms' })
     await until(() => run.report().members[0]?.lastReading !== undefined)
+    const end = await it.one.fake.occupy(REF)
     await it.two.give(DRAINED)
     await it.one.give({ '10.0.0.2': 'HEALTHY' })
+    await until(() => run.report().members[0]?.phase === 'draining' && inFlight(run) === 1)
+    await end()
+    await until(() => run.report().members[0]?.phase === 'idle')
+  })
+
+  test('where statistics of the cluster are hidden, what is left there is unread', async () => {
+    await using it = await stage({ hiddenStats: [/upstream_rq_total/, /upstream_cx_total/] })
+    await it.two.give(DRAINED)
+    await it.one.give({ '10.0.0.2': 'HEALTHY' })
+    await using run = watch(it.lb, REF, { settle: '100ms' })
     await until(() =>
-      run.why().some(({ text }) => text.includes('removed there before it was drained')),
+      run.why().some(({ text }) => text.includes('what the removed endpoint still holds is not')),
     )
     expect(run.report().members[0]?.phase).not.toBe('idle')
+  })
+
+  test('a removal in one proxy after idle was said takes nothing back', async () => {
+    await using it = await stage()
+    const end = await it.one.fake.occupy(REF)
+    await using run = watch(it.lb, REF, { settle: '100ms' })
+    const events: string[] = []
+    run.on('idle-lost', () => events.push('idle-lost'))
+    await it.one.give(DRAINED)
+    await it.two.give(DRAINED)
+    await end()
+    await until(() => run.report().members[0]?.phase === 'idle')
+    await it.one.give({ '10.0.0.2': 'HEALTHY' })
+    const scopes = () => run.report().members[0]?.lastReading?.scopes ?? []
+    await until(() => scopes().some(({ pooled }) => pooled === undefined))
+    await it.two.give({ '10.0.0.2': 'HEALTHY' })
+    await until(() => run.report().members[0]?.phase === 'removed')
+    expect(events).not.toContain('idle-lost')
   })
 
   test('removed drained in one proxy: the work it had there is waited for', async () => {

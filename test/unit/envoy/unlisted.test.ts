@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'vitest'
+import type { ClusterRows, HostRow } from '../../../src/adapters/envoy/codec/admin.js'
+import type { Stats } from '../../../src/adapters/envoy/session/stats.js'
+import { unlistedOf, UnlistedBounds } from '../../../src/adapters/envoy/session/unlisted.js'
+
+type Numbers = Readonly<Record<string, number>>
+
+function stats(numbers: Numbers): Stats {
+  return {
+    of: (_cluster, name) => numbers[name],
+    versionOf: () => undefined,
+    server: () => undefined,
+    clusters: undefined,
+  }
+}
+
+function rowsWith(active: number, connections: number): ClusterRows {
+  const row = { member: '10.0.0.2:80', active, connections } as HostRow
+  return { cluster: 'web', service: 'web', hosts: new Map([[row.member, row]]) }
+}
+
+/** One look: gauges when they were read, and what had begun before and after. */
+function look(rq: { gauge: number; listed: number; begun: number }, cx = rq, waiting = 0) {
+  const base = { upstream_rq_total: 100, upstream_cx_total: 10, membership_change: 1 }
+  const now = {
+    ...base,
+    upstream_rq_active: rq.gauge,
+    upstream_cx_active: cx.gauge,
+    upstream_rq_pending_active: waiting,
+  }
+  const after = {
+    ...now,
+    upstream_rq_total: 100 + rq.begun,
+    upstream_cx_total: 10 + cx.begun,
+  }
+  return unlistedOf({
+    before: stats(now),
+    now: stats(now),
+    rows: rowsWith(rq.listed, cx.listed),
+    after: stats(after),
+  })
+}
+
+describe('what hosts that are not listed hold', () => {
+  test('nothing began meanwhile: it is the difference', () => {
+    expect(look({ gauge: 5, listed: 3, begun: 0 })).toMatchObject({ most: 2, isExact: true })
+    expect(look({ gauge: 3, listed: 3, begun: 0 })).toMatchObject({ most: 0 })
+  })
+
+  test('what began after the gauge was read hides nothing', () => {
+    const cx = { gauge: 4, listed: 3, begun: 0 }
+    // Two ended and two began: the rows show as many as the gauge, and one is not theirs.
+    expect(look({ gauge: 3, listed: 4, begun: 2 }, cx)).toMatchObject({ most: 1, isExact: false })
+  })
+
+  test('connections that stayed prove it where requests come and go', () => {
+    const cx = { gauge: 3, listed: 3, begun: 0 }
+    expect(look({ gauge: 3, listed: 3, begun: 50 }, cx)).toMatchObject({ most: 0, isExact: true })
+  })
+
+  test('a request that waits for a connection may be of a removed host', () => {
+    const cx = { gauge: 4, listed: 3, begun: 0 }
+    expect(look({ gauge: 0, listed: 0, begun: 0 }, cx, 1)).toMatchObject({ most: 1 })
+  })
+
+  test('without the statistics it is not known', () => {
+    const hidden = stats({ upstream_rq_active: 0 })
+    const readings = { before: hidden, now: hidden, rows: rowsWith(0, 0), after: hidden }
+    expect(unlistedOf(readings)).toBeUndefined()
+  })
+})
+
+describe('a bound that was found once', () => {
+  const found = (most: number, changes: number | undefined = 1) => ({
+    most,
+    isExact: false,
+    changes,
+  })
+
+  test('holds while no host comes or goes', () => {
+    const bounds = new UnlistedBounds()
+    for (const [at, most] of [
+      [0, 5],
+      [1_000, 0],
+      [1_100, 7],
+    ] as const)
+      bounds.seen('web', found(most), at)
+    expect(bounds.of('web')).toEqual({ most: 0, isExact: true })
+    bounds.seen('web', found(7, 2), 1_200)
+    expect(bounds.of('web')).toEqual({ most: 7, isExact: false })
+  })
+
+  test('is not kept right after a change: a worker may not know of it yet', () => {
+    const bounds = new UnlistedBounds()
+    bounds.seen('web', found(0), 0)
+    bounds.seen('web', found(3), 500)
+    expect(bounds.of('web')).toMatchObject({ most: 3 })
+  })
+
+  test('is not kept where changes are not shown', () => {
+    const bounds = new UnlistedBounds()
+    const unseen = { most: 0, isExact: true, changes: undefined }
+    for (const at of [0, 2_000]) bounds.seen('web', unseen, at)
+    bounds.seen('web', { ...unseen, most: 3 }, 2_100)
+    expect(bounds.of('web')).toMatchObject({ most: 3 })
+  })
+})
