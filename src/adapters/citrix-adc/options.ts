@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici'
-import { z } from 'zod'
+import * as z from 'zod'
 import { loginOptions, refusePlaintext, urlsOption } from '../../kit/options.js'
 import type { Secret, Tls } from '../../provider/contract.js'
 import type { Duration } from '../../provider/duration.js'

@@ -112,13 +112,14 @@ export class F5BigipProvider implements DrainableProvider {
 
   async find(wanted: AddressTarget, ctx: CallContext): Promise<readonly MemberRef[]> {
     ctx.signal.throwIfAborted()
-    const devices = await this.#activeDevices(ctx)
+    const units = await this.#activeUnits(ctx)
     const found = new Map<string, MemberRef>()
-    for (const device of devices) {
+    for (const { device, role } of units) {
       for (const ref of findAt(wanted, await device.overview(0, ctx))) found.set(refKey(ref), ref)
+      device.noteActive(role, ctx) // the look that follows ends with how long it has had it
     }
     const refs = [...found.values()]
-    const [first] = devices
+    const first = units[0]?.device
     if (first !== undefined && refs.length > 0) {
       const overview = await first.overview(LISTED_FOR, ctx)
       await this.#rights.read(first, ctx)
@@ -203,7 +204,11 @@ export class F5BigipProvider implements DrainableProvider {
    *
    * @param recent - the role that a look has just read will do
    */
-  async #activeDevices(ctx: CallContext, recent = false): Promise<readonly Device[]> {
+  async #activeDevices(ctx: CallContext, recent: boolean): Promise<readonly Device[]> {
+    return (await this.#activeUnits(ctx, recent)).map(({ device }) => device)
+  }
+
+  async #activeUnits(ctx: CallContext, recent = false): Promise<readonly ReadUnit[]> {
     const views = await this.#units.look(async (device, each): Promise<ReadUnit | Failed> => {
       try {
         const role = await (recent ? device.recentRole(each) : device.readRole(each))
@@ -216,7 +221,7 @@ export class F5BigipProvider implements DrainableProvider {
         return { device, error }
       }
     }, ctx)
-    return assertActive(views).map(({ device }) => device)
+    return assertActive(views)
   }
 
   #target(ref: MemberRef): Target {

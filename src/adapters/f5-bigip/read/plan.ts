@@ -64,7 +64,8 @@ function timeOf(
   { freshness, minInterval }: Settings,
 ): string {
   const pause = Math.max(minInterval, session.cost * NODE_LOOK * SHARE)
-  const proof = SAMPLES * (freshness + pause / 2) + (changes + 2) * session.cost
+  const look = session.cost * NODE_LOOK
+  const proof = SAMPLES * (Math.max(freshness, pause) + look) + (changes + 2) * session.cost
   return `without traffic it takes about ${formatDuration(Math.ceil(proof / 1_000) * 1_000)} to be proved idle (${changes} ${changes === 1 ? 'change' : 'changes'}, a request ${formatDuration(Math.round(session.cost))}, statistics up to ${formatDuration(freshness)} old)`
 }
 

@@ -14,12 +14,9 @@ import {
   MEMBER_SELECT,
   NODE_SELECT,
   parseExpanded,
-  parseItems,
   parseNode,
   parsePool,
-  pathOf,
   POOL_SELECT,
-  stateOf,
   toMembers,
   unknownPool,
   type MemberRow,
@@ -27,6 +24,7 @@ import {
   type PoolAttributes,
 } from '../codec/members.js'
 import { membersPath, nodePath, poolPath } from '../codec/names.js'
+import { takeItems, withWords } from '../codec/pages.js'
 import {
   parseAllStats,
   parseNodeStats,
@@ -56,12 +54,15 @@ interface Aged<T> {
   readonly value: T
 }
 
+/** A pool and its members. */
+export interface ListedPool {
+  readonly pool: PoolAttributes
+  readonly members: readonly MemberRow[]
+}
+
 /** Everything that is in the configuration, in two lists. */
 export interface Overview {
-  readonly pools: readonly {
-    readonly pool: PoolAttributes
-    readonly members: readonly MemberRow[]
-  }[]
+  readonly pools: readonly ListedPool[]
   readonly nodes: readonly NodeRow[]
 }
 
@@ -124,10 +125,16 @@ export class Device {
     return this.#settings.trafficGroup === undefined ? this.#steady : undefined
   }
 
-  /** The role as a look has just read it, or as the unit says now: once a look, not once a change. */
+  /** The role as a look has read it, or as the unit says now: once a look, not once a change. */
   async recentRole(ctx: CallContext): Promise<RoleReading> {
     const recent = ctx.clock.now() < this.#steadyAt + ROLE_FOR ? this.#steady : undefined
     return recent ?? this.readRole(ctx)
+  }
+
+  /** A role that was just read, for the look that follows. */
+  noteActive(role: RoleReading, { clock }: CallContext): void {
+    this.#steady = role.role === 'active' ? role : undefined
+    this.#steadyAt = clock.now()
   }
 
   /** The unit did not answer as it did before: its role is asked first the next time. */
@@ -185,9 +192,7 @@ export class Device {
   }
 
   /** Pools of the device, each with its members in the same answer. */
-  async listPools(
-    ctx: CallContext,
-  ): Promise<readonly { readonly pool: PoolAttributes; readonly members: readonly MemberRow[] }[]> {
+  async listPools(ctx: CallContext): Promise<readonly ListedPool[]> {
     const found = await this.#list('/mgmt/tm/ltm/pool', '?expandSubcollections=true', ctx)
     const listed = (found ?? []).map((item) => ({
       pool: parsePool(item),
@@ -199,7 +204,7 @@ export class Device {
     const asked =
       told || first === undefined ? [] : await this.listMembers(first.pool.fullPath, ctx)
     const expands = told || asked === undefined || asked.length === 0
-    const pools: { readonly pool: PoolAttributes; readonly members: readonly MemberRow[] }[] = []
+    const pools: ListedPool[] = []
     for (const { pool, members } of listed) {
       const whole = expands ? members : undefined
       pools.push({ pool, members: whole ?? (await this.listMembers(pool.fullPath, ctx)) ?? [] })
@@ -367,31 +372,4 @@ export class Device {
 function assertSame(json: JsonValue, found: string, asked: string): void {
   const plain = (path: string): string => path.replace(/%0(?!\d)/, '')
   if (plain(found) !== plain(asked)) throw json.at('fullPath').wrong(`'${asked}', as was asked for`)
-}
-
-/**
- * Takes the items of one page, by path.
- *
- * @throws `MALFORMED_REPLY` where the page has one object twice, in two states: neither is to be believed
- */
-function takeItems(list: JsonValue, found: Map<string, JsonValue>): void {
-  const page = new Map<string, string>()
-  for (const item of parseItems(list)) {
-    const path = pathOf(item)
-    const state = JSON.stringify(stateOf(item))
-    if ((page.get(path) ?? state) !== state) throw item.wrong('one state for each object')
-    page.set(path, state)
-    found.set(path, item)
-  }
-}
-
-/** The query of a next page; words of the first that it lost are put back. */
-function withWords(next: string | undefined, first: string): string | undefined {
-  if (next === undefined) return undefined
-  const given = new URLSearchParams(next)
-  const lost = first
-    .slice(1)
-    .split('&')
-    .filter((word) => !given.has(word.split('=')[0] ?? ''))
-  return [next, ...lost].join('&')
 }
