@@ -88,7 +88,7 @@ export class MemberDrain {
     { provider, policy, ref, identity, subject }: Omit<OpenSpec, 'look'>,
     ticket: Ticket,
   ): MemberDrain {
-    const hub = new EventHub(policy.onEvent)
+    const hub = new EventHub(policy.onEvent, policy.every)
     const resolved = { ...policy, data: ticket.policy, id: ticket.id }
     const run = resumedRun(provider, ticket, resolved, subject, (event) => hub.emit(event))
     const { hold, until, keepReady, timeout } = ticket.policy

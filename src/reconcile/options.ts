@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { LEASE_TTL } from '../core/lease/leadership.js'
 import type { Lease } from '../core/lease/lease.js'
 import { fn } from '../core/verbs/call.js'

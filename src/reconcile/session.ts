@@ -59,6 +59,12 @@ export class Session {
   #seat: Subscription | undefined
   readonly #backoff = new Backoff(RETRY_FROM, RETRY_TO)
   #lastCost = 0
+  /** When the look is due that something asked for; Infinity for none. */
+  #soonAt = Infinity
+  /** When one was asked for last. */
+  #askedSoon = -Infinity
+  /** After a look that failed: no other one before that moment. */
+  #retryAt = -Infinity
 
   constructor(spec: SessionSpec) {
     this.#spec = spec
@@ -178,23 +184,34 @@ export class Session {
   // --- looks
 
   #soon(): void {
-    // Many sets a second make one look after another, not one each.
-    this.#seat?.next(this.#lastCost * SOON_SHARE)
+    // Many sets a second make one look after another, not one each; and none of them puts it off.
+    const now = this.#now()
+    this.#askedSoon = now
+    const at = Math.max(now + this.#lastCost * SOON_SHARE, this.#retryAt)
+    if (at >= this.#soonAt) return
+    this.#soonAt = at
+    this.#seat?.next(at - now)
   }
 
   #see(look: Look, work: Work, capabilities: Capabilities): void {
     const { term, fault, failed, changed } = this.#spec
     if (this.#stop.signal.aborted) return
     if (term?.permit() !== undefined) return // its signal ends this session
+    // What was asked for meanwhile is not seen by this look.
+    const isAsked = this.#askedSoon > look.askedAt
+    this.#soonAt = Infinity
     if (look.error !== undefined) {
       if (isClosed(look.error)) failed(look.error)
       else {
         fault(look.error)
-        this.#seat?.next(this.#backoff.next())
+        const wait = this.#backoff.next()
+        this.#retryAt = this.#now() + wait
+        this.#seat?.next(wait)
       }
       return
     }
     this.#backoff.reset()
+    this.#retryAt = -Infinity
     this.#lastCost = look.took
     try {
       this.#plan(look, work, capabilities)
@@ -206,6 +223,7 @@ export class Session {
     const resync = Math.min(RESYNC_TO, Math.max(RESYNC_FROM, look.took * RESYNC_SHARE))
     const due = Math.max(0, work.dueAt - this.#now())
     this.#seat?.next(Math.min(resync, due))
+    if (isAsked) this.#soon()
   }
 
   #plan(look: SeenLook, work: Work, capabilities: Capabilities): void {

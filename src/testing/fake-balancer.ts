@@ -203,11 +203,17 @@ export class FakeBalancer {
     }
   }
 
-  readPool(pool: string): PoolReading | undefined {
-    if (!this.#pools.has(pool)) return undefined
-    const members = [...this.#members.values()].filter(({ ref }) => ref.pool === pool)
-    const serving = members.filter(serves).length
-    return { pool, serving, total: members.length, whenNone: this.#whenNone }
+  /** Those of the pools that there are. */
+  readPools(pools: ReadonlySet<string>): readonly PoolReading[] {
+    const counts = new Map<string, { serving: number; total: number }>()
+    for (const pool of pools) if (this.#pools.has(pool)) counts.set(pool, { serving: 0, total: 0 })
+    for (const member of this.#members.values()) {
+      const count = counts.get(member.ref.pool)
+      if (count === undefined) continue
+      count.total += 1
+      if (serves(member)) count.serving += 1
+    }
+    return [...counts].map(([pool, count]) => ({ pool, ...count, whenNone: this.#whenNone }))
   }
 
   apply(change: Change): ChangeResult {

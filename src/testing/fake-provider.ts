@@ -303,7 +303,7 @@ class InMemoryProvider implements FakeProvider {
     const asked = refs === 'all' ? this.#balancer.refs() : refs
     const readings: Reading[] = asked.map((ref) => this.#balancer.read(ref, at))
     const pools = refs === 'all' ? this.#balancer.pools() : new Set(refs.map(({ pool }) => pool))
-    return { readings, pools: [...pools].flatMap((pool) => this.#balancer.readPool(pool) ?? []) }
+    return { readings, pools: this.#balancer.readPools(pools) }
   }
 
   /**

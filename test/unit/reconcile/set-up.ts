@@ -43,8 +43,13 @@ export interface Bench {
 }
 
 export function bench(...members: string[]): Bench {
+  return slowBench(0, ...members)
+}
+
+/** @param latency - how long each call takes, in milliseconds */
+export function slowBench(latency: number, ...members: string[]): Bench {
   const clock = fakeClock()
-  const lb = fakeProvider({ pools: { web: members, other: ['x1', 'x2'] }, clock })
+  const lb = fakeProvider({ pools: { web: members, other: ['x1', 'x2'] }, clock, latency })
   const tickets = memoryStore()
   return {
     clock,

@@ -56,8 +56,8 @@ export class World {
   }
 
   /** One process: nothing of it reaches anything once it is killed. */
-  process(options: Partial<ReconcileOptions> = {}): Process {
-    return new Process(this, options)
+  process(options: Partial<ReconcileOptions> = {}, lives = Infinity): Process {
+    return new Process(this, options, lives)
   }
 
   /** What a change of ours means in the moment in which it is done. */
@@ -146,9 +146,12 @@ export class Process {
   readonly loop: Reconciler
   readonly #world: World
   #dead = false
+  #lives: number
 
-  constructor(world: World, options: Partial<ReconcileOptions>) {
+  /** @param lives - so many calls to balancer and store are made: the last one is done, and nobody hears of it */
+  constructor(world: World, options: Partial<ReconcileOptions>, lives: number) {
     this.#world = world
+    this.#lives = lives
     this.loop = reconcile(this.#provider(world.lb), {
       pools: ['web'],
       owns: ({ ref }) => ref.member.startsWith('ctl-'),
@@ -160,6 +163,10 @@ export class Process {
     })
   }
 
+  get isDead(): boolean {
+    return this.#dead
+  }
+
   /** As by SIGKILL: what was sent is done, nothing else is ever written or sent. */
   async kill(): Promise<void> {
     this.#dead = true
@@ -169,6 +176,8 @@ export class Process {
   #alive(): void {
     if (this.#dead)
       throw new DrainableError('UNREACHABLE', 'the process is dead', { retryable: false })
+    this.#lives -= 1
+    if (this.#lives <= 0) this.#dead = true
   }
 
   #provider(lb: FakeProvider): DrainableProvider {

@@ -1,0 +1,95 @@
+import { EventEmitter } from 'node:events'
+import { expect, it } from 'vitest'
+import { fakeClock } from 'drainable/testing'
+import { keepInformed, type InformerLike } from '../../../examples/support/informed.js'
+
+/** An API server's list, and informers on it that stop at an error, as those of the client do. */
+class Api {
+  objects: string[] = []
+  refuses = false
+  hangs = false
+  made = 0
+  #live: EventEmitter | undefined
+
+  make(): InformerLike<string> {
+    this.made += 1
+    const events = new EventEmitter()
+    let known: readonly string[] = []
+    return {
+      on: (event, listener) => void events.on(event, listener),
+      list: () => known,
+      stop: () => Promise.resolve(),
+      start: async () => {
+        if (this.refuses) throw new Error('403 Forbidden')
+        for (const [i, one] of this.objects.entries()) {
+          known = this.objects.slice(0, i + 1)
+          events.emit('add', one)
+        }
+        if (this.hangs) await new Promise<never>(() => undefined)
+        this.#live = events
+        events.on('seen', () => (known = [...this.objects]))
+      },
+    }
+  }
+
+  put(...objects: string[]): void {
+    this.objects = objects
+    this.#live?.emit('seen')
+    this.#live?.emit('update', objects[0])
+  }
+
+  fail(): void {
+    const live = this.#live
+    this.#live = undefined
+    live?.emit('error', new Error('500 Internal Server Error'))
+  }
+}
+
+function watch(api: Api) {
+  const clock = fakeClock()
+  const told: (readonly string[] | 'old')[] = []
+  const errors: unknown[] = []
+  const list = keepInformed(
+    () => api.make(),
+    () => told.push(list.synced ? list.items : 'old'),
+    (error) => errors.push(error),
+    clock,
+  )
+  return { clock, told, errors, list }
+}
+
+it('a list is told of once it is whole, not while it comes', async () => {
+  const api = new Api()
+  api.objects = ['a', 'b']
+  api.hangs = true
+  const { clock, told, list } = watch(api)
+  await clock.advance(1_000)
+  expect([list.synced, told]).toEqual([false, []])
+  await list.stop()
+})
+
+it('a watch that fails is old, and begun anew with a whole list', async () => {
+  const api = new Api()
+  api.objects = ['a', 'b']
+  const { clock, told, list } = watch(api)
+  await clock.advance(1)
+  api.fail()
+  expect(list.synced).toBe(false)
+  api.put('b')
+  await clock.advance(10_000)
+  api.put('b', 'c')
+  expect(told).toEqual([['a', 'b'], 'old', ['b'], ['b', 'c']])
+  await list.stop()
+})
+
+it('what fails again and again is tried with growing waits, until it is stopped', async () => {
+  const api = new Api()
+  api.refuses = true
+  const { clock, errors, list } = watch(api)
+  await clock.advance(600_000)
+  expect(api.made).toBeGreaterThan(10)
+  expect(api.made).toBeLessThan(20)
+  expect(errors).toHaveLength(api.made)
+  await list.stop()
+  expect(clock.pending).toBe(0)
+})
