@@ -51,8 +51,9 @@ export default defineConfig({
       project('unit', 60_000, 0),
       project('contract', 60_000, 1),
       project('engine', 120_000, 2, { fileParallelism: false }),
+      project('clients', 120_000, 3, { fileParallelism: false }),
       project('docs', 120_000, 0),
-      project('package', 300_000, 3, { fileParallelism: false }),
+      project('package', 300_000, 4, { fileParallelism: false }),
       {
         ...project('types', 60_000, 0),
         test: {

@@ -1,5 +1,7 @@
-/** Every recipe of docs/tasks.md is run, as it stands there, on balancers in memory. */
+/** Every recipe of the docs is run, as it stands there, on balancers in memory. */
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileTickets, startDrain, startRoll, type Ticket } from 'drainable'
@@ -12,22 +14,27 @@ type Recipe = (...args: never[]) => unknown
 
 let folder: string
 const recipes = new Map<string, (name: string) => Promise<Recipe>>()
-const page = pages.find(({ path }) => path === 'docs/tasks.md')
-const headings = (page?.text ?? '').split('\n')
+const told = ['tasks', 'after-a-crash', 'fixed-timers', 'questions'].map(
+  (name) => `docs/${name}.md`,
+)
 
 /** The heading that a line stands under. */
-function headingOf(line: number): string {
+function headingOf(text: string, line: number): string {
   return (
-    headings
+    text
+      .split('\n')
       .slice(0, line)
-      .findLast((text) => text.startsWith('## '))
+      .findLast((one) => one.startsWith('## '))
       ?.slice(3) ?? ''
   )
 }
 
-for (const block of page === undefined ? [] : blocksOf(page)) {
-  for (const [, name = ''] of block.text.matchAll(/^export async function (\w+)/gm)) {
-    const key = `${headingOf(block.line)}: ${name}`
+const blocks = pages
+  .filter(({ path }) => told.includes(path))
+  .flatMap((page) => blocksOf(page).map((block) => ({ ...block, whole: page.text })))
+for (const block of blocks) {
+  for (const [, name = ''] of block.text.matchAll(/^export (?:async )?function (\w+)/gm)) {
+    const key = `${headingOf(block.whole, block.line)}: ${name}`
     recipes.set(key, async (own) => {
       const path = join(folder, `${block.line}-${own}.ts`)
       // The paths and the port of a reader's own place.
@@ -57,7 +64,7 @@ interface Loaded<F> {
 async function recipe(key: string, place = ''): Promise<Loaded<Recipe>> {
   run.add(key)
   const load = recipes.get(key)
-  if (load === undefined) throw new Error(`docs/tasks.md has no recipe ${key}`)
+  if (load === undefined) throw new Error(`no page has a recipe ${key}`)
   const name = `${key.replaceAll(/\W+/g, '-')}${place}`
   return { call: await load(name), folder: join(folder, name) }
 }
@@ -79,7 +86,7 @@ async function addressOf(lb: DrainableProvider, member: string): Promise<{ addre
   return { address: reading.address }
 }
 
-describe('the recipes of docs/tasks.md', () => {
+describe('the recipes of the docs', () => {
   it.concurrent('deploy to one server', async () => {
     const { lb } = balancer()
     const { call } = (await recipe('Deploy to one server: deploy')) as Loaded<
@@ -257,6 +264,87 @@ describe('the recipes of docs/tasks.md', () => {
       await new Promise((resolve) => setTimeout(resolve, again))
     }
     expect(lb.state(web1)).toBe('maint')
+  })
+
+  it.concurrent('a process that takes over what another one left', async () => {
+    const { lb } = balancer()
+    const { call, folder: kept } = (await recipe('At the start of a process: takeOver')) as Loaded<
+      (lb: DrainableProvider, tickets: ReturnType<typeof fileTickets>) => Promise<void>
+    >
+    const tickets = fileTickets(kept)
+    const left = async (member: string): Promise<void> => {
+      await using drained = startDrain(
+        lb,
+        { pool: 'web', member },
+        { tickets, id: member, timeout: '1m' },
+      )
+      await drained.inForce
+      await drained.release()
+      const ticket = (await tickets.get(member)) as Ticket
+      const deadline = member === 'web2' ? '2020-01-01T00:00:00.000Z' : ticket.deadline
+      await tickets.set(member, {
+        ...ticket,
+        deadline,
+        owner: { ...ticket.owner, pid: 2 ** 22 + 1 },
+      })
+    }
+    await left('web1')
+    await left('web2')
+    await call(lb, tickets)
+    expect(lb.state(web1)).toBe('maint')
+    expect(lb.state({ pool: 'web', member: 'web2' })).toBe('ready')
+  })
+
+  it.concurrent('in place of a sleep', async () => {
+    const { lb } = balancer()
+    const { address } = await addressOf(lb, 'web1')
+    const { call } = (await recipe('Step by step: insteadOfSleep')) as Loaded<
+      (lb: DrainableProvider, address: string) => Promise<boolean>
+    >
+    expect(await call(lb, address)).toBe(true)
+    expect(lb.state(web1)).toBe('maint')
+  })
+
+  it.concurrent('open a server that nobody checks, once it answers', async () => {
+    const { lb } = balancer()
+    await using drained = startDrain(lb, web1)
+    await drained.done
+    const server = createServer((_request, answer) => void answer.end('well'))
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as { port: number }
+    const { call } = (await recipe(
+      'No health checks are configured. What now?: openWhenItAnswers',
+    )) as Loaded<(lb: DrainableProvider, url: string) => Promise<void>>
+    await call(lb, `http://127.0.0.1:${port}/`)
+    server.closeAllConnections()
+    server.close()
+    expect(lb.state(web1)).toBe('ready')
+  })
+
+  it('Ctrl-C puts it back', async () => {
+    const { lb } = balancer()
+    const { call } = (await recipe('Ctrl-C puts it back: atATerminal')) as Loaded<
+      (lb: DrainableProvider, work: () => Promise<void>) => Promise<void>
+    >
+    const end = lb.occupy(web1)
+    const working = call(lb, () => Promise.resolve())
+    await vi.waitFor(() => expect(lb.state(web1)).toBe('drain'))
+    process.emit('SIGINT')
+    await expect(working).rejects.toThrow('stopped by Ctrl-C')
+    expect(lb.state(web1)).toBe('ready')
+    end()
+  })
+
+  it('a server that takes itself out', async () => {
+    const { lb } = balancer()
+    const { address } = await addressOf(lb, 'web1')
+    const { call } = (await recipe('A server that takes itself out: closeWhenIdle')) as Loaded<
+      (lb: DrainableProvider, self: object, close: () => Promise<void>) => void
+    >
+    const closed = Promise.withResolvers<string>()
+    call(lb, { address, port: 80 }, async () => closed.resolve(lb.state(web1)))
+    process.emit('SIGTERM')
+    expect(await closed.promise).toBe('maint')
   })
 
   it.concurrent('watch drains begun by anybody', async () => {

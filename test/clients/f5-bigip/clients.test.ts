@@ -7,10 +7,10 @@ import { drain } from 'drainable'
 import { f5Bigip } from 'drainable/f5-bigip'
 import { startFake, type BigipFake, type BigipVersion } from 'drainable/testing/f5-bigip'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { installClients, type Clients } from '../../clients/f5-bigip/install.js'
+import { installClients, type Clients } from './install.js'
 import { installOrSkip } from '../../support/skipped.js'
 
-const SCRIPTS = fileURLToPath(new URL('../../clients/f5-bigip/', import.meta.url))
+const SCRIPTS = fileURLToPath(new URL('./', import.meta.url))
 const NAMES = ['10.0.0.1:80', '10.0.0.2%1:80', '2001:db8::1.80'] as const
 
 let clients: Clients | undefined

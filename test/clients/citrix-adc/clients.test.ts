@@ -7,11 +7,11 @@ import { citrixAdc } from 'drainable/citrix-adc'
 import { drain, ready } from 'drainable'
 import { type CitrixFake, startFake } from 'drainable/testing/citrix-adc'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Clients, installClients } from '../../clients/citrix-adc/install.js'
+import { type Clients, installClients } from './install.js'
 import { installOrSkip } from '../../support/skipped.js'
 
 const WEB1 = { pool: 'sg web', member: '10.0.0.1:80' }
-const SCRIPTS = fileURLToPath(new URL('../../clients/citrix-adc/', import.meta.url))
+const SCRIPTS = fileURLToPath(new URL('./', import.meta.url))
 
 interface Ended {
   readonly code: number
