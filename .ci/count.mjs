@@ -10,6 +10,7 @@ const [folder, failedParts] = [process.argv[2], Number(process.argv[3])]
 const outcomes = new Map()
 const seconds = new Map()
 const skipped = []
+const again = []
 const lists = readdirSync(folder).filter((file) => file.endsWith('.json'))
 for (const list of lists.sort()) {
   const left = []
@@ -25,7 +26,10 @@ for (const list of lists.sort()) {
     if (file.status === 'failed' && file.assertionResults.length === 0) outcomes.set(path, 'failed')
     const times = new Map()
     let skips = 0
-    for (const { fullName, status } of file.assertionResults) {
+    for (const { fullName, status, meta } of file.assertionResults) {
+      const still = meta?.stoodStill
+      if (still !== undefined)
+        again.push(`${String(still).padStart(6)} s  ${path} ${fullName}: ${status}`)
       // Two tests of one file may have the same name.
       const time = (times.get(fullName) ?? 0) + 1
       times.set(fullName, time)
@@ -43,6 +47,8 @@ console.log('\nseconds per kind of test, all runs and files that ran side by sid
 for (const [kind, sum] of [...seconds].sort())
   console.log(`${sum.toFixed(0).padStart(6)} s  ${kind}`)
 if (skipped.length > 0) console.log(`\nskipped, by run and file:\n${skipped.join('\n')}`)
+if (again.length > 0)
+  console.log(`\nran a second time, as the machine stood still for so long:\n${again.join('\n')}`)
 const count = (status) => [...outcomes.values()].filter((outcome) => outcome === status).length
 const passed = count('passed')
 // Lint, types, build and the like are no tests; one that failed counts as one failure.

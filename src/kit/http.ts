@@ -61,7 +61,8 @@ export interface HttpReply {
 type TlsConnect = ReturnType<typeof toTlsConnect>
 
 /** Loaded at the first call: who imports an adapter, and calls nothing yet, does not wait for it. */
-const undici = (): Promise<typeof Undici> => import('undici')
+let loaded: Promise<typeof Undici> | undefined
+export const undici = (): Promise<typeof Undici> => (loaded ??= import('undici'))
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i
 

@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from 'drainable/provider'
+import { undici } from '../../src/kit/http.js'
 
 /** Turns of the event loop after the last answer: what comes of it is in this process alone. */
 const TURNS = 25
@@ -72,6 +73,8 @@ export function ioClock(): IoClock {
         state.settled = true
       }
       promise.then(done, done)
+      // The client is loaded at its first call, and no request tells of that.
+      await undici()
       await settle()
       while (!state.settled) {
         const [next] = [...timers].sort((a, b) => a.at - b.at)

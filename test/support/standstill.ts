@@ -1,0 +1,35 @@
+/**
+ * A machine that stands still for seconds (a paused guest, a stalled disk) fails tests that have real deadlines, whatever the code
+ * does. Loaded into every test process: measures how late the event loop ran, and says so in the failure. `vitest.config.ts` runs a
+ * test again whose failure says it, once; `.ci/run` lists those. A failure without it is never tried again.
+ */
+import { afterEach, beforeEach } from 'vitest'
+
+const BEAT = 100
+/** So late is no load: the fakes and the clients of one process share its event loop, and deadlines here are seconds. */
+const STILL = 1_000
+
+// Before a test puts fake ones in their place.
+const now = performance.now.bind(performance)
+let last = now()
+let worst = 0
+
+function beat(): void {
+  worst = Math.max(worst, now() - last - BEAT)
+  last = now()
+}
+setInterval(beat, BEAT).unref()
+
+beforeEach(() => {
+  last = now()
+  worst = 0
+})
+
+afterEach(({ task }) => {
+  beat()
+  const error = task.result?.errors?.at(-1)
+  if (task.result?.state !== 'fail' || error === undefined || worst < STILL) return
+  const seconds = (worst / 1_000).toFixed(1)
+  error.message += `\nthe machine stood still for ${seconds} s during this test`
+  Object.assign(task.meta, { stoodStill: Number(seconds) })
+})
