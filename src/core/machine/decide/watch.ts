@@ -1,7 +1,9 @@
+import type { PresentReading } from '../../../provider/contract.js'
 import type { Draft } from '../draft.js'
-import { inWishedState, marksOf, stillIdle } from '../proof.js'
+import { inWishedState, marksOf, stillIdle, workSeen } from '../proof.js'
+import type { DrainState } from '../state.js'
 import { isClosed } from './door.js'
-import { endGone, goneForCertain } from './gone.js'
+import { endGone, endUncounted, goneForCertain } from './gone.js'
 import { loseIdle, prove } from './idle.js'
 
 /** Goal `watch`: looks only; the phases follow whatever somebody else does. */
@@ -10,26 +12,46 @@ export function decideWatch(draft: Draft): void {
   const reading = state.last?.reading
   if (state.ending.ended !== null || reading === undefined || state.unread !== null) return
   const there = goneForCertain(draft)
-  if (there === 'absent' || there === 'replaced') {
-    endGone(draft, there)
-    return
-  }
-  if (there === 'unsure' || !reading.present) return
-  if (!inWishedState(state)) {
+  if (there === 'replaced') endGone(draft, there)
+  else if (there === 'absent') removed(draft)
+  else if (there === 'here' && reading.present) present(draft, reading)
+}
+
+function present(draft: Draft, reading: PresentReading): void {
+  if (!inWishedState(draft.state)) {
     draft.proof({ proof: null, verdict: null, sealed: false })
     draft.phase('active')
     return
   }
-  if (state.phase === 'active') draft.phase('draining')
-  if (!stillIdle(state)) loseIdle(draft)
+  const sealed = isClosed(draft.state, reading)
+  follow(draft, { sealed, unverified: reading.unverified ?? null })
+}
+
+/**
+ * Removed by whoever is in charge. What the processes still do for it is waited for where the product counts that, so
+ * that idle is said before the end: the server behind it may be about to be stopped.
+ */
+function removed(draft: Draft): void {
+  endUncounted(draft)
+  const wasIdle = draft.state.phase === 'idle' && !workSeen(draft.state)
+  if (!wasIdle && draft.state.proof.scopes.size > 0) {
+    follow(draft, { sealed: true, unverified: null })
+    if (draft.state.phase !== 'idle') return
+  }
+  endGone(draft, 'absent')
+}
+
+/** Nobody new is sent there: idle is said once that is proved, and taken back once something is seen. */
+function follow(draft: Draft, what: Pick<DrainState['proof'], 'sealed' | 'unverified'>): void {
+  if (draft.state.phase === 'active') draft.phase('draining')
+  if (!stillIdle(draft.state)) loseIdle(draft)
   if (draft.state.phase !== 'draining') return
   const proof = prove(draft)
   if (proof === null) return
   draft.proof({
     proof,
-    sealed: isClosed(draft.state, reading),
+    ...what,
     verdict: { at: draft.now, proof, scopes: marksOf(draft.state), sealedAt: null },
-    unverified: reading.unverified ?? null,
   })
   draft.phase('idle')
   draft.emit({ type: 'idle', ...draft.stamp, proof })

@@ -2,7 +2,7 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { drain, select, watch, type Drain } from 'drainable'
+import { drain, select, watch, type Drain, type DrainEvent } from 'drainable'
 import { envoy, observedEndpoints } from 'drainable/envoy'
 import { startFake } from 'drainable/testing/envoy'
 import { eventually } from '../../../support/eventually.js'
@@ -176,6 +176,23 @@ describe('sets of another control plane', () => {
     await until(() => inFlight(run) === 1)
     await end()
     await until(() => run.report().members[0]?.phase === 'idle')
+  })
+
+  test('removed by all with work left: idle is said once that has ended, then removed', async () => {
+    await using it = await stage()
+    const end = await it.one.fake.occupy(REF)
+    const phases: string[] = []
+    const onEvent = (event: DrainEvent): void => {
+      if (event.type === 'phase') phases.push(event.to)
+    }
+    await using run = watch(it.lb, REF, { settle: '100ms', onEvent })
+    await until(() => inFlight(run) === 1 || run.report().members[0]?.lastReading !== undefined)
+    await it.one.give({ '10.0.0.2': 'HEALTHY' })
+    await it.two.give({ '10.0.0.2': 'HEALTHY' })
+    await until(() => phases.at(-1) === 'draining' && inFlight(run) === 1)
+    await end()
+    expect((await run.done).outcome).toBe('gone')
+    expect(phases).toEqual(['draining', 'idle', 'removed'])
   })
 
   test('a proxy that is away keeps what it held, and nobody idle', async () => {
