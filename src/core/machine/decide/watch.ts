@@ -35,7 +35,7 @@ function removed(draft: Draft): void {
   endUncounted(draft)
   const wasIdle = draft.state.phase === 'idle' && !workSeen(draft.state)
   if (!wasIdle && draft.state.proof.scopes.size > 0) {
-    follow(draft, { sealed: true, unverified: null })
+    follow(draft, { sealed: false, unverified: null })
     if (draft.state.phase !== 'idle') return
   }
   endGone(draft, 'absent')

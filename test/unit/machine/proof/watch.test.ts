@@ -94,7 +94,20 @@ describe('goal watch', () => {
   test('ends with a member that is gone for certain', () => {
     const run = watching().vanish().look()
     expect(run.outcome).toBe(null)
-    expect(run.look({ after: 20 }).outcome).toBe('gone')
+    expect(run.looks(2_000).outcome).toBe('gone')
+  })
+
+  test('proves idle first where a process is listed for what was removed', () => {
+    const run = watching().scope('w1', { active: 1 }).vanish().looks(2_000)
+    expect([run.phase, run.outcome]).toEqual(['draining', null])
+    expect(run.scope('w1', { active: 0 }).looks(2_000).outcome).toBe('gone')
+    expect([run.all('idle').length, run.all('removed').length]).toEqual([1, 1])
+    expect(run.state.proof.sealed).toBe(false)
+  })
+
+  test('ends as gone where idle was said before the removal', () => {
+    const run = watching().looks(2_000).vanish().look().look({ after: 20 })
+    expect([run.outcome, run.all('idle-lost').length]).toEqual(['gone', 0])
   })
 
   test('ends with a member that is another one', () => {
@@ -125,7 +138,7 @@ describe('goal watch', () => {
   })
 
   test('says once that the member is gone, and looks no further', () => {
-    const run = watching().vanish().look().look({ after: 20 }).look({ after: 20 })
+    const run = watching().vanish().looks(2_000).look().look({ after: 20 })
     expect(run.all('removed')).toHaveLength(1)
   })
 
