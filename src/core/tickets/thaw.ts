@@ -73,6 +73,8 @@ export function thawMember(member: TicketMember, options: ThawOptions): DrainSta
       // What was wished above the confirmed state is decided anew, from a proof of this process.
       wish: hold.confirmed === 'none' ? hold.wish : hold.confirmed,
       confirmedAt: now - 1,
+      // A first hold that nobody saw carried out asks for its place again: others may have gone since.
+      floor: hold.confirmed === 'none' && hold.floor === 'granted' ? 'unasked' : hold.floor,
       notBefore: now,
       losses: 0,
       refusals: 0,
@@ -162,8 +164,9 @@ export function thawStep(
       scopes: new Map(
         frozen.proof.scopes.map((track) => [track.last.scope, untilNow(track, options.now)]),
       ),
+      // Another machine's clock does not say whether what is read now is younger than the seal: proved anew.
       verdict:
-        verdict === null || verdict.at > options.now
+        verdict === null || verdict.at > options.now || (gap.foreign && isSealing(frozen))
           ? null
           : {
               ...verdict,
@@ -178,6 +181,11 @@ export function thawStep(
       terminateUntil: earlier(frozen.terminateUntil, options.now + LONGEST_CUT),
     },
   }
+}
+
+/** Whether the door was closed over a verdict, and nothing has shown yet that it still stood then. */
+function isSealing({ proof: { verdict }, phase }: FrozenState): boolean {
+  return verdict !== null && verdict.sealedAt !== null && phase === 'draining'
 }
 
 /** No wait that a step leaves behind is longer than that, in milliseconds. */

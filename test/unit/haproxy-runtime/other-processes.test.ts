@@ -8,6 +8,8 @@ import { context, WEB1 } from './rig.js'
 /** Stands before a socket of the fake. */
 interface Front extends AsyncDisposable {
   readonly address: { readonly host: string; readonly port: number }
+  /** Ends every connection in good order, as a tunnel does that is restarted. */
+  restart(): Promise<void>
 }
 
 /** @param answer - what it says itself to a line; nothing: the line goes on */
@@ -32,6 +34,11 @@ async function before(to: unknown, answer: (line: string) => string | undefined)
   const { port } = server.address() as { port: number }
   return {
     address: { host: '127.0.0.1', port },
+    async restart() {
+      const ends = [...open].map((socket) => once(socket, 'close'))
+      for (const socket of open) socket.end()
+      await Promise.all(ends)
+    },
     async [Symbol.asyncDispose]() {
       for (const socket of open) socket.destroy()
       server.close()
@@ -81,6 +88,24 @@ test('with a master the end of the kept connection is no end of its process', as
   expect((await lb.observe([WEB1], context())).readings[0]!.scopes).toContainEqual(busy)
   tired = true
   expect((await lb.observe([WEB1], context())).readings[0]!.scopes).toContainEqual(busy)
+  await end()
+})
+
+test('without a master a tunnel that is restarted is no end of an old process', async () => {
+  await using fake = await startFake({ pools: { web: ['web1', 'web2'] } })
+  await using socket = await before(fake.socket, () => undefined)
+  await using lb = haproxyRuntime({ socket: socket.address })
+  const end = await fake.occupy(WEB1)
+  await lb.observe([WEB1], context())
+  await lb.apply([{ kind: 'hold', to: 'drain', ref: WEB1 }], context())
+  await fake.reload()
+  await lb.observe([WEB1], context()) // only says what a reload forgot
+  const [, old] = (await lb.observe([WEB1], context())).readings[0]!.scopes
+  expect(old).toMatchObject({ state: 'read', old: true, active: 1 })
+  await socket.restart()
+  const { readings, ended } = await lb.observe([WEB1], context())
+  expect(readings[0]!.scopes[1]).toMatchObject({ scope: old!.scope, state: 'unread' })
+  expect(ended ?? []).not.toContain(old!.scope)
   await end()
 })
 

@@ -34,8 +34,10 @@ export class KeptConnection {
       for (const reply of this.#splitter.push(chunk)) this.#owed.shift()?.(reply)
       if (this.#splitter.size > MAX_REPLY) this.#finish('lost')
     })
-    socket.on('end', () => this.#finish('ended'))
-    socket.on('error', () => this.#finish(from.local ? 'ended' : 'lost'))
+    // What stands before a TCP port (TLS, a tunnel) ends a connection too, and its process serves on.
+    const over = from.unix ? 'ended' : 'lost'
+    socket.on('end', () => this.#finish(over))
+    socket.on('error', () => this.#finish(over))
     socket.on('close', () => this.#finish('lost'))
     socket.unref()
   }

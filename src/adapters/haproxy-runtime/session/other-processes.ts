@@ -165,7 +165,9 @@ export class OtherProcesses {
       if (old) process.replacedAt ??= ctx.clock.now()
       if (process.kept?.state === 'open') {
         const seen = await this.#readOld(process, wanted, ctx)
-        if (seen !== undefined) return seen
+        // Where the connection broke, the master leads to it all the same.
+        const isBroken = seen !== undefined && 'note' in seen && !isOpen(process)
+        if (seen !== undefined && !isBroken) return seen
       }
       const channel = toWorker(master, process)
       const sight = await look(process, channel, wanted, ctx)
@@ -251,6 +253,11 @@ export class OtherProcesses {
   #alive(): Process[] {
     return [...this.#others.values()].map(({ process }) => process).filter(({ ended }) => !ended)
   }
+}
+
+/** Asked anew: it may have broken in a look. */
+function isOpen({ kept }: Process): boolean {
+  return kept?.state === 'open'
 }
 
 function toWorker(master: MasterSocket, process: Process): Channel {

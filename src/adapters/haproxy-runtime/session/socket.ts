@@ -81,8 +81,10 @@ function tlsWords(cause: unknown): string | undefined {
  */
 export class RuntimeSocket {
   readonly label: string
-  /** Whether a clean end of a connection can only mean that its process has gone. */
+  /** Whether it is on this machine, by its address. */
   readonly local: boolean
+  /** Whether it is a UNIX socket: only then does the end of a connection mean that its process has gone. */
+  readonly unix: boolean
   readonly #address: Address
   readonly #limits: SocketLimits
   readonly #tls: Tls | undefined
@@ -98,6 +100,7 @@ export class RuntimeSocket {
     this.#slots = new Turnstile(limits.maxConnections)
     this.label = address.label
     this.local = address.local
+    this.unix = 'path' in address.to
     if (tls !== undefined) toTlsConnect(tls)
   }
 

@@ -280,4 +280,21 @@ describe('a hold that was confirmed is not taken for a late one', () => {
     }
     expect(step.ticket.members[0]!.state.hold.late).toHaveLength(1)
   })
+
+  test('proves anew what was sealed on another host, whose clock is behind', async () => {
+    const FRESH = 4_000
+    const stepping = await held({ capabilities: { freshness: FRESH } })
+    const { clock, lb, host } = stepping
+    let { ticket } = stepping
+    while (lb.state(web1) !== 'maint') {
+      ticket = (await looksOf(stepping, ticket)).step.ticket
+      await clock.advance(50)
+    }
+    // Came in just before the seal: numbers that are as old as that do not show it.
+    const at = clock.now()
+    host.otherBoot(10_000)
+    const step = await stepUntil(stepping, ticket, 60_000)
+    expect(step.outcome).toBe('idle')
+    expect(clock.now() - at).toBeGreaterThanOrEqual(FRESH)
+  })
 })
