@@ -44,23 +44,14 @@ export default tseslint.config(
       '@typescript-eslint/unified-signatures': 'off',
       '@typescript-eslint/prefer-promise-reject-errors': 'off', // an abort rejects with signal.reason, whatever it is
       '@typescript-eslint/only-throw-error': 'off', // the same
-      'no-restricted-imports': [
-        'error',
-        {
-          paths: [
-            {
-              name: 'zod',
-              importNames: ['z'],
-              message:
-                "import * as z from 'zod': the object `z` keeps all of zod in every bundle of a user.",
-            },
-          ],
-        },
-      ],
       'no-restricted-syntax': [
         'error',
         { selector: 'TSEnumDeclaration', message: 'Use a union of string literals.' },
         { selector: 'ExportDefaultDeclaration', message: 'Use named exports.' },
+        {
+          selector: "ImportDeclaration[source.value='zod'] > ImportSpecifier[imported.name='z']",
+          message: "import * as z from 'zod': the object `z` brings all of zod into every bundle.",
+        },
       ],
     },
   },
