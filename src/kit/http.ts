@@ -141,13 +141,16 @@ export class HttpClient implements AsyncDisposable {
         data,
       )
     }
-    const code: ErrorCode = neverSent(cause) ? 'UNREACHABLE' : 'CONNECTION_LOST'
-    const lasting = isDistrust(cause) || isDenied(cause) || isOtherProtocol(cause)
-    const words = inWords(cause)
-    return new DrainableError(code, `${what}: ${words}`, {
-      ...data,
-      ...(lasting ? { retryable: false } : {}),
-    })
+    const words = `${what}: ${inWords(cause)}`
+    if (neverSent(cause)) {
+      const lasting = isDistrust(cause) || isDenied(cause) || isOtherProtocol(cause)
+      return new DrainableError('UNREACHABLE', words, {
+        ...data,
+        ...(lasting ? { retryable: false } : {}),
+      })
+    }
+    const code: ErrorCode = isOtherProtocol(cause) ? 'MALFORMED_REPLY' : 'CONNECTION_LOST'
+    return new DrainableError(code, words, data)
   }
 
   #agent(): Promise<Agent> {

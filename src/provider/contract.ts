@@ -331,8 +331,8 @@ export interface DrainableProvider extends AsyncDisposable {
   /** Pushes snapshots where the product can push. */
   watch?(refs: readonly MemberRef[], ctx: CallContext): AsyncIterable<Snapshot>
   /**
-   * Closes every socket. After that every call throws `UNREACHABLE` or `CONNECTION_LOST` with
-   * `retryable: false`: the core learns of it by that alone.
+   * Closes every socket. After that every call throws `CONNECTION_LOST` with `retryable: false`, which
+   * means nothing else: the core learns of it by that alone, and looks no more.
    */
   close(): Promise<void>
 }

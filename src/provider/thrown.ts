@@ -37,9 +37,12 @@ export function codesOf(error: unknown): readonly string[] {
   return codes
 }
 
-/** Whether the provider was closed: it will never answer again. */
+/**
+ * Whether the provider was closed: it will never answer again. `UNREACHABLE` is no such word, for good or
+ * not: a certificate that ran out is renewed, and a run that stopped looking would hold nothing any more.
+ */
 export function isClosed(error: DrainableError): boolean {
-  return !error.retryable && (error.code === 'UNREACHABLE' || error.code === 'CONNECTION_LOST')
+  return !error.retryable && error.code === 'CONNECTION_LOST'
 }
 
 /** Whether an error says that the balancer, or the way to it, did not answer: not that it refused. */

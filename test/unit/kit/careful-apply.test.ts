@@ -158,7 +158,7 @@ describe('before anything was sent', () => {
   })
 
   test('a provider that was closed throws', async () => {
-    const closed = new DrainableError('UNREACHABLE', 'closed', { retryable: false })
+    const closed = new DrainableError('CONNECTION_LOST', 'closed', { retryable: false })
     const call = new Rows('a').one(hold(), { look: () => Promise.reject(closed) })
     await expect(call).rejects.toBe(closed)
   })

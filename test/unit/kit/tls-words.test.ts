@@ -55,7 +55,7 @@ test('http to a TLS port that answers with an alert', async () => {
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const error = await refusal(`http://127.0.0.1:${port}`)
-  expect(error).toMatchObject({ code: 'CONNECTION_LOST', retryable: false })
+  expect(error).toMatchObject({ code: 'MALFORMED_REPLY', retryable: false })
   expect(error.message).toMatch(/no HTTP, expected an http port, or an https:\/\/ URL/)
   await new Promise((resolve) => server.close(resolve))
 })

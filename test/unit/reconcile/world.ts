@@ -175,7 +175,7 @@ export class Process {
 
   #alive(): void {
     if (this.#dead)
-      throw new DrainableError('UNREACHABLE', 'the process is dead', { retryable: false })
+      throw new DrainableError('CONNECTION_LOST', 'the process is dead', { retryable: false })
     this.#lives -= 1
     if (this.#lives <= 0) this.#dead = true
   }

@@ -161,7 +161,7 @@ export class DataplaneApi implements AsyncDisposable {
 
   async close(): Promise<void> {
     this.#closed.abort(
-      new DrainableError('UNREACHABLE', `${this.instance}: the provider is closed`, {
+      new DrainableError('CONNECTION_LOST', `${this.instance}: the provider is closed`, {
         provider: PROVIDER,
         retryable: false,
       }),
