@@ -208,6 +208,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       if (value !== undefined) this.#memory.hardStop(value, ctx.clock.now())
     } catch (error) {
       if (!isDrainableError(error, 'MALFORMED_REPLY', 'REJECTED', 'FORBIDDEN')) throw error
+      this.#memory.hardStop('unread', ctx.clock.now())
     }
   }
 

@@ -1,7 +1,7 @@
 import { drain, startDrain } from 'drainable'
 import { describe, expect, test } from 'vitest'
 import { recordsPath } from '../../../src/adapters/f5-bigip/change/persistence.js'
-import { ctx, lines, present, rig, WEB1, WEB2 } from './rig.js'
+import { ctx, lines, present, rig, until, WEB1, WEB2 } from './rig.js'
 
 const FAST = { settle: '50ms', timeout: '2s' } as const
 const CUT = 'DELETE /mgmt/tm/sys/connection'
@@ -19,6 +19,22 @@ describe('a cut', () => {
     expect(members[0]?.error?.message).toMatch(/said yes .* cut nothing: 3 are still open/)
     expect(members[0]?.why[0]?.text).toContain('cut nothing')
     expect(lines(it.fake).filter((line) => line === CUT)).toHaveLength(2)
+    await run.close()
+  })
+
+  test('takes statistics that are not there for none that are gone', async () => {
+    await using it = await rig({ connectionDelete: 'nothing' })
+    await it.fake.occupy(WEB1, 3)
+    const run = startDrain(it.lb, WEB1, { ...FAST, onTimeout: 'terminate' })
+    await until('the cut', () => lines(it.fake).includes(CUT))
+    // Its control plane starts anew: for a while nothing is there, not even what is.
+    it.fake.setStage('loading')
+    const asked = it.fake.requests.length
+    await until('a look', () => lines(it.fake).slice(asked).some((line) => /stats/.test(line)))
+    it.fake.setStage('up')
+    const { members } = await run.done
+    expect(members[0]?.terminated).toBe(0)
+    expect(members[0]?.error?.message).toMatch(/cut nothing: 3 are still open/)
     await run.close()
   })
 

@@ -55,6 +55,18 @@ describe.concurrent('idle is verified only where no old process can be left', ()
     expect((await present(lb, WEB1)).unverified).toContain('300000 ms')
   })
 
+  test.each([
+    ['an error of the server', { how: 'status', status: 503 }],
+    ['an answer that is none', { how: 'garbage' }],
+  ] as const)('and not before the section was read: %s', async (_, failure) => {
+    await using fake = await startFake({ config: config('hard-stop-after 300s'), uptime: 1_000 })
+    const mend = fake.fail({ match: /configuration\/global/, ...failure })
+    await using lb = connect(fake, { oldWorkers: { within: '3s' } })
+    expect((await present(lb, WEB1)).unverified).toContain('could not be read yet')
+    await mend()
+    expect((await present(lb, WEB1)).unverified).toContain('is below hard-stop-after')
+  })
+
   test('where the section may not be read the word of the operator stands', async () => {
     await using fake = await startFake({ config: config('hard-stop-after 300s'), uptime: 100 })
     fake.fail({ match: /configuration\/global/, how: 'status', status: 403 })

@@ -24,7 +24,8 @@ export interface Cut {
 interface Cutting {
   readonly device: Device
   readonly paths: readonly string[]
-  readonly count: (ctx: CallContext) => Promise<number>
+  /** Undefined where the statistics of one of them are not there: that is no 0. */
+  readonly count: (ctx: CallContext) => Promise<number | undefined>
 }
 
 /** What became of a cut, and what to tell whoever asks why. */
@@ -82,7 +83,7 @@ function cutNothing(cuttings: readonly Cutting[], open: number): DrainableError 
 
 function toCutting({ device, target, endpoints }: Cut): Cutting {
   const paths = [...new Set(endpoints.map(({ row }) => connectionPath(row.address, row.port)))]
-  const count = async (ctx: CallContext): Promise<number> => {
+  const count = async (ctx: CallContext): Promise<number | undefined> => {
     const whole = target.kind === 'node' ? await device.readNodeStats(target.node, ctx) : undefined
     return whole?.active ?? countOpen(device, endpoints, ctx)
   }
@@ -93,11 +94,15 @@ async function countOpen(
   device: Device,
   endpoints: readonly Endpoint[],
   ctx: CallContext,
-): Promise<number> {
+): Promise<number | undefined> {
   let open = 0
   for (const [pool, members] of Map.groupBy(endpoints, (one) => one.pool)) {
     const table = await device.readStats(pool, ctx)
-    for (const { row } of members) open += statsOf(table, row)?.active ?? 0
+    for (const { row } of members) {
+      const active = statsOf(table, row)?.active
+      if (active === undefined) return undefined
+      open += active
+    }
   }
   return open
 }
@@ -108,13 +113,14 @@ async function cutAndCount(
   freshness: number,
   ctx: CallContext,
 ): Promise<{ readonly open: number; readonly gone: number }> {
-  const open = await cutting.count(ctx)
+  const limits = { every: LOOK, within: freshness + SHOWS }
+  const open = (await until(ctx, limits, () => cutting.count(ctx))) ?? 0
   let left = open
   for (let i = 0; i < TIMES && left >= open; i += 1) {
     for (const path of cutting.paths) await deleteConnections(cutting.device, path, ctx)
     if (open === 0) break
-    await until(ctx, { every: LOOK, within: freshness + SHOWS }, async () => {
-      left = await cutting.count(ctx)
+    await until(ctx, limits, async () => {
+      left = (await cutting.count(ctx)) ?? left
       return left === 0 ? true : undefined
     })
   }

@@ -18,6 +18,7 @@ const MOST = 200
 /** What is known of how long replaced processes live. */
 export class HardStops {
   #largest: HardStop = 'unknown'
+  #unread = false
   #since: number | undefined
   /** By incarnation: when it was last seen as the present process. */
   readonly #seen = new Map<string, number>()
@@ -27,9 +28,15 @@ export class HardStops {
     return this.#largest
   }
 
+  /** Whether the file could not be read when it was asked last: it may say anything. */
+  get unread(): boolean {
+    return this.#unread
+  }
+
   /** Takes note of what the file says now. */
-  read(value: HardStop, now: number): void {
-    if (value === 'unknown') return
+  read(value: HardStop | 'unread', now: number): void {
+    this.#unread = value === 'unread'
+    if (value === 'unknown' || value === 'unread') return
     this.#since ??= now
     const known = this.#largest
     if (known === 'unset' || value === 'unset') this.#largest = 'unset'

@@ -67,7 +67,7 @@ export class ProcessMemory {
   }
 
   /** Takes note of what the configuration says of how long replaced processes live. */
-  hardStop(value: HardStop, now: number): void {
+  hardStop(value: HardStop | 'unread', now: number): void {
     this.#hardStops.read(value, now)
   }
 
@@ -140,8 +140,10 @@ export class ProcessMemory {
 
   /** Why what the operator says of replaced processes can't be so. */
   #contradiction(): string | undefined {
-    const { largest } = this.#hardStops
+    const { largest, unread } = this.#hardStops
     if (this.#oldWorkers === 'hard-stop-after' || typeof this.#oldWorkers === 'object') {
+      if (unread)
+        return "HAProxy's configuration could not be read yet, so nothing says whether oldWorkers holds"
       if (largest === 'unset')
         return "HAProxy's configuration has no hard-stop-after, they live as long as their connections"
     }

@@ -48,6 +48,9 @@ const WRITE_ATTEMPTS = 12
 /** A configuration write may run HAProxy's own check over a large file. */
 const WRITE_TIMEOUT = 30_000
 
+/** So this API says that a section is kept from this user, or that it has no such path. */
+const WITHHELD: ReadonlySet<number> = new Set([403, 404, 405, 501])
+
 /**
  * HAProxy's configuration as the API keeps it. Read once per backend, and again when the version
  * that every reply carries has changed, or HAProxy was reloaded.
@@ -111,15 +114,19 @@ export class Configuration {
 
   /**
    * What the configuration says of how long a replaced process lives; undefined where that was told for
-   * this stamp already.
+   * this stamp already. `unread`: it could not be read just now, and is asked for again.
    */
-  async hardStop(stamp: string, ctx: CallContext): Promise<HardStop | undefined> {
+  async hardStop(stamp: string, ctx: CallContext): Promise<HardStop | 'unread' | undefined> {
     if (this.#hardStopAt === stamp) return undefined
     const { paths, tree } = await this.#api.served(ctx)
     const reply = await this.#api.get(paths.configGlobal, ctx)
+    const isWithheld = WITHHELD.has(reply.status)
+    if (!isWithheld && reply.status !== 200) return 'unread'
+    const value = isWithheld
+      ? 'unknown'
+      : (this.#api.parse(reply, (text) => parseHardStopAfter(tree, text)) ?? 'unset')
     this.#hardStopAt = stamp
-    if (reply.status !== 200) return 'unknown'
-    return this.#api.parse(reply, (text) => parseHardStopAfter(tree, text)) ?? 'unset'
+    return value
   }
 
   /** Forgets what was read of a backend. */
