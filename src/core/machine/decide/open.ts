@@ -247,7 +247,7 @@ function fail(draft: Draft, outcome: 'overruled' | 'refused', words: string): vo
 function giveUp(draft: Draft, goal: OpenGoal): void {
   const { state } = draft
   const { until, lateUntil } = goal
-  const waitsForLate = goal.reached !== null && stillLate(state, ownOf(state))
+  const waitsForLate = goal.reached !== null && awaitsLate(draft)
   if (waitsForLate && state.unread === null) {
     if (lateUntil !== null && draft.now >= lateUntil) draft.finish('refused', lateError(draft))
     return
@@ -263,12 +263,22 @@ function giveUp(draft: Draft, goal: OpenGoal): void {
 export function openOverdue(draft: Draft, goal: OpenGoal, error: DrainableError): void {
   const { state } = draft
   const { until, lateUntil, reached } = goal
-  const waitsForLate = reached !== null && stillLate(state, ownOf(state))
+  const waitsForLate = reached !== null && awaitsLate(draft)
   const waitedFor = waitsForLate || state.hold.pending?.change.kind === 'restore'
   if (waitedFor && lateUntil !== null && draft.now >= lateUntil)
     draft.finish('refused', lateError(draft))
   else if (until !== null && draft.now >= until && !(waitsForLate && answers(state, until)))
     draft.finish('unreachable', state.hold.refusal?.error ?? error)
+}
+
+/**
+ * Whether a change whose answer was lost is still waited for. Where the balancer contradicts itself about
+ * the state, no reading ever rules one out: its time alone ends that.
+ */
+function awaitsLate({ state, now }: Draft): boolean {
+  const own = ownOf(state)
+  if (!stillLate(state, own)) return false
+  return own !== 'unknown' || state.hold.late.some(({ until }) => until === null || now < until)
 }
 
 /** Whether the balancer still answers: what is waited for is not its answer. */

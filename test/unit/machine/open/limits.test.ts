@@ -32,6 +32,13 @@ describe('an undo that is where it was to go, and waits for a late change', () =
     expect(overdue(run.wait(50)).outcome).toBe('unreachable')
   })
 
+  test('waits for its time, and no longer, where the balancer contradicts itself', () => {
+    const run = waiting(null, 2_000).set({ own: 'unknown' })
+    expect(run.looks(8_000).outcome).toBe(null)
+    expect(run.looks(3_000).outcome).toBe('refused')
+    expect(run.error?.message).toContain('contradicts itself')
+  })
+
   test('is unreachable past its time before the first look of another process', () => {
     const run = waiting(null, 2_000)
     run.state = { ...run.state, last: null }
