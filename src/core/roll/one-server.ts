@@ -145,6 +145,12 @@ export class OneServer {
       server.attempt += 1
       server.state = 'acting'
       await ledger.save()
+      // The process may have stood still meanwhile: another one may roll by now.
+      const refusal = policy.term?.permit()
+      if (refusal !== undefined) {
+        await Promise.resolve()
+        throw refusal
+      }
       emit({ ...this.event('act'), attempt: server.attempt })
       await run.act((lost) => this.#act(act, report, lost))
       server.state = 'acted'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { resumeRoll, roll, startRoll, type Ticket } from 'drainable'
+import { resumeRoll, roll, startRoll, type Clock, type Ticket } from 'drainable'
 import { fakeLease } from 'drainable/testing'
 import { jsonStore } from '../combined/set-up.js'
 import { thrown } from '../core/set-up.js'
@@ -62,6 +62,31 @@ describe('a roll under a lease', () => {
     })
     expect(told).toMatchObject([{ code: 'NOT_LEADER' }])
     expect(lb.requests.filter(({ verb }) => verb === 'apply')).toHaveLength(before)
+  })
+
+  test('calls nothing where the process stood still until it was over', async () => {
+    const { clock, lb } = setUp(3)
+    let skipped = 0
+    const frozen: Clock = {
+      now: () => clock.now() + skipped,
+      wall: () => Date.UTC(2026, 0, 1) + clock.now() + skipped,
+      setTimeout: (fn, ms) => clock.setTimeout(fn, ms),
+    }
+    const kept = jsonStore()
+    const tickets = {
+      ...kept,
+      set: async (key: string, value: unknown) => {
+        await kept.set(key, value)
+        // Woken, it handles this answer first, and only then what is due by time.
+        if (JSON.stringify(value).includes('"acting"')) skipped = 60_000
+      },
+    }
+    const lease = fakeLease({ clock })
+    const { act, calls } = actor(clock)
+    const run = startRoll(lb, web, { act, clock: frozen, lease, tickets, id: 'job' })
+    const report = await clock.runUntil(run.done)
+    expect(report).toMatchObject({ outcome: 'stopped', error: { code: 'NOT_LEADER' } })
+    expect(calls).toEqual([])
   })
 
   test('a drain is left where it is when it is lost', async () => {
