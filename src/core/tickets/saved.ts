@@ -70,12 +70,18 @@ async function refuseOther(store: TicketStore, id: string): Promise<void> {
 }
 
 /**
- * Forgets a ticket: it was undone, or its member is gone.
+ * Forgets a ticket: it was undone, or its member is gone. One of a later holder of the lease that this one was
+ * written under stays: it is of another drain, which goes on.
  *
  * @throws what the store threw
  */
-export async function dropTicket(store: TicketStore, id: string): Promise<void> {
+export async function dropTicket(
+  store: TicketStore,
+  id: string,
+  lease?: Ticket['lease'],
+): Promise<void> {
   if (!isTicketId(id)) return // it was never saved, and may be a key of our own
+  if (lease !== undefined && (await laterHolder(store, id, lease)) !== undefined) return
   await store.delete(id)
   const { index, shown } = writerOf(store)
   shown.delete(id)
@@ -90,15 +96,25 @@ export async function dropTicket(store: TicketStore, id: string): Promise<void> 
 async function refuseOutdated(
   store: TicketStore,
   id: string,
-  { name, fence }: NonNullable<Ticket['lease']>,
+  lease: NonNullable<Ticket['lease']>,
 ): Promise<void> {
-  const stored = parseStored(await store.get(id)) as Partial<Ticket> | null | undefined
-  const other = stored?.lease
-  if (other?.name !== name || !(other.fence > fence)) return
+  const later = await laterHolder(store, id, lease)
+  if (later === undefined) return
   throw new DrainableError(
     'NOT_LEADER',
-    `ticket '${id}' was written by a later holder of the lease ${quote(name)} (${other.fence}, we are ${fence}): it goes on with the drain`,
+    `ticket '${id}' was written by a later holder of the lease ${quote(lease.name)} (${later}, we are ${lease.fence}): it goes on with the drain`,
   )
+}
+
+/** The fence of the later holder of this lease who has written the ticket that is stored. */
+async function laterHolder(
+  store: TicketStore,
+  id: string,
+  { name, fence }: NonNullable<Ticket['lease']>,
+): Promise<number | undefined> {
+  const stored = parseStored(await store.get(id)) as Partial<Ticket> | null | undefined
+  const other = stored?.lease
+  return other?.name === name && other.fence > fence ? other.fence : undefined
 }
 
 /** How many tickets are asked for at once. */

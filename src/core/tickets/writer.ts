@@ -84,7 +84,8 @@ export class TicketWriter {
 
   async #delete(): Promise<void> {
     const { store } = this.#targets
-    if (store !== undefined && !this.#handedOver) await dropTicket(store, this.#id)
+    const lease = this.#newest?.().lease
+    if (store !== undefined && !this.#handedOver) await dropTicket(store, this.#id, lease)
   }
 
   async #write(ticket: Ticket): Promise<void> {

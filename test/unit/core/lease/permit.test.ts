@@ -86,4 +86,23 @@ describe('a drain under a lease', () => {
     expect(tickets.kept.get('one')).toMatchObject({ lease: { fence: 9 } })
     await saveTicket(tickets, { ...ticket, lease: { name: 'another', fence: 1 } })
   })
+
+  it('forgets no ticket of a later holder', async () => {
+    const { clock, start, tickets, lb } = setUp(() => true)
+    lb.occupy(web1)
+    const handle = start()
+    await clock.runUntil(handle.inForce)
+    const ticket = await handle.ticket
+    // This one is frozen after its undo; the next one drains the member again, under the same id.
+    const get = tickets.get.bind(tickets)
+    const later = { ...ticket, lease: { name: 'l', fence: 9 } }
+    const restored = lb.apply.bind(lb)
+    lb.apply = async (changes, ctx) => {
+      const results = await restored(changes, ctx)
+      if (changes.some(({ kind }) => kind === 'restore')) tickets.kept.set('one', later)
+      return results
+    }
+    await clock.runUntil(handle.restore())
+    expect(await get('one')).toMatchObject({ lease: { fence: 9 } })
+  })
 })
