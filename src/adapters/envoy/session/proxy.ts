@@ -164,13 +164,14 @@ export class Proxy {
     link: AdminLink,
     clock: Clock,
   ): Promise<ProxyReading | undefined> {
-    const names = clustersOf(facts, services)
+    const fed = clustersOf(facts, services)
     const sampledAt = clock.now()
     const asked = this.#now()
-    const clusters = await this.#clusters(names, link)
+    const clusters = await this.#clusters(fed, link)
+    const wanted = clusters.filter((cluster) => services.includes(cluster.service))
+    const names = fed ?? [...new Set([...services, ...wanted.map(({ cluster }) => cluster)])]
     const stats = await this.#stats(names, facts.configs, link)
     if (stats.clusters !== facts.clusters) return undefined
-    const wanted = clusters.filter((cluster) => services.includes(cluster.service))
     const unlisted = await this.#unlisted(facts, wanted, sought, stats, link)
     const previous = await this.#previous(facts, wanted, stats, { asked, sampledAt }, link)
     const incarnation = await this.#incarnation(link)
@@ -382,8 +383,12 @@ export class Proxy {
   }
 }
 
-function clustersOf(facts: ProxyFacts, services: readonly string[]): string[] {
-  if (facts.configs === undefined) return [...services]
+/**
+ * The clusters that are fed by these sets. Undefined where the proxy does not show its configuration: then
+ * all are asked for, as any of them may be; `/clusters` says of each which set it has.
+ */
+function clustersOf(facts: ProxyFacts, services: readonly string[]): string[] | undefined {
+  if (facts.configs === undefined) return undefined
   return [...facts.configs.values()]
     .filter((config) => services.includes(config.service))
     .map((config) => config.cluster)
