@@ -137,7 +137,8 @@ async function restoreCombined(
     ticket.members.some(({ ref }) => ref.balancer === key),
   )
   for (const [key, part] of own) shared.seed(key, sliceTicket(ticket, key, part))
-  if (own.length === 0 && store !== undefined) await answerOfStore(dropTicket(store, id, ticket.lease))
+  if (own.length === 0 && store !== undefined)
+    await answerOfStore(dropTicket(store, id, ticket.lease))
   const reports = await Promise.all(
     own.map(async ([key, part]) => {
       const report = await restoreUnder(part, sliceTicket(ticket, key, part), {

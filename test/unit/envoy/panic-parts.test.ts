@@ -231,16 +231,18 @@ describe('clusters and policies', () => {
 })
 
 describe('load reports alone', () => {
-  const initial = [setOf([{}, {}, { status: 'UNHEALTHY' }])]
-
-  async function byLoads(more: Partial<EnvoyOptions> = {}) {
+  async function byLoads(
+    more: Partial<EnvoyOptions> = {},
+    initial = [setOf([{}, {}, { status: 'UNHEALTHY' }])],
+    member = 1,
+  ) {
     const sink = grpcEndpoints({ port: 0, initial, loadInterval: 100 })
     const lb = envoy({ endpoints: sink, onPanic: 'allow', ...more })
     await lb.observe('all', ctx())
     const grpc = `http://127.0.0.1:${sink.address?.port}`
     const fake = await startFake({ pools: { web: [] }, eds: { grpc }, loads: grpc })
     const inForce = async () => {
-      const { readings } = await lb.observe([refOf(1)], ctx())
+      const { readings } = await lb.observe([refOf(member)], ctx())
       return readings[0]?.scopes.map((scope) => scope.state === 'read' && scope.inForce)
     }
     return { sink, lb, fake, inForce }
@@ -253,6 +255,32 @@ describe('load reports alone', () => {
     const down = [{ status: 'DRAINING' }, { status: 'UNHEALTHY' }, { status: 'UNHEALTHY' }]
     await sink.set([setOf(down)])
     await expect.poll(inForce, { timeout: 5_000 }).toEqual([false])
+    await lb.close()
+    await fake.close()
+  })
+
+  // From UNHEALTHY to DRAINING Envoy counts nothing anew: it still weighs on the threshold, 1 of 3.
+  test('one that was UNHEALTHY is counted as before, until something else changes', async () => {
+    const ill = { status: 'UNHEALTHY' }
+    const { sink, lb, fake, inForce } = await byLoads({}, [setOf([{}, ill, ill])], 2)
+    await lb.apply([{ kind: 'hold', ref: refOf(2), to: 'drain' }], ctx())
+    const notes = async () => {
+      const { readings } = await lb.observe([refOf(2)], ctx())
+      return readings[0]?.scopes.map((scope) => ('note' in scope ? scope.note : '')).join()
+    }
+    await expect.poll(notes, { timeout: 5_000 }).toContain('panic mode')
+    expect(await inForce()).toEqual([false])
+    await sink.set([setOf([{}, { status: 'DRAINING' }, {}])])
+    await expect.poll(inForce, { timeout: 5_000 }).toEqual([true])
+    await lb.close()
+    await fake.close()
+  })
+
+  test('and where panic is refused, it is refused before anything is changed', async () => {
+    const ill = { status: 'UNHEALTHY' }
+    const { lb, fake } = await byLoads({ onPanic: 'refuse' }, [setOf([{}, ill, ill])], 2)
+    const [result] = await lb.apply([{ kind: 'hold', ref: refOf(2), to: 'drain' }], ctx())
+    expect(result).toMatchObject({ status: 'rejected', error: { code: 'REJECTED' } })
     await lb.close()
     await fake.close()
   })

@@ -30,7 +30,11 @@ describe('a cut', () => {
     // Its control plane starts anew: for a while nothing is there, not even what is.
     it.fake.setStage('loading')
     const asked = it.fake.requests.length
-    await until('a look', () => lines(it.fake).slice(asked).some((line) => /stats/.test(line)))
+    await until('a look', () =>
+      lines(it.fake)
+        .slice(asked)
+        .some((line) => /stats/.test(line)),
+    )
     it.fake.setStage('up')
     const { members } = await run.done
     expect(members[0]?.terminated).toBe(0)

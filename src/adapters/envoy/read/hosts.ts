@@ -12,11 +12,19 @@ export function rowsOf(view: ProxyView, service: string): readonly ClusterRows[]
   return (view.reading?.clusters ?? []).filter((rows) => rows.service === service)
 }
 
-export function plannedHost(endpoint: Endpoint, rows: ClusterRows | undefined): PanicHost {
+/** @param counted - members without a row that Envoy counts as before, see `EndpointStore.countedAsBefore` */
+export function plannedHost(
+  endpoint: Endpoint,
+  rows: ClusterRows | undefined,
+  counted: ReadonlySet<string>,
+): PanicHost {
   const row = endpoint.member === undefined ? undefined : rows?.hosts.get(endpoint.member)
   const failing = row !== undefined && (row.failedCheck || row.ejected)
   // From UNHEALTHY to DRAINING nothing is rebuilt: Envoy goes on counting it as it did.
-  const isKept = row !== undefined && row.eds === 'UNHEALTHY'
+  const isKept =
+    row === undefined
+      ? endpoint.member !== undefined && counted.has(endpoint.member)
+      : row.eds === 'UNHEALTHY'
   return {
     priority: endpoint.priority,
     healthy: takesWork(endpoint.status) && !failing,

@@ -1,6 +1,7 @@
 import type { ClusterRows } from '../codec/admin.js'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
 import type { ClusterConfig, SubsetRules } from '../codec/config-dump.js'
+import { takesWork } from '../codec/status.js'
 import type { ProxyView } from '../session/roster.js'
 import type { Stats } from '../session/stats.js'
 import type { EndpointStore } from '../sources/store.js'
@@ -47,10 +48,11 @@ export class PanicLens {
     const read = views.flatMap((view) => rowsOf(view, set.cluster).map((rows) => ({ view, rows })))
     const tables: { view?: ProxyView; rows: ClusterRows | undefined }[] =
       read.length === 0 ? [{ rows: undefined }] : read
+    const asBefore = this.#options.store.countedAsBefore(set)
     for (const { view, rows } of tables) {
       const config = view && rows && configOf(view, rows.cluster)
       const hosts = set.endpoints.map((endpoint) => ({
-        ...plannedHost(endpoint, rows),
+        ...plannedHost(endpoint, rows, asBefore),
         member: endpoint.member,
       }))
       const rules = this.#rules(config, set, view)
@@ -97,8 +99,9 @@ export class PanicLens {
 
   /** The same by what was published alone, for proxies whose hosts can't be read. */
   published(set: Assignment, member: string): string | undefined {
+    const asBefore = this.#options.store.countedAsBefore(set)
     const hosts = set.endpoints.map((endpoint) => ({
-      ...plannedHost(endpoint, undefined),
+      ...plannedHost(endpoint, undefined, asBefore),
       member: endpoint.member,
     }))
     const part = { subset: undefined, hosts }
@@ -247,6 +250,6 @@ function hasOther(
       other.member !== undefined &&
       other.member !== member &&
       members.has(other.member) &&
-      plannedHost(other, undefined).healthy,
+      takesWork(other.status),
   )
 }
