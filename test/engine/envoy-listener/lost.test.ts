@@ -53,7 +53,7 @@ describe.each(engines('envoy'))('Envoy $version out of sight in mid-drain', ({ p
     expect(run.report().members[0]?.phase).toBe('draining')
     socket.destroy()
     const report = await run.done
-    expect(report.members[0]?.outcome).toBe('idle')
+    expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true, lost: [] })
     await run.close()
   })
 })

@@ -242,7 +242,21 @@ describe('what can not be read is never idle', () => {
     await until(() => run.why().some(({ scope }) => scope === old))
     end()
     const report = await run.done
-    expect(report.members[0]?.outcome).toBe('idle')
+    expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true, lost: [] })
+    await run.close()
+  })
+
+  test('what the process before a hot restart was cut with is lost', async () => {
+    await using fake = await startFake({ statsFlush: 1, parentShutdown: 4_000 })
+    await using lb = envoyListener({ admin: fake.url })
+    fake.connect('upgrade')
+    fake.hotRestart()
+    const run = startDrain(lb, TARGET, { ...POLICY, timeout: '40s' })
+    const old = `${fake.member} before its hot restart`
+    await until(() => run.why().some(({ scope, count }) => scope === old && count === 1))
+    const report = await run.done
+    expect(report.members[0]?.verifiedIdle).toBe(false)
+    expect(report.members[0]?.lost).toMatchObject([{ scope: old, active: 1 }])
     await run.close()
   })
 })

@@ -66,14 +66,34 @@ function toScope({ ref, proxy }: Look, sample: Sample, now: number): LoadScope {
 
 function parentOf({ ref }: Look, { previous, sampledAt }: Sample): LoadScope[] {
   if (previous === undefined || previous.state === 'ended') return []
-  return [{ ...unread(previousScope(ref.member), '', sampledAt, previous.note), old: true }]
+  const scope = previousScope(ref.member)
+  const { incarnation, connections, note } = previous
+  if (connections === undefined)
+    return [{ ...unread(scope, incarnation, sampledAt, note), old: true }]
+  const isOpen = previous.state === 'alive'
+  return [
+    {
+      scope,
+      incarnation,
+      state: 'read',
+      sampledAt,
+      active: connections,
+      queued: 0,
+      arrivals: 0,
+      old: true,
+      inForce: !isOpen,
+      open: isOpen,
+      note,
+    },
+  ]
 }
 
 /** While the child can't be asked, nobody knows of its parent either. */
 function lostParent({ ref, proxy }: Look, now: number): LoadScope[] {
-  if (proxy.last?.previous?.state !== 'unread') return []
+  const previous = proxy.last?.previous
+  if (previous === undefined || previous.state === 'ended') return []
   const note = 'the process before a hot restart, which only its child can tell of'
-  return [{ ...unread(previousScope(ref.member), '', now, note), old: true }]
+  return [{ ...unread(previousScope(ref.member), previous.incarnation, now, note), old: true }]
 }
 
 function unread(scope: string, incarnation: string, at: number, note?: string): LoadScope {

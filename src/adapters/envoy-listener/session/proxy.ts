@@ -238,7 +238,9 @@ export class Proxy {
 
   #previous({ epoch }: ServerInfo, incarnation: string): Parent | undefined {
     if (this.#last?.incarnation === incarnation) return this.#parent
-    this.#parent = epoch === 0 ? undefined : new Parent(epoch - 1)
+    const known = this.#last
+    const before = known?.info.epoch === epoch - 1 ? known.incarnation : `epoch ${epoch - 1}`
+    this.#parent = epoch === 0 ? undefined : new Parent(before, epoch - 1)
     return this.#parent
   }
 
