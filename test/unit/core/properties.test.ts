@@ -91,7 +91,8 @@ describe('never a false idle, whatever happens', () => {
             }
           }
           const report = await clock.runUntil(run.done)
-          await run.release()
+          // A change that is on its way is waited for.
+          await clock.runUntil(run.release())
           expect(faults).toEqual([])
           expect(['idle', 'unreachable', 'refused']).toContain(report.outcome)
         },

@@ -175,10 +175,9 @@ describe('a whole call that fails', () => {
 
   test('for a certificate that is not trusted does not', async () => {
     await using it = await rig({}, { tls: { fingerprint256: '00'.repeat(32) } })
-    await expect(it.lb.apply([hold], ctx())).rejects.toMatchObject({
-      code: 'UNREACHABLE',
-      retryable: false,
-    })
+    const [result] = await it.lb.apply([hold], ctx())
+    const error = { code: 'UNREACHABLE', retryable: false }
+    expect(result).toMatchObject({ status: 'rejected', error })
   })
 
   test('because the provider was closed does not', async () => {
