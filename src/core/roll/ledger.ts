@@ -38,7 +38,7 @@ export class RollLedger {
     this.plan = plan
     this.servers = servers
     this.head = head
-    this.#writer = new TicketWriter(head.id, targets)
+    this.#writer = new TicketWriter(head.id, targets, head.lease)
     this.#clock = clock
   }
 

@@ -148,7 +148,7 @@ export class OneServer {
       // The process may have stood still meanwhile: another one may roll by now.
       const refusal = policy.term?.permit()
       if (refusal !== undefined) {
-        await Promise.resolve()
+        await Promise.resolve() // asking it ends the term, and with that this roll
         throw refusal
       }
       emit({ ...this.event('act'), attempt: server.attempt })

@@ -17,9 +17,10 @@ export class TicketKeeper {
   readonly #writer: TicketWriter
   readonly #clock: Clock
 
-  constructor(head: TicketHead, targets: TicketTargets, clock: Clock) {
+  /** @param lease - under which the ticket was written that this run goes on with */
+  constructor(head: TicketHead, targets: TicketTargets, clock: Clock, lease?: Ticket['lease']) {
     this.head = head
-    this.#writer = new TicketWriter(head.id, targets)
+    this.#writer = new TicketWriter(head.id, targets, head.lease ?? lease)
     this.#clock = clock
   }
 

@@ -17,6 +17,8 @@ export interface TicketTargets {
 export class TicketWriter {
   readonly #id: string
   readonly #targets: TicketTargets
+  /** Of the ticket that was there before anything was written. */
+  readonly #lease: Ticket['lease']
   /** The newest ticket that was to be written. */
   #newest: (() => Ticket) | undefined
   #writing: Promise<void> = Promise.resolve()
@@ -25,9 +27,10 @@ export class TicketWriter {
   #closed = false
   #handedOver = false
 
-  constructor(id: string, targets: TicketTargets) {
+  constructor(id: string, targets: TicketTargets, lease?: Ticket['lease']) {
     this.#id = id
     this.#targets = targets
+    this.#lease = lease
   }
 
   /** Whether anybody keeps the ticket. */
@@ -84,7 +87,7 @@ export class TicketWriter {
 
   async #delete(): Promise<void> {
     const { store } = this.#targets
-    const lease = this.#newest?.().lease
+    const lease = this.#newest?.().lease ?? this.#lease
     if (store !== undefined && !this.#handedOver) await dropTicket(store, this.#id, lease)
   }
 

@@ -113,7 +113,7 @@ async function restoreRoll(
   )
   const left: Ticket =
     ticket.roll === undefined ? ticket : { ...ticket, roll: { ...ticket.roll, servers } }
-  const writer = new TicketWriter(ticket.id, { store, onTicket })
+  const writer = new TicketWriter(ticket.id, { store, onTicket }, ticket.lease)
   await (servers.some(({ drain }) => drain !== null) ? writer.save(() => left) : writer.drop())
   const members = reports.flatMap((report) => report.members)
   const error = reports.find((report) => report.error !== undefined)?.error

@@ -57,6 +57,7 @@ export function sameKeeper(
     { id, instance, parts, startedAt, deadline, policy, owner, ...markOf(resolved) },
     { store: tickets, onTicket },
     clock,
+    ticket.lease,
   )
 }
 

@@ -260,7 +260,7 @@ describe('load reports alone', () => {
   })
 
   // From UNHEALTHY to DRAINING Envoy counts nothing anew: it still weighs on the threshold, 1 of 3.
-  test('one that was UNHEALTHY is counted as before, until something else changes', async () => {
+  test('one that was UNHEALTHY is counted as before', async () => {
     const ill = { status: 'UNHEALTHY' }
     const { sink, lb, fake, inForce } = await byLoads({}, [setOf([{}, ill, ill])], 2)
     await lb.apply([{ kind: 'hold', ref: refOf(2), to: 'drain' }], ctx())

@@ -52,7 +52,7 @@ describe('a reload in mid-drain', () => {
     expect(states(story.look(2, 0, false))).toContain('worker 1 unread')
   })
 
-  test('leaves one that came and went between two looks listed, where it was sent the hold', () => {
+  test('lists one that came and went between two looks with the hold', () => {
     const story = new Story()
     story.look(1, 100, false)
     story.memory.note([{ node: 'lb', pid: 2, uptime: 0, version: '3.2' }], story.now)
@@ -115,7 +115,7 @@ describe('hard-stop-after of the configuration', () => {
       expect(states(story.look(2, uptime, true))).toContain('worker 1 unread')
   })
 
-  test('counts from when a process was told to stop, a moment after its successor started', () => {
+  test('counts from when a process was told to stop', () => {
     const { memory } = new Story('hard-stop-after')
     memory.hardStop(30_000, 0)
     const at = (uptime: number): unknown =>

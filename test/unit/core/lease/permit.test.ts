@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DrainableError, type TicketStore } from 'drainable'
+import { DrainableError, restore, type TicketStore } from 'drainable'
 import { fakeClock, fakeProvider } from 'drainable/testing'
 import { openDrain } from '../../../../src/core/verbs/drain.js'
 import { parsePolicy } from '../../../../src/core/verbs/policy.js'
@@ -104,5 +104,18 @@ describe('a drain under a lease', () => {
     }
     await clock.runUntil(handle.restore())
     expect(await get('one')).toMatchObject({ lease: { fence: 9 } })
+  })
+
+  it('forgets none either where nothing was left to undo', async () => {
+    const { clock, start, tickets, lb } = setUp(() => true)
+    lb.occupy(web1)
+    const handle = start()
+    await clock.runUntil(handle.inForce)
+    const ticket = await handle.ticket
+    await handle.release()
+    lb.setBehind(web1, 'ready')
+    tickets.kept.set('one', { ...ticket, lease: { name: 'l', fence: 9 } })
+    await clock.runUntil(restore(lb, ticket, { clock, tickets }))
+    expect(tickets.kept.get('one')).toMatchObject({ lease: { fence: 9 } })
   })
 })

@@ -178,7 +178,7 @@ describe('sets of another control plane', () => {
     await until(() => run.report().members[0]?.phase === 'idle')
   })
 
-  test('removed by all with work left: idle is said once that has ended, then removed', async () => {
+  test('removed by all with work left: idle once that has ended', async () => {
     await using it = await stage()
     const end = await it.one.fake.occupy(REF)
     const phases: string[] = []
