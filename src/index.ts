@@ -14,7 +14,7 @@
  * await ready(lb, web1, { waitHealthy: '60s' })
  * ```
  *
- * @packageDocumentation
+ * @module drainable
  */
 export type {
   AbsentReading,

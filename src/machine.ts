@@ -2,7 +2,7 @@
  * The state machine behind every drain, as a pure reducer: for people who want to drive it
  * themselves, test against it, or see exactly when a member is called idle.
  *
- * @packageDocumentation
+ * @module drainable/machine
  */
 export { initialState } from './core/machine/state.js'
 export type {

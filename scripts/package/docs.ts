@@ -1,10 +1,11 @@
 /**
- * `npm run docs`: the state diagram of docs/idle.md, docs/codes.md, and the reference of every entry into `docs/api`. A public name
- * without a word about it is an error.
+ * `npm run docs`: the state diagram of docs/idle.md, docs/codes.md, and the guides and the reference of every entry into
+ * `docs/api`. A public name without a word about it is an error, and so is a link that leads nowhere.
  */
 import { spawnSync } from 'node:child_process'
 import { writeCodes } from './codes.ts'
 import { entries, present, root } from './entries.ts'
+import { brokenLinks } from './site.ts'
 import { writeDiagram } from './state-diagram.ts'
 
 writeDiagram()
@@ -16,4 +17,7 @@ for (const item of entries) {
 }
 const points = present.flatMap((item) => ['--entryPoints', item.source])
 const args = [...points, ...process.argv.slice(2)]
-process.exitCode = spawnSync('typedoc', args, { cwd: root, stdio: 'inherit' }).status ?? 1
+const { status } = spawnSync('typedoc', args, { cwd: root, stdio: 'inherit' })
+const broken = status === 0 ? brokenLinks(`${root}docs/api`) : []
+for (const line of broken) console.error(line)
+process.exitCode = broken.length > 0 ? 1 : (status ?? 1)

@@ -5,7 +5,7 @@ import { listenersOf } from './runner/balancer/emitters.js'
 import { Discovery } from './verbs/discovery.js'
 
 /**
- * The events of every drain and watch on a provider, and of members somebody else drains. Every
+ * The events of every drain and watch on a provider, and of members that others drain. Every
  * provider made by our factories has these. With the last listener the looking stops too.
  */
 export type ProviderEvents = TypedEvents<DrainEvent>
@@ -17,16 +17,26 @@ export type ProviderEvents = TypedEvents<DrainEvent>
  * outside (an operator's `set server`, another controller) give events too. That looking does not keep
  * the process alive and ends once the provider is closed.
  *
+ * @param provider - an adapter of your own; those of this package have the events already
  * @returns the same object, with `on`, `once`, `off` and `removeListener`
+ *
+ * @example
+ * ```ts
+ * import { withEvents, type DrainableProvider } from 'drainable'
+ *
+ * declare const mine: DrainableProvider // an adapter of your own
+ * const lb = withEvents(mine)
+ * lb.on('idle', ({ ref, proof }) => console.log(ref.member, proof.text))
+ * ```
  */
-export function withEvents<P extends DrainableProvider>(p: P): P & ProviderEvents {
-  const listeners = listenersOf(p)
-  const search = new Search(p, listeners)
+export function withEvents<P extends DrainableProvider>(provider: P): P & ProviderEvents {
+  const listeners = listenersOf(provider)
+  const search = new Search(provider, listeners)
   const begin = (verb: 'on' | 'once') => ({
     value(type: string, listener: unknown): P {
       listeners[verb](type, listener)
       search.begin()
-      return p
+      return provider
     },
     configurable: true,
   })
@@ -34,12 +44,17 @@ export function withEvents<P extends DrainableProvider>(p: P): P & ProviderEvent
     value(type: string, listener: unknown): P {
       listeners.off(type, listener)
       search.endIfUnheard()
-      return p
+      return provider
     },
     configurable: true,
   }
-  Object.defineProperties(p, { on: begin('on'), once: begin('once'), off, removeListener: off })
-  return p as P & ProviderEvents
+  Object.defineProperties(provider, {
+    on: begin('on'),
+    once: begin('once'),
+    off,
+    removeListener: off,
+  })
+  return provider as P & ProviderEvents
 }
 
 /** Looks for drains begun from outside while anybody listens. */

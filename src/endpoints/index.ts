@@ -18,7 +18,7 @@
  * }
  * ```
  *
- * @packageDocumentation
+ * @module drainable/endpoints
  */
 export { addressTypeOf, canonicalAddress, formatAddress } from './address.js'
 export { normaliseConditions, tierOf } from './slices/conditions.js'

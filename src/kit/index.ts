@@ -3,7 +3,7 @@
  * and secrets that stay secret. The adapters of this package are made of it; one of your own can be too:
  * docs/adapters/your-own.md makes one step by step.
  *
- * @packageDocumentation
+ * @module drainable/kit
  */
 export { carefulApply } from './careful-apply.js'
 export type {

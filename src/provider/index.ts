@@ -1,7 +1,7 @@
 /**
  * The provider contract: what an adapter of your own implements, and the words it is written in.
  *
- * @packageDocumentation
+ * @module drainable/provider
  */
 export type {
   AbsentReading,

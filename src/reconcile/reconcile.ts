@@ -47,7 +47,7 @@ export interface Reconciler extends AsyncDisposable {
    *
    * @throws `signal.reason`, `CONFLICT` where it was closed, or what it ended with
    */
-  settled(o?: Pick<Call, 'signal' | 'clock'>): Promise<void>
+  settled(options?: Pick<Call, 'signal' | 'clock'>): Promise<void>
   /** Whether it may change anything: it has the lease, or needs none. */
   readonly leading: boolean
   /**
@@ -96,9 +96,9 @@ const TERM_END = 2_000
  * }
  * ```
  */
-export function reconcile(p: DrainableProvider, o: ReconcileOptions): Reconciler {
-  const provider = checkProvider(p, SUBJECT)
-  return new Loop(provider, parseReconcile(o, SUBJECT))
+export function reconcile(provider: DrainableProvider, options: ReconcileOptions): Reconciler {
+  checkProvider(provider, SUBJECT)
+  return new Loop(provider, parseReconcile(options, SUBJECT))
 }
 
 class Loop implements Reconciler {
@@ -153,10 +153,10 @@ class Loop implements Reconciler {
     })
   }
 
-  async settled(o: Pick<Call, 'signal' | 'clock'> = {}): Promise<void> {
+  async settled(options: Pick<Call, 'signal' | 'clock'> = {}): Promise<void> {
     const { signal } = parseOptions(
       z.strictObject({ signal: callShape.signal, clock: callShape.clock }),
-      o,
+      options,
       'settled()',
     )
     signal?.throwIfAborted()

@@ -16,7 +16,7 @@
  * console.log(isDrainableError(error, 'DRAIN_TIMEOUT')) // true
  * ```
  *
- * @packageDocumentation
+ * @module drainable/testing
  */
 export { providerContract } from './contract/index.js'
 export type { ContractCase, ContractHarness } from './contract/index.js'

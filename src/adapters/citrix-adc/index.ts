@@ -17,7 +17,7 @@
  * await ready(adc, web1)
  * ```
  *
- * @packageDocumentation
+ * @module drainable/citrix-adc
  */
 import { type ProviderEvents, withEvents } from '../../core/with-events.js'
 import type { DrainableProvider } from '../../provider/contract.js'

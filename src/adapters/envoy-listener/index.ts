@@ -19,7 +19,7 @@
  * )
  * ```
  *
- * @packageDocumentation
+ * @module drainable/envoy-listener
  */
 import { withEvents, type ProviderEvents } from '../../core/with-events.js'
 import type { DrainableProvider, MemberRef } from '../../provider/contract.js'

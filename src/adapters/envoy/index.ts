@@ -17,7 +17,7 @@
  * await drain(lb, { pool: 'web', member: '10.0.0.1:8080' }, { timeout: '2m' })
  * ```
  *
- * @packageDocumentation
+ * @module drainable/envoy
  */
 import { withEvents, type ProviderEvents } from '../../core/with-events.js'
 import type { DrainableProvider } from '../../provider/contract.js'

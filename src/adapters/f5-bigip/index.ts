@@ -17,7 +17,7 @@
  * await ready(lb, member, { waitHealthy: '60s' })
  * ```
  *
- * @packageDocumentation
+ * @module drainable/f5-bigip
  */
 import { withEvents, type ProviderEvents } from '../../core/with-events.js'
 import type { DrainableProvider } from '../../provider/contract.js'

@@ -17,7 +17,7 @@
  * await ready(lb, { pool: 'web', member: 'web1' }, { waitHealthy: '60s' })
  * ```
  *
- * @packageDocumentation
+ * @module drainable/haproxy-dataplane
  */
 import { withEvents, type ProviderEvents } from '../../core/with-events.js'
 import type { DrainableProvider } from '../../provider/contract.js'

@@ -18,7 +18,7 @@
  * }
  * ```
  *
- * @packageDocumentation
+ * @module drainable/haproxy-runtime
  */
 import { type ProviderEvents, withEvents } from '../../core/with-events.js'
 import type { DrainableProvider } from '../../provider/contract.js'

@@ -55,7 +55,7 @@ const optionsSchema = z.strictObject({
  *
  * Closing it closes the parts.
  *
- * @param p - by key: letters, digits, `_`, `.`, `-`; at least one
+ * @param providers - by key: letters, digits, `_`, `.`, `-`; at least one
  * @throws `INVALID_OPTIONS` where two parts are one balancer (same `name` and `instance`), a part is a combined one, or a key can't be used
  * @example
  * ```ts
@@ -71,15 +71,15 @@ const optionsSchema = z.strictObject({
  * ```
  */
 export function combineProviders(
-  p: Readonly<Record<string, DrainableProvider>>,
-  o: CombineOptions = {},
+  providers: Readonly<Record<string, DrainableProvider>>,
+  options: CombineOptions = {},
 ): DrainableProvider & ProviderEvents {
   const subject = 'combineProviders()'
-  const options = parseOptions(optionsSchema, o, subject)
-  if (typeof p !== 'object' || (p as unknown) === null || Array.isArray(p))
+  const settings = parseOptions(optionsSchema, options, subject)
+  if (typeof providers !== 'object' || (providers as unknown) === null || Array.isArray(providers))
     throw invalid(subject, 'expected an object { key: provider }')
   const all = new Map(
-    Object.entries(p).map(([key, part]) => [key, checkPart(key, part, subject)] as const),
+    Object.entries(providers).map(([key, part]) => [key, checkPart(key, part, subject)] as const),
   )
   if (all.size === 0) throw invalid(subject, 'expected at least one provider, found none')
   const known = new Map<string, string>()
@@ -91,7 +91,7 @@ export function combineProviders(
     }
     known.set(`${name}\0${instance}`, key)
   }
-  const parts: Parts = { all, ...options }
+  const parts: Parts = { all, ...settings }
   return withPartEvents(withParts(new CombinedProvider(parts), parts), parts)
 }
 

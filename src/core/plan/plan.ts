@@ -36,15 +36,15 @@ export type PlanPolicy = Policy | Omit<RollOptions, 'act'>
  * ```
  */
 export async function plan(
-  p: DrainableProvider,
+  provider: DrainableProvider,
   target: RollTarget,
-  o: PlanPolicy = {},
+  options: PlanPolicy = {},
 ): Promise<DrainPlan> {
-  const provider = checkProvider(p, SUBJECT)
-  if (isRoll(target, o)) return planRoll(provider, target, o, SUBJECT)
+  checkProvider(provider, SUBJECT)
+  if (isRoll(target, options)) return planRoll(provider, target, options, SUBJECT)
   const own = target as Target
   parseTarget(own, SUBJECT)
-  const resolved = parsePolicy(o, SUBJECT)
+  const resolved = parsePolicy(options, SUBJECT)
   resolved.signal?.throwIfAborted()
   const verdicts = await judgeAll(provider, own, resolved, () => 'all', SUBJECT)
   const { judged } = verdicts

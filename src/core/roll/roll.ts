@@ -51,11 +51,11 @@ import { Spread } from './spread.js'
  * ```
  */
 export async function roll(
-  p: DrainableProvider,
+  provider: DrainableProvider,
   target: RollTarget,
-  o: RollOptions,
+  options: RollOptions,
 ): Promise<RollReport> {
-  const { handle, policy } = begin(p, target, o, 'roll()')
+  const { handle, policy } = begin(provider, target, options, 'roll()')
   const report = await handle.done
   if (report.outcome === 'done') return report
   if (report.outcome === 'aborted' && policy.signal?.aborted === true) throw policy.signal.reason
@@ -65,10 +65,28 @@ export async function roll(
 /**
  * The same with a handle at once; its `done` always resolves with a report.
  *
+ * @param provider - the balancer, or several as one ({@link combineProviders})
+ * @param target - the servers: all members of it with one address are one server
+ * @param options - what to do with each, how many at once, when to stop
  * @throws `INVALID_OPTIONS` at once; everything else is in the report
+ *
+ * @example
+ * ```ts
+ * import { startRoll, type DrainableProvider } from 'drainable'
+ *
+ * export async function deploy(lb: DrainableProvider, install: (host: string) => Promise<void>) {
+ *   await using run = startRoll(lb, { pool: 'web' }, { act: ({ address = '' }) => install(address) })
+ *   for await (const event of run) if (event.type === 'healthy') console.log(event.address)
+ *   return (await run.done).outcome
+ * }
+ * ```
  */
-export function startRoll(p: DrainableProvider, target: RollTarget, o: RollOptions): Roll {
-  return begin(p, target, o, 'startRoll()').handle
+export function startRoll(
+  provider: DrainableProvider,
+  target: RollTarget,
+  options: RollOptions,
+): Roll {
+  return begin(provider, target, options, 'startRoll()').handle
 }
 
 /**
@@ -76,13 +94,33 @@ export function startRoll(p: DrainableProvider, target: RollTarget, o: RollOptio
  * that was drained goes on from there; one whose `act` had begun, or failed, is acted on again with the
  * next `attempt`; one that was acted on is made ready. Their time to drain begins anew.
  *
+ * @param provider - a provider of the balancers that the ticket names
+ * @param ticket - of the roll, as a store gave it back
+ * @param options - what to do with each server: a function is in no ticket
  * @throws `INVALID_OPTIONS`, `TICKET_INVALID` at once, `CONFLICT` where the process that rolls still lives
+ *
+ * @example
+ * ```ts
+ * import { fileTickets, resumeRoll, type DrainableProvider, type Ticket } from 'drainable'
+ *
+ * export async function goOn(lb: DrainableProvider, install: (host: string) => Promise<void>) {
+ *   const tickets = fileTickets('/var/lib/deploy')
+ *   const ticket = (await tickets.get('release-42')) as Ticket | undefined
+ *   if (ticket === undefined) return
+ *   const act = ({ address = '' }) => install(address)
+ *   console.log((await resumeRoll(lb, ticket, { act, tickets }).done).outcome)
+ * }
+ * ```
  */
-export function resumeRoll(p: DrainableProvider, ticket: Ticket, o: ResumeRollOptions): Roll {
+export function resumeRoll(
+  provider: DrainableProvider,
+  ticket: Ticket,
+  options: ResumeRollOptions,
+): Roll {
   const subject = 'resumeRoll()'
-  const provider = checkProvider(p, subject)
+  checkProvider(provider, subject)
   const known = parseTicket(ticket, subject)
-  const call = parseResume(o, subject)
+  const call = parseResume(options, subject)
   checkTicket(known, provider, subject, false)
   const data = checkResume(known, call, subject)
   const { clock = systemClock, signal, tickets, onTicket, owner } = call
@@ -115,14 +153,14 @@ export function resumeRoll(p: DrainableProvider, ticket: Ticket, o: ResumeRollOp
 }
 
 function begin(
-  p: DrainableProvider,
+  provider: DrainableProvider,
   target: RollTarget,
-  o: RollOptions,
+  options: RollOptions,
   subject: string,
 ): { readonly handle: Roll; readonly policy: ResolvedPolicy } {
-  const provider = checkProvider(p, subject)
+  checkProvider(provider, subject)
   const targets = checkTargets(provider, target, subject)
-  const settings = parseRoll(o, subject)
+  const settings = parseRoll(options, subject)
   const { policy, act, check, lease, onEvent } = settings
   const id = policy.id ?? randomUUID()
   const handle = open({ provider, subject, policy, act, check }, onEvent, async (signal) => {

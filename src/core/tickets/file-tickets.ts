@@ -21,6 +21,17 @@ const ABANDONED = 3_600_000
  * Windows allows no `:` in the name of a file.
  *
  * @param path - folder, such as `/var/lib/drain`
+ * @throws `INVALID_OPTIONS` where the path is none
+ *
+ * @example
+ * ```ts
+ * import { drain, fileTickets, type DrainableProvider } from 'drainable'
+ *
+ * export async function deploy(lb: DrainableProvider, install: () => Promise<void>): Promise<void> {
+ *   const tickets = fileTickets('/var/lib/drain')
+ *   await drain(lb, { pool: 'web', member: 'web1' }, { tickets, id: 'deploy-web1' }, () => install())
+ * }
+ * ```
  */
 export function fileTickets(path: string): TicketStore {
   if (typeof path !== 'string' || path.length === 0) {

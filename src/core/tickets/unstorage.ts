@@ -16,19 +16,29 @@ export interface UnstorageLike {
  * An unstorage `Storage` as a ticket store. A `:` in an id is kept as `~`: unstorage takes it for a
  * folder, so that `a:`, `:a` and `a` would be one key, and files `a` and `a:b` can't both be.
  *
- * @param s - a storage, or `prefixStorage(storage, 'tickets')` where it holds other things as well
+ * @param storage - a storage, or `prefixStorage(storage, 'tickets')` where it holds other things as well
+ *
+ * @example
+ * ```ts
+ * import { drain, fromUnstorage, type DrainableProvider, type UnstorageLike } from 'drainable'
+ *
+ * export async function deploy(lb: DrainableProvider, storage: UnstorageLike): Promise<void> {
+ *   const tickets = fromUnstorage(storage) // createStorage({ driver: redisDriver({ url }) })
+ *   await drain(lb, { pool: 'web', member: 'web1' }, { tickets, id: 'deploy-web1' })
+ * }
+ * ```
  */
-export function fromUnstorage(s: UnstorageLike): TicketStore {
+export function fromUnstorage(storage: UnstorageLike): TicketStore {
   return {
-    get: (key) => s.getItem(toItemKey(key)),
+    get: (key) => storage.getItem(toItemKey(key)),
     set: async (key, value) => {
-      await s.setItem(toItemKey(key), value as never)
+      await storage.setItem(toItemKey(key), value as never)
       return true
     },
-    delete: (key) => s.removeItem(toItemKey(key)),
-    ...(s.getKeys === undefined
+    delete: (key) => storage.removeItem(toItemKey(key)),
+    ...(storage.getKeys === undefined
       ? {}
-      : { keys: async () => ((await s.getKeys?.()) ?? []).filter(isOurs).map(toKey) }),
+      : { keys: async () => ((await storage.getKeys?.()) ?? []).filter(isOurs).map(toKey) }),
   }
 }
 

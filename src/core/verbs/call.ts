@@ -11,7 +11,7 @@ export interface Call {
   /** Default: the real clock. */
   readonly clock?: Clock | undefined
   /** Called with every event. What it throws is reported as an unhandled error of the process, never swallowed. */
-  readonly onEvent?: ((e: DrainEvent) => void) | undefined
+  readonly onEvent?: ((event: DrainEvent) => void) | undefined
 }
 
 /** A function among options. */

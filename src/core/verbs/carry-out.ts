@@ -87,20 +87,20 @@ export interface CarryOutReport {
  * ```
  */
 export async function carryOut(
-  p: DrainableProvider,
+  provider: DrainableProvider,
   plan: Pick<Plan, 'steps'>,
-  o: CarryOutOptions = {},
+  options: CarryOutOptions = {},
 ): Promise<CarryOutReport> {
-  const provider = checkProvider(p, SUBJECT)
+  checkProvider(provider, SUBJECT)
   const steps = checkPlan(plan)
-  const policy = checkOptions(o)
+  const policy = checkOptions(options)
   const { clock, signal } = policy
   signal?.throwIfAborted()
   const parts = partsOf(provider)
-  if (parts !== undefined) return carryCombined(parts, steps, o)
+  if (parts !== undefined) return carryCombined(parts, steps, options)
   const scheduler = schedulerOf(provider, clock)
   const look = await lookAt(scheduler, steps, signal ?? new AbortController().signal)
-  const carrier: Carrier = { provider, scheduler, policy, look, options: o }
+  const carrier: Carrier = { provider, scheduler, policy, look, options }
   const carried = await Promise.all(steps.map((step) => carry(carrier, step)))
   signal?.throwIfAborted()
   return { steps: carried }
@@ -112,7 +112,7 @@ const SUBJECT = 'carryOut()'
 async function carryCombined(
   { all }: Parts,
   steps: readonly PlannedChange[],
-  o: CarryOutOptions,
+  options: CarryOutOptions,
 ): Promise<CarryOutReport> {
   const wrong = steps.find(({ change }) => !all.has(change.ref.balancer ?? ''))
   if (wrong !== undefined) {
@@ -123,7 +123,7 @@ async function carryCombined(
       { ref: wrong.change.ref },
     )
   }
-  const { onEvent, signal } = o
+  const { onEvent, signal } = options
   const carried = new Map<PlannedChange, CarriedOut>()
   await Promise.all(
     [...all].map(async ([key, part]) => {
@@ -137,7 +137,7 @@ async function carryCombined(
         part,
         { steps: bare },
         {
-          ...o,
+          ...options,
           ...(onEvent === undefined ? {} : { onEvent: (event) => onEvent(tagEvent(event, key)) }),
         },
       ).catch((thrown: unknown) => allFailed(bare, toDrainableError(thrown, part.name, SUBJECT)))
@@ -292,9 +292,9 @@ function checkPlan(plan: Pick<Plan, 'steps'>): readonly PlannedChange[] {
 /** What a plan says, or what needs a memory: see {@link CarryOutOptions}. */
 const OF_THE_PLAN = ['hold', 'until', 'keepReady', 'tickets', 'onTicket', 'id', 'owner'] as const
 
-function checkOptions(o: CarryOutOptions): ResolvedPolicy {
-  const given = OF_THE_PLAN.filter((name) => (o as Policy)[name] !== undefined)
-  if (given.length === 0) return parsePolicy(o, SUBJECT)
+function checkOptions(options: CarryOutOptions): ResolvedPolicy {
+  const given = OF_THE_PLAN.filter((name) => (options as Policy)[name] !== undefined)
+  if (given.length === 0) return parsePolicy(options, SUBJECT)
   throw new DrainableError(
     'INVALID_OPTIONS',
     `${SUBJECT}: ${given.join(', ')}: the plan says that already, or nothing of it is kept here; leave it out`,

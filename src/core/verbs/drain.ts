@@ -19,11 +19,31 @@ import { parseTarget, type ResolvedTarget, type Target } from './target.js'
  * After idle the handle goes on holding: it watches, and puts the drain back after a reload, until
  * it is released, restored or disposed of. It does not keep the process alive for that.
  *
+ * @param provider - the balancer, or several as one ({@link combineProviders})
+ * @param target - what to drain: one member, a list, a pool, or an address wherever it is
+ * @param policy - deadlines, the floor, what to do at a timeout
  * @throws `INVALID_OPTIONS` at once; everything else is in the report
+ *
+ * @example Show what it waits for
+ * ```ts
+ * import { startDrain, type DrainableProvider } from 'drainable'
+ *
+ * export async function show(lb: DrainableProvider): Promise<string> {
+ *   await using run = startDrain(lb, { pool: 'web', member: 'web1' }, { timeout: '10m', every: '1s' })
+ *   for await (const event of run) {
+ *     if (event.type === 'load') console.log(event.active, event.queued, event.why[0]?.text)
+ *   }
+ *   return (await run.done).outcome
+ * }
+ * ```
  */
-export function startDrain(p: DrainableProvider, target: Target, policy: Policy = {}): Drain {
+export function startDrain(
+  provider: DrainableProvider,
+  target: Target,
+  policy: Policy = {},
+): Drain {
   const subject = 'startDrain()'
-  const provider = checkProvider(p, subject)
+  checkProvider(provider, subject)
   const parsed = parseTarget(target, subject)
   return openAny(provider, target, parsed, parsePolicy(policy, subject), subject).handle
 }
@@ -80,11 +100,30 @@ export type DrainAction<T> = (report: DrainReport, context: ActionContext) => Pr
  * rejects with `signal.reason` on abort, and else with a {@link DrainableError} that carries the
  * report.
  *
+ * @param provider - the balancer, or several as one ({@link combineProviders})
+ * @param target - what to drain: one member, a list, a pool, or an address wherever it is
+ * @param policy - deadlines, the floor, what to do at a timeout
  * @throws `INVALID_OPTIONS`, `UNSUPPORTED`, `NOT_FOUND`, `POOL_AT_MINIMUM`, `UNREACHABLE`, `CALL_TIMEOUT`, `CONNECTION_LOST`, `PROVIDER_FAILED` before anything is changed
  * @throws `DRAIN_TIMEOUT`, `DRAIN_OVERRULED`, `MEMBER_GONE`, `UNREACHABLE`, or the balancer's own code where it refused, with the report
+ *
+ * @example
+ * ```ts
+ * import { drain, isDrainableError, type DrainableProvider } from 'drainable'
+ *
+ * export async function mayStop(lb: DrainableProvider): Promise<boolean> {
+ *   try {
+ *     const report = await drain(lb, { address: '10.1.2.3' }, { timeout: '5m', keepReady: 2 })
+ *     return report.members.every((member) => member.verifiedIdle)
+ *   } catch (error) {
+ *     if (!isDrainableError(error, 'DRAIN_TIMEOUT')) throw error
+ *     console.error(error.message) // what it still waits for
+ *     return false
+ *   }
+ * }
+ * ```
  */
 export async function drain(
-  p: DrainableProvider,
+  provider: DrainableProvider,
   target: Target,
   policy?: Policy,
 ): Promise<DrainReport>
@@ -93,22 +132,42 @@ export async function drain(
  * where the outcome is `idle`, `removed`, `terminated` or `proceeded`. It is waited for in any case:
  * one that rejects with the reason of its signal makes this call reject with it.
  *
+ * @param provider - the balancer, or several as one ({@link combineProviders})
+ * @param target - what to drain: one member, a list, a pool, or an address wherever it is
+ * @param policy - deadlines, the floor, what to do at a timeout
+ * @param action - what to do while nothing reaches the server; it is given the report, and a signal that
+ * fires when the idle does not hold any more
+ * @returns what the action gave
  * @throws `IDLE_LOST`, `DRAIN_OVERRULED` where the action gave up because its signal fired
+ *
+ * @example
+ * ```ts
+ * import { drain, ready, type DrainableProvider } from 'drainable'
+ *
+ * export async function deploy(lb: DrainableProvider, install: () => Promise<void>): Promise<void> {
+ *   const web1 = { pool: 'web', member: 'web1' }
+ *   await drain(lb, web1, { timeout: '2m' }, async (report) => {
+ *     console.log(report.members[0]?.proof?.text) // how we know
+ *     await install()
+ *   })
+ *   await ready(lb, web1, { waitHealthy: '60s' })
+ * }
+ * ```
  */
 export async function drain<T>(
-  p: DrainableProvider,
+  provider: DrainableProvider,
   target: Target,
   policy: Policy,
   action: DrainAction<T>,
 ): Promise<T>
 export async function drain<T>(
-  p: DrainableProvider,
+  provider: DrainableProvider,
   target: Target,
   policy: Policy = {},
   action?: DrainAction<T>,
 ): Promise<T | DrainReport> {
   const subject = 'drain()'
-  const provider = checkProvider(p, subject)
+  checkProvider(provider, subject)
   const parsed = parseTarget(target, subject)
   const resolved = parsePolicy(policy, subject)
   if (action !== undefined && typeof action !== 'function') {

@@ -32,7 +32,7 @@ const schema = callSchema
  * A member counts as held where the last change in its ticket is a hold or a removal, also one that was only
  * intended: its process may have ended before the answer was written down. One that was opened again does not.
  *
- * @param s - where the drains kept their tickets (`Policy.tickets`)
+ * @param store - where the drains kept their tickets (`Policy.tickets`)
  * @returns each member once; with its `balancer` where it was drained behind a combined provider
  * @throws `TICKET_INVALID` naming tickets that can't be read, unless `onUnreadable` takes them; what the store failed with; `signal.reason` on abort
  * @example
@@ -52,12 +52,12 @@ const schema = callSchema
  * ```
  */
 export async function heldMembers(
-  s: TicketStore,
-  o: HeldMembersOptions = {},
+  store: TicketStore,
+  options: HeldMembersOptions = {},
 ): Promise<readonly MemberRef[]> {
   const subject = 'heldMembers()'
-  const store = checkStore(s, subject)
-  const { instance, ...given } = parseOptions(schema, o, subject)
+  checkStore(store, subject)
+  const { instance, ...given } = parseOptions(schema, options, subject)
   const signal = given.signal ?? new AbortController().signal
   signal.throwIfAborted()
   const onUnreadable = given.onUnreadable as OnUnreadable | undefined

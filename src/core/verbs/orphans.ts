@@ -57,8 +57,8 @@ const optionsSchema = callSchema
  * is listed with `owner.state` `unknown`. Resuming a drain that somebody goes on with is harmless, undoing
  * it is not: make sure first.
  *
- * @param s - where the drains kept their tickets (`Policy.tickets`)
- * @param p - a provider of the balancer; tickets of other balancers are left out
+ * @param store - where the drains kept their tickets (`Policy.tickets`)
+ * @param provider - a provider of the balancer; tickets of other balancers are left out
  * @throws `TICKET_INVALID` naming tickets that can't be read, unless `onUnreadable` takes them; what the store or the balancer failed with; `signal.reason` on abort
  * @example
  * ```ts
@@ -74,14 +74,14 @@ const optionsSchema = callSchema
  * ```
  */
 export async function findOrphans(
-  s: TicketStore,
-  p: DrainableProvider,
-  o: FindOrphansOptions = {},
+  store: TicketStore,
+  provider: DrainableProvider,
+  options: FindOrphansOptions = {},
 ): Promise<readonly Orphan[]> {
   const subject = 'findOrphans()'
-  const store = checkStore(s, subject)
-  const provider = checkProvider(p, subject)
-  const { clock = systemClock, ...given } = parseOptions(optionsSchema, o, subject)
+  checkStore(store, subject)
+  checkProvider(provider, subject)
+  const { clock = systemClock, ...given } = parseOptions(optionsSchema, options, subject)
   const onUnreadable = given.onUnreadable as OnUnreadable | undefined
   const signal = given.signal ?? new AbortController().signal
   signal.throwIfAborted()

@@ -95,18 +95,31 @@ function toHealthWish(wish: unknown, timeout: number | undefined): HealthWish {
  * moment it leaves it, so the first check is waited for before the door is opened. Where a hold of
  * this process has no answer yet, it is looked on until that can't be carried out any more.
  *
+ * @param provider - the balancer, or several as one ({@link combineProviders})
+ * @param target - what to make ready: one member, a list, a pool, or an address wherever it is
+ * @param options - whether to wait for a passed check, and how long
  * @throws `NOT_FOUND` where the target hits nothing
  * @throws `HEALTH_TIMEOUT` where no check passed in time; the member stays as it is then, under drain
  * @throws `CONFLICT` where somebody sets it back, `DRAIN_OVERRULED` where a later drain of this process took it
+ *
+ * @example
+ * ```ts
+ * import { ready, type DrainableProvider } from 'drainable'
+ *
+ * export async function back(lb: DrainableProvider, answers: () => Promise<void>): Promise<void> {
+ *   await ready(lb, { pool: 'web', member: 'web1' }, { waitHealthy: '60s' }) // a check of the balancer
+ *   await ready(lb, { pool: 'web', member: 'web2' }, { waitHealthy: answers, timeout: '60s' }) // one of our own
+ * }
+ * ```
  */
 export async function ready(
-  p: DrainableProvider,
+  provider: DrainableProvider,
   target: Target,
-  o: ReadyOptions = {},
+  options: ReadyOptions = {},
 ): Promise<ReadyReport> {
   const subject = 'ready()'
-  const provider = checkProvider(p, subject)
-  return readyUnder(provider, target, o, subject)
+  checkProvider(provider, subject)
+  return readyUnder(provider, target, options, subject)
 }
 
 /** Told of each run that opens members, with what says why they are not open yet. */
@@ -116,7 +129,7 @@ export type Begun = (why: () => readonly Why[]) => void
 export function readyUnder(
   provider: DrainableProvider,
   target: Target,
-  o: ReadyOptions,
+  options: ReadyOptions,
   subject: string,
   term?: LeaseTerm,
   begun?: Begun,
@@ -124,20 +137,20 @@ export function readyUnder(
   const parsed = parseTarget(target, subject)
   const parts = partsOf(provider)
   return parts === undefined
-    ? openReady(provider, parsed, o, subject, term, begun)
-    : readyCombined(parts, target, o, subject, term, begun)
+    ? openReady(provider, parsed, options, subject, term, begun)
+    : readyCombined(parts, target, options, subject, term, begun)
 }
 
 /** Makes a target ready that is checked already. */
 export async function openReady(
   provider: DrainableProvider,
   target: ResolvedTarget,
-  o: ReadyOptions,
+  options: ReadyOptions,
   subject: string,
   term?: LeaseTerm,
   begun: Begun = () => undefined,
 ): Promise<ReadyReport> {
-  const { waitHealthy, timeout, ...call } = parseOptions(schema, o, subject)
+  const { waitHealthy, timeout, ...call } = parseOptions(schema, options, subject)
   const { must, limit, check } = toHealthWish(waitHealthy, timeout)
   const base = parsePolicy({}, subject)
   const resolved: ResolvedPolicy = {
@@ -195,15 +208,20 @@ export async function openReady(
 async function readyCombined(
   parts: Parts,
   target: Target,
-  o: ReadyOptions,
+  options: ReadyOptions,
   subject: string,
   term: LeaseTerm | undefined,
   begun: Begun | undefined,
 ): Promise<ReadyReport> {
-  const { waitHealthy, clock = systemClock, signal, onEvent } = parseOptions(schema, o, subject)
+  const {
+    waitHealthy,
+    clock = systemClock,
+    signal,
+    onEvent,
+  } = parseOptions(schema, options, subject)
   const reports = await onEach(target, parts, subject, { clock, signal }, (part, own, key) => {
     const bare = {
-      ...o,
+      ...options,
       ...(onEvent === undefined
         ? {}
         : { onEvent: (event: DrainEvent) => onEvent(tagEvent(event, key)) }),

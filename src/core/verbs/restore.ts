@@ -27,15 +27,32 @@ import { baseSpec, sameKeeper, wallOffsetOf } from './spec.js'
  * answer to a change of ours is missing, it is looked on until that change can't be carried out any
  * more. The ticket is dropped once nothing is left to undo.
  *
+ * @param provider - a provider of the balancer that the ticket names
+ * @param ticket - of a drain or a roll, as a store gave it back
+ * @param options - where the ticket is kept, so that it is dropped there once nothing is left to undo
  * @throws `TICKET_INVALID` where it is no ticket or belongs to another balancer; `signal.reason` on abort
+ *
+ * @example
+ * ```ts
+ * import { fileTickets, restore, type DrainableProvider, type Ticket } from 'drainable'
+ *
+ * export async function undo(lb: DrainableProvider, id: string): Promise<boolean> {
+ *   const tickets = fileTickets('/var/lib/drain')
+ *   const ticket = (await tickets.get(id)) as Ticket | undefined
+ *   if (ticket === undefined) return true
+ *   const { members } = await restore(lb, ticket, { tickets })
+ *   for (const { ref, outcome, error } of members) console.log(ref.member, outcome, error?.message ?? '')
+ *   return members.every(({ outcome }) => outcome === 'restored')
+ * }
+ * ```
  */
 export async function restore(
-  p: DrainableProvider,
+  provider: DrainableProvider,
   ticket: Ticket,
-  o: ResumeOptions = {},
+  options: ResumeOptions = {},
 ): Promise<DrainReport> {
   const subject = 'restore()'
-  const { provider, ticket: known, resolved } = resumeOptions(p, ticket, o, subject, false)
+  const { ticket: known, resolved } = resumeOptions(provider, ticket, options, subject, false)
   return restoreUnder(provider, known, resolved)
 }
 

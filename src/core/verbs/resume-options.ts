@@ -17,9 +17,9 @@ const resumeSchema = z.strictObject({ ...callShape, ...ticketShape, ...everyShap
  * @throws `INVALID_OPTIONS`, `TICKET_INVALID`
  */
 export function resumeOptions(
-  p: DrainableProvider,
+  provider: DrainableProvider,
   given: unknown,
-  o: ResumeOptions,
+  options: ResumeOptions,
   subject: string,
   needsMembers: boolean,
 ): {
@@ -27,9 +27,9 @@ export function resumeOptions(
   readonly ticket: Ticket
   readonly resolved: ResolvedPolicy
 } {
-  const provider = checkProvider(p, subject)
+  checkProvider(provider, subject)
   const ticket = parseTicket(given, subject)
-  const call = parseOptions(resumeSchema, o, subject)
+  const call = parseOptions(resumeSchema, options, subject)
   checkTicket(ticket, provider, subject, needsMembers)
   return {
     provider,

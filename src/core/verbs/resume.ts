@@ -15,11 +15,31 @@ import { resumeOptions, type ResumeOptions } from './resume-options.js'
  * Goes on with a drain from its ticket, in this process or another: same members, same deadline. It
  * starts from draining, without a proof: only what this process reads itself leads to idle.
  *
+ * @param provider - a provider of the balancer that the ticket names
+ * @param ticket - as a store gave it back
+ * @param options - where the ticket is kept from now on
  * @throws `TICKET_INVALID` at once where it is no ticket or belongs to another balancer
+ *
+ * @example
+ * ```ts
+ * import { fileTickets, resumeDrain, type DrainableProvider, type Ticket } from 'drainable'
+ *
+ * export async function goOn(lb: DrainableProvider, id: string): Promise<string> {
+ *   const tickets = fileTickets('/var/lib/drain')
+ *   const ticket = (await tickets.get(id)) as Ticket | undefined
+ *   if (ticket === undefined) return 'nothing is left to do'
+ *   await using run = resumeDrain(lb, ticket, { tickets })
+ *   return (await run.done).outcome
+ * }
+ * ```
  */
-export function resumeDrain(p: DrainableProvider, ticket: Ticket, o: ResumeOptions = {}): Drain {
+export function resumeDrain(
+  provider: DrainableProvider,
+  ticket: Ticket,
+  options: ResumeOptions = {},
+): Drain {
   const subject = 'resumeDrain()'
-  const { provider, ticket: known, resolved } = resumeOptions(p, ticket, o, subject, true)
+  const { ticket: known, resolved } = resumeOptions(provider, ticket, options, subject, true)
   return openResumed(provider, known, resolved, subject).handle
 }
 

@@ -36,17 +36,35 @@ export type { DrainStep, StepStart } from './step-types.js'
  * time says how long ago that was, so the step that would give the verdict looks twice there, as far
  * apart as the rule needs.
  *
+ * @param provider - the balancer, or several as one ({@link combineProviders})
+ * @param from - what to drain and how, or the ticket that the last step gave
  * @throws `TICKET_INVALID`, `NOT_FOUND`, `POOL_AT_MINIMUM`, `UNSUPPORTED`, `INVALID_OPTIONS` before anything is changed; `signal.reason` on abort
+ *
+ * @example
+ * ```ts
+ * import { stepDrain, type DrainableProvider, type Ticket } from 'drainable'
+ *
+ * export async function requeueAfter(
+ *   lb: DrainableProvider,
+ *   kept: Ticket | undefined,
+ *   keep: (ticket: Ticket) => Promise<void>,
+ * ): Promise<number | undefined> {
+ *   const target = { pool: 'web', member: 'web1' }
+ *   const step = await stepDrain(lb, kept ?? { target, policy: { timeout: '10m' } })
+ *   await keep(step.ticket)
+ *   return step.outcome === undefined ? step.againIn : undefined
+ * }
+ * ```
  */
 export async function stepDrain(
-  p: DrainableProvider,
+  provider: DrainableProvider,
   from: Ticket | StepStart,
-  o: Call = {},
+  options: Call = {},
 ): Promise<DrainStep> {
   const subject = 'stepDrain()'
-  const provider = checkProvider(p, subject)
+  checkProvider(provider, subject)
   const begun = parseFrom(from, subject)
-  const call = parseOptions(callSchema, o, subject) as Call
+  const call = parseOptions(callSchema, options, subject) as Call
   const onEvent = call.onEvent
   const emit = (event: DrainEvent): void => {
     // A step has no end of its own: the ticket goes on.

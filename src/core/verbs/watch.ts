@@ -35,13 +35,33 @@ const watchSchema = z.strictObject({
  * Looks without changing anything, at drains begun by anybody: `load`, `phase`, `idle`, `idle-lost`.
  * Goes on until it is closed, aborted, or every member is gone.
  *
+ * @param provider - the balancer, or several as one ({@link combineProviders})
+ * @param target - what to look at: one member, a list, a pool, or an address wherever it is
+ * @param options - how often a load is said, and for how long nothing may arrive before idle is said
  * @throws `INVALID_OPTIONS` at once; everything else is in the report
+ *
+ * @example
+ * ```ts
+ * import { watch, type DrainableProvider } from 'drainable'
+ *
+ * export async function follow(lb: DrainableProvider, signal: AbortSignal): Promise<void> {
+ *   await using view = watch(lb, { pool: 'web' }, { signal, every: '1s' })
+ *   for await (const event of view) {
+ *     if (event.type === 'phase') console.log(event.ref.member, event.to)
+ *     if (event.type === 'idle') console.log(event.proof.text)
+ *   }
+ * }
+ * ```
  */
-export function watch(p: DrainableProvider, target: Target, o: WatchOptions = {}): Drain {
+export function watch(
+  provider: DrainableProvider,
+  target: Target,
+  options: WatchOptions = {},
+): Drain {
   const subject = 'watch()'
-  const provider = checkProvider(p, subject)
+  checkProvider(provider, subject)
   const parsed = parseTarget(target, subject)
-  const { settle = 1_000, every, ...call } = parseOptions(watchSchema, o, subject)
+  const { settle = 1_000, every, ...call } = parseOptions(watchSchema, options, subject)
   const policy = parsePolicy({}, subject)
   const resolved: ResolvedPolicy = {
     ...policy,
@@ -140,16 +160,17 @@ export type SelectOptions = Pick<Policy, 'signal' | 'clock' | 'onEvent'>
  * ```
  */
 export async function select(
-  p: DrainableProvider,
+  provider: DrainableProvider,
   target: Target | 'all',
-  o: SelectOptions = {},
+  options: SelectOptions = {},
 ): Promise<readonly Reading[]> {
   const subject = 'select()'
-  const provider = checkProvider(p, subject)
-  const { clock = systemClock, signal: given } = parseOptions(callSchema, o, subject)
+  checkProvider(provider, subject)
+  const { clock = systemClock, signal: given } = parseOptions(callSchema, options, subject)
   const signal = given ?? new AbortController().signal
   const parts = partsOf(provider)
-  if (parts !== undefined) return selectOnParts(parts, target, subject, { ...o, clock, signal })
+  if (parts !== undefined)
+    return selectOnParts(parts, target, subject, { ...options, clock, signal })
   const scheduler = schedulerOf(provider, clock)
   if (target === 'all') return (await scheduler.look('all', signal, CALL_LIMIT)).snapshot.readings
   const parsed = parseTarget(target, subject)
@@ -161,14 +182,14 @@ async function selectOnParts(
   parts: Parts,
   target: Target | 'all',
   subject: string,
-  o: SelectOptions & { readonly clock: Clock; readonly signal: AbortSignal },
+  options: SelectOptions & { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<readonly Reading[]> {
   const ask = (part: DrainableProvider, own: Target | 'all'): Promise<readonly Reading[]> =>
-    select(part, own, o)
+    select(part, own, options)
   const all = new Map([...parts.all.keys()].map((key) => [key, 'all' as const]))
   const hits =
     target === 'all'
-      ? await callEach(all, parts, o.signal, ask)
-      : await onEach(target, parts, subject, o, ask)
+      ? await callEach(all, parts, options.signal, ask)
+      : await onEach(target, parts, subject, options, ask)
   return hits.flatMap(([key, own]) => own.map((reading) => tagReading(reading, key)))
 }

@@ -19,7 +19,7 @@
  * console.log(report.outcome)
  * ```
  *
- * @packageDocumentation
+ * @module drainable/testing/citrix-adc
  */
 import { openFake } from './fake.js'
 import type { CitrixFake } from './fake.js'

@@ -13,7 +13,7 @@
  * await end()
  * ```
  *
- * @packageDocumentation
+ * @module drainable/testing/envoy-listener
  */
 import { openFake, type EnvoyListenerFake } from './fake.js'
 import { toSettings, type FakeOptions } from './options.js'

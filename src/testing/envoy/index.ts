@@ -18,7 +18,7 @@
  * request?.end()
  * ```
  *
- * @packageDocumentation
+ * @module drainable/testing/envoy
  */
 import { openFake, type EnvoyFake } from './fake.js'
 import { toSettings, type FakeOptions } from './options.js'

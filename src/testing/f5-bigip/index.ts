@@ -13,7 +13,7 @@
  * await release()
  * ```
  *
- * @packageDocumentation
+ * @module drainable/testing/f5-bigip
  */
 import { BigipFake } from './fake.js'
 import type { FakeOptions } from './options.js'

@@ -16,7 +16,7 @@
  * console.log(report.outcome) // idle
  * ```
  *
- * @packageDocumentation
+ * @module drainable/testing/haproxy-dataplane
  */
 import { openFake } from './fake.js'
 import type { DataplaneFake, FakeOptions } from './options.js'

@@ -18,7 +18,7 @@
  * console.log(report.outcome, fake.load(web1)) // idle 0
  * ```
  *
- * @packageDocumentation
+ * @module drainable/testing/haproxy-runtime
  */
 import { openFake } from './fake.js'
 import type { HaproxyFake } from './fake.js'

@@ -13,7 +13,7 @@
  * await drain(lb, { pool: 'web', member: '10.0.0.1:8080' }, { timeout: '2m' })
  * ```
  *
- * @packageDocumentation
+ * @module drainable/envoy/grpc
  */
 import * as z from 'zod'
 import type { Duration } from '../../../provider/duration.js'
