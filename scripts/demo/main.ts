@@ -5,11 +5,14 @@
  *     npm run demo              # on a real HAProxy, fetched if there is none
  *     npm run demo -- --fake    # on the fake that comes with this package
  *     npm run demo -- --json    # with the whole proof, sample by sample
+ *     npm run demo -- --report demo.html   # and draws what happened: counts over time, states, the reload (.svg: the picture alone)
  *     npm run demo -- --fleet   # four servers behind two HAProxy and an Envoy at once, as one roll
  *
  * The last line is JSON. Status 1 if a request failed or a server was busy when it was called idle.
  */
+import { writeFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
 import { drain, isDrainableError, ready, select } from 'drainable'
 import type { DrainableProvider, DrainEvent, DrainReport, Reading } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
@@ -19,7 +22,9 @@ import { findEngine, freePort, startHaproxy, startStandIn } from './balancer.ts'
 import type { Balancer } from './balancer.ts'
 import { Clients } from './clients.ts'
 import { runFleet } from './fleet.ts'
+import { Recorder } from './recording.ts'
 import { Screen } from './screen.ts'
+import { toHtml, toSvg } from './timeline.ts'
 
 const NAMES = ['web1', 'web2', 'web3'] as const
 /** Slow requests of each drained server: more than it takes at once, so that some are queued. */
@@ -38,21 +43,28 @@ interface Turn {
   readonly report: DrainReport
 }
 
-const asked = process.argv.slice(2).filter((word) => word !== '--')
-const known = ['--fake', '--fleet', '--json']
-if (
-  asked.some((word) => !known.includes(word)) ||
-  (asked.includes('--fleet') && asked.length > 1)
-) {
-  console.error(`can't do ${asked.join(' ')}; there is --fleet, or --fake and --json`)
-  process.exit(2)
-}
+const asked = options()
 // A signal ends the servers and the balancer too.
 process.once('SIGINT', () => process.exit(130))
 process.once('SIGTERM', () => process.exit(143))
-process.exitCode = asked.includes('--fleet')
-  ? await runFleet()
-  : await run(asked.includes('--fake'))
+process.exitCode = asked.fleet ? await runFleet() : await run(asked.fake)
+
+function options(): Readonly<{ fake: boolean; fleet: boolean; json: boolean; report?: string }> {
+  const flag = { type: 'boolean', default: false } as const
+  try {
+    const args = process.argv.slice(2).filter((word) => word !== '--')
+    const { values } = parseArgs({
+      args,
+      options: { fake: flag, fleet: flag, json: flag, report: { type: 'string' } },
+    })
+    if (!values.fleet || args.length === 1) return values
+    throw new Error('--fleet stands alone')
+  } catch (error) {
+    const words = error instanceof Error ? error.message : String(error)
+    console.error(`${words}; there is --fleet, or --fake, --json and --report FILE`)
+    process.exit(2)
+  }
+}
 
 async function run(onFake: boolean): Promise<number> {
   const screen = new Screen()
@@ -70,6 +82,7 @@ async function run(onFake: boolean): Promise<number> {
   const lb = stack.use(haproxyRuntime({ socket: balancer.socket, master: balancer.master }))
   await serving(lb)
 
+  const recorder = stack.use(new Recorder(lb, 'web', NAMES))
   const clients = new Clients(balancer.port)
   clients.browse(24)
   const view = new AbortController()
@@ -80,7 +93,7 @@ async function run(onFake: boolean): Promise<number> {
     for (const [i, backend] of backends.entries()) {
       const next = backends[(i + 1) % backends.length]
       const reload = i === 1 && next ? { balancer, holder: next } : undefined
-      turns.push(await takeOut(lb, backend, clients, screen, reload))
+      turns.push(await takeOut(lb, backend, clients, { screen, recorder }, reload))
     }
     while (clients.requests < AT_LEAST + 100) await pause(50)
   } catch (error) {
@@ -90,7 +103,21 @@ async function run(onFake: boolean): Promise<number> {
     view.abort()
     await watching
   }
+  if (asked.report !== undefined) writeReport(asked.report, recorder, balancer, turns)
   return summary(balancer, clients, turns, screen, failure)
+}
+
+function writeReport(
+  path: string,
+  recorder: Recorder,
+  { engine, version }: Balancer,
+  turns: readonly Turn[],
+): void {
+  const of = engine === 'haproxy' ? `HAProxy ${version}` : 'the fake of HAProxy'
+  const title = `Three servers of ${of}, taken out one after another under load`
+  const svg = toSvg(recorder, title)
+  const proofs = turns.flatMap(({ report }) => report.members.map(({ proof }) => proof?.text ?? ''))
+  writeFileSync(path, path.endsWith('.svg') ? svg : toHtml(svg, title, proofs))
 }
 
 async function startBalancer(
@@ -115,7 +142,7 @@ async function takeOut(
   lb: DrainableProvider,
   backend: Backend,
   clients: Clients,
-  screen: Screen,
+  { screen, recorder }: { readonly screen: Screen; readonly recorder: Recorder },
   reload: { readonly balancer: Balancer; readonly holder: Backend } | undefined,
 ): Promise<Turn> {
   const { name } = backend
@@ -131,7 +158,8 @@ async function takeOut(
     `${name}: drain begins with ${load.active} in flight (one upgraded) and ${load.queued} queued`,
   )
 
-  const reloaded = reload && reloadSoon(reload.balancer, screen)
+  recorder.mark('drain', name)
+  const reloaded = reload && reloadSoon(reload.balancer, screen).then(() => recorder.mark('reload'))
   let end: Promise<Count> | undefined
   let idleAt = 0
   const onEvent = (event: DrainEvent): void => {
@@ -140,6 +168,7 @@ async function takeOut(
     if (event.type !== 'idle' || end) return
     // No grace and no goodbye: if anything were left on it, a client would see it die.
     idleAt = Date.now()
+    recorder.mark('idle, killed', name)
     end = backend.end()
   }
   const [report, count] = await drain(lb, ref, { timeout: '30s', onEvent }, async (done) => {
@@ -153,6 +182,7 @@ async function takeOut(
   )
   await reloaded
   await ready(lb, ref, { waitHealthy: '15s' })
+  recorder.mark('replaced, healthy, ready', name)
   screen.say(`${name}: healthy, and serving again`)
   await Promise.all(work)
   return { server: name, atVerdict: count.active, waited, report }
@@ -236,7 +266,7 @@ function summary(
   const proof = first?.report.members[0]?.proof
   if (first && proof) {
     screen.say(`\nHow we know that ${first.server} was idle: ${proof.text}`)
-    if (asked.includes('--json')) screen.say(JSON.stringify(proof, undefined, 2))
+    if (asked.json) screen.say(JSON.stringify(proof, undefined, 2))
   }
   const busy = turns.some(({ atVerdict }) => atVerdict !== 0)
   const verified = turns.every(({ report }) => report.members.every((m) => m.verifiedIdle))
