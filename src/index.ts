@@ -89,7 +89,7 @@ export { restore } from './core/verbs/restore.js'
 export { resumeDrain } from './core/verbs/resume.js'
 export type { ResumeOptions } from './core/verbs/resume-options.js'
 export { stepDrain } from './core/verbs/step.js'
-export type { DrainStep, StepStart } from './core/verbs/step.js'
+export type { DrainStep, StepOptions, StepStart } from './core/verbs/step.js'
 export type { Target } from './core/verbs/target.js'
 export type {
   DrainTicket,

@@ -9,22 +9,22 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { output, present, type Entry } from '../../scripts/package/entries.ts'
 
 const ROUNDS = 15
 const dist = fileURLToPath(new URL('../../dist/', import.meta.url))
-/** Times of a process that imports nothing. */
-const budgets: Readonly<Record<string, number>> = {
-  index: 6,
-  'haproxy-runtime': 6,
-  'haproxy-dataplane': 7,
-  'f5-bigip': 7,
-  'citrix-adc': 7,
-  envoy: 7.5,
-  'envoy-listener': 7,
-  machine: 2.5,
-  endpoints: 2.5,
-  provider: 2,
+/** Times of a process that imports nothing, by what an entry is built on. */
+const budgets: Readonly<Record<string, number>> = Object.fromEntries(
+  present
+    .filter((item) => !item.name.startsWith('testing') && !item.externals.includes('@grpc/grpc-js'))
+    .map((item) => [output(item), budgetOf(item)]),
+)
+
+function budgetOf({ externals, kilobytes }: Entry): number {
+  if (externals.includes('undici')) return 7.5
+  return kilobytes > 500 ? 6 : 2.5
 }
+
 const others = ['zod', 'undici']
 
 if (!existsSync(`${dist}index.js`)) {

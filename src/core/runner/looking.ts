@@ -88,7 +88,7 @@ export class Looking {
   }
 
   #pause(): number {
-    const { states, members, scheduler, life } = this.#run
+    const { states, members, scheduler, life, spec } = this.#run
     return pauseOf({
       states,
       policy: members?.policy,
@@ -97,6 +97,7 @@ export class Looking {
       failures: this.#failures,
       held: life === 'held',
       acting: this.acting,
+      pace: spec.pace,
     })
   }
 }

@@ -30,6 +30,8 @@ export interface RunSpec {
   readonly timeout: number | null
   /** The ticket it goes on from: a preparation that fails is tried again until the deadline, and there may be something to undo at once. */
   readonly resumed?: Ticket
+  /** The shortest pause between two looks that the caller wants, in milliseconds. */
+  readonly pace?: number | undefined
   /** Asked before each of its changes leaves; none is sent that it says no to. */
   readonly permit?: Permit
   /** Where its events go; they go to the provider as well. */

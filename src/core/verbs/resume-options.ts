@@ -4,12 +4,17 @@ import { systemClock } from '../../provider/clock.js'
 import { parseOptions } from '../../provider/options.js'
 import { checkTicket, parseTicket, type Ticket } from '../tickets/ticket.js'
 import { callShape, checkProvider, type Call } from './call.js'
-import { everyShape, ticketShape, type Policy, type ResolvedPolicy } from './policy.js'
+import { everyShape, paceShape, ticketShape, type Policy, type ResolvedPolicy } from './policy.js'
 
 /** What a resume or a restore takes; the policy itself is in the ticket. */
-export type ResumeOptions = Call & Pick<Policy, 'tickets' | 'onTicket' | 'every'>
+export type ResumeOptions = Call & Pick<Policy, 'tickets' | 'onTicket' | 'every' | 'pace'>
 
-const resumeSchema = z.strictObject({ ...callShape, ...ticketShape, ...everyShape })
+const resumeSchema = z.strictObject({
+  ...callShape,
+  ...ticketShape,
+  ...everyShape,
+  ...paceShape,
+})
 
 /**
  * Checks provider, ticket and options, and that the ticket belongs to this balancer.
@@ -40,6 +45,7 @@ export function resumeOptions(
       signal: call.signal,
       onEvent: call.onEvent,
       every: call.every,
+      pace: call.pace,
       tickets: call.tickets,
       onTicket: call.onTicket,
       id: ticket.id,

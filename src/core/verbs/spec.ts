@@ -78,9 +78,10 @@ export function baseSpec(
   | 'timeout'
   | 'emit'
   | 'permit'
+  | 'pace'
 > {
-  const { data, clock, signal, term } = resolved
+  const { data, clock, signal, term, pace } = resolved
   const { onAbort, keepReady, timeout }: PolicyData = data
-  const base = { provider, subject, clock, signal, onAbort, keepReady, timeout, emit }
+  const base = { provider, subject, clock, signal, onAbort, keepReady, timeout, pace, emit }
   return term === undefined ? base : { ...base, permit: term.permit }
 }

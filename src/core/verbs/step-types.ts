@@ -1,13 +1,24 @@
 import type { Outcome, Phase, Why } from '../../provider/report.js'
 import type { Ticket } from '../tickets/ticket.js'
+import type { Duration } from '../../provider/duration.js'
 import type { Call } from './call.js'
 import type { Policy } from './policy.js'
 import type { Target } from './target.js'
 
+/** Options of `stepDrain`. */
+export interface StepOptions extends Call {
+  /**
+   * The shortest {@link DrainStep.againIn}, for a queue that comes back no sooner. Not where it is 0: an intended change
+   * is to be sent at once.
+   * @defaultValue `'500ms'`, sooner only where something is due
+   */
+  readonly pace?: Duration | undefined
+}
+
 /** A drain to be begun by `stepDrain`. */
 export interface StepStart {
   readonly target: Target
-  readonly policy?: Omit<Policy, keyof Call | 'tickets' | 'onTicket'>
+  readonly policy?: Omit<Policy, keyof Call | 'tickets' | 'onTicket' | 'pace'>
 }
 
 /** What one step brought. */

@@ -1,3 +1,4 @@
+import * as z from 'zod'
 import type { Change, DrainableProvider } from '../../provider/contract.js'
 import { pause } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
@@ -18,14 +19,16 @@ import { Run } from '../runner/run.js'
 import type { Prepared, RunSpec } from '../runner/run-spec.js'
 import { gapSince, restart, thawStep, type Gap } from '../tickets/thaw.js'
 import { checkTicket, parseTicket, type Ticket } from '../tickets/ticket.js'
-import { callSchema, checkProvider, type Call } from './call.js'
-import { parsePolicy, toResumedPolicy, type ResolvedPolicy } from './policy.js'
+import { callShape, checkProvider, type Call } from './call.js'
+import { paceShape, parsePolicy, toResumedPolicy, type ResolvedPolicy } from './policy.js'
 import { prepareDrain } from './prepare-drain.js'
 import { baseSpec, newKeeper, sameKeeper, wallOffsetOf } from './spec.js'
-import { leastAdvanced, type DrainStep, type StepStart } from './step-types.js'
+import { leastAdvanced, type DrainStep, type StepOptions, type StepStart } from './step-types.js'
 import { parseTarget } from './target.js'
 
-export type { DrainStep, StepStart } from './step-types.js'
+const stepSchema = z.strictObject({ ...callShape, ...paceShape })
+
+export type { DrainStep, StepOptions, StepStart } from './step-types.js'
 
 /**
  * One look and at most one change, no timer that outlives the call, no state but the ticket: for callers with a queue of
@@ -59,12 +62,12 @@ export type { DrainStep, StepStart } from './step-types.js'
 export async function stepDrain(
   provider: DrainableProvider,
   from: Ticket | StepStart,
-  options: Call = {},
+  options: StepOptions = {},
 ): Promise<DrainStep> {
   const subject = 'stepDrain()'
   checkProvider(provider, subject)
   const begun = parseFrom(from, subject)
-  const call = parseOptions(callSchema, options, subject) as Call
+  const { pace, ...call } = parseOptions(stepSchema, options, subject)
   const onEvent = call.onEvent
   const emit = (event: DrainEvent): void => {
     // A step has no end of its own: the ticket goes on.
@@ -73,15 +76,15 @@ export async function stepDrain(
   call.signal?.throwIfAborted()
   const parts = partsOf(provider)
   if (parts !== undefined) {
-    const one: StepOne = (part, own, hear) => stepDrain(part, own, { ...call, onEvent: hear })
+    const one: StepOne = (part, own, hear) => stepDrain(part, own, { ...call, pace, onEvent: hear })
     return 'target' in begun
       ? beginCombined(provider, parts, begun, call, one)
       : stepCombined(provider, parts, begun, call, one)
   }
   const step =
     'target' in begun
-      ? beginStep(provider, begun, call, subject, emit)
-      : resumeStep(provider, begun, call, subject, emit)
+      ? beginStep(provider, begun, { ...call, pace }, subject, emit)
+      : resumeStep(provider, begun, { ...call, pace }, subject, emit)
   return step.go()
 }
 
@@ -104,7 +107,7 @@ function parseFrom(from: unknown, subject: string): Ticket | StepStart {
 function beginStep(
   provider: DrainableProvider,
   start: StepStart,
-  call: Call,
+  call: OneCall,
   subject: string,
   emit: (event: DrainEvent) => void,
 ): Step {
@@ -125,18 +128,21 @@ function beginStep(
   return new Step(spec, { ms: 0, foreign: false })
 }
 
+/** The options of one step, checked. */
+type OneCall = Call & Pick<ResolvedPolicy, 'pace'>
+
 /** The call's own fields over those of a policy. */
 function withCall(
-  { clock, signal, onEvent }: Call,
+  { clock, signal, onEvent, pace }: OneCall,
   base: ResolvedPolicy,
-): Pick<ResolvedPolicy, 'clock' | 'signal' | 'onEvent'> {
-  return { clock: clock ?? base.clock, signal, onEvent }
+): Pick<ResolvedPolicy, 'clock' | 'signal' | 'onEvent' | 'pace'> {
+  return { clock: clock ?? base.clock, signal, onEvent, pace }
 }
 
 function resumeStep(
   provider: DrainableProvider,
   ticket: Ticket,
-  call: Call,
+  call: OneCall,
   subject: string,
   emit: (event: DrainEvent) => void,
 ): Step {
@@ -195,7 +201,7 @@ class Step {
       if (this.#gap.foreign && wouldJudge(members, look)) await this.#lookTwice(run, members, look)
       else await run.step(look)
       this.#spec.signal?.throwIfAborted()
-      return describe(run, members, members.announcing || sender.sent)
+      return describe(run, members, members.announcing || sender.sent, this.#spec.pace)
     } finally {
       await run.release()
     }
@@ -256,7 +262,7 @@ function startAnew(state: DrainState, now: number): DrainState {
 /** A step is more than a look: whoever takes it keeps a ticket, and comes back by a queue of their own. */
 const STEP_PAUSE = 500
 
-function describe(run: Run, members: Members, again: boolean): DrainStep {
+function describe(run: Run, members: Members, again: boolean, pace: number | undefined): DrainStep {
   const states = members.all
   const { scheduler, startedAt } = run
   const now = scheduler.clock.now()
@@ -271,12 +277,13 @@ function describe(run: Run, members: Members, again: boolean): DrainStep {
     held: false,
     acting: false,
     fastest: STEP_PAUSE,
+    pace,
   })
   return {
     ticket: run.ticketNow(),
     phase: leastAdvanced(states.map((state) => state.phase)),
     ...(done ? { outcome: report.outcome } : {}),
     why: members.why(),
-    againIn: done || !again ? Math.round(wait) : 0,
+    againIn: done || !again ? Math.round(Math.max(wait, pace ?? 0)) : 0,
   }
 }

@@ -17,17 +17,21 @@ import { schedulerOf } from '../runner/look/scheduler.js'
 import { callSchema, callShape, checkProvider } from './call.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { firstLook } from './first-look.js'
-import { everyShape, parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
+import { everyShape, paceShape, parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
 import { baseSpec, newKeeper } from './spec.js'
 import { parseTarget, type ResolvedTarget, type Target } from './target.js'
 import { watchPolicy } from './watch-policy.js'
 
 /** Options of {@link watch}. */
-export type WatchOptions = Pick<Policy, 'signal' | 'clock' | 'onEvent' | 'every' | 'settle'>
+export type WatchOptions = Pick<
+  Policy,
+  'signal' | 'clock' | 'onEvent' | 'every' | 'pace' | 'settle'
+>
 
 const watchSchema = z.strictObject({
   ...callShape,
   ...everyShape,
+  ...paceShape,
   settle: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
 })
 
@@ -61,7 +65,7 @@ export function watch(
   const subject = 'watch()'
   checkProvider(provider, subject)
   const parsed = parseTarget(target, subject)
-  const { settle = 1_000, every, ...call } = parseOptions(watchSchema, options, subject)
+  const { settle = 1_000, every, pace, ...call } = parseOptions(watchSchema, options, subject)
   const policy = parsePolicy({}, subject)
   const resolved: ResolvedPolicy = {
     ...policy,
@@ -69,6 +73,7 @@ export function watch(
     clock: call.clock ?? systemClock,
     signal: call.signal,
     onEvent: call.onEvent,
+    pace,
   }
   const hub = new EventHub(resolved.onEvent, every)
   const emit = (event: DrainEvent): void => hub.emit(event)

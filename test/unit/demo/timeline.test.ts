@@ -27,6 +27,7 @@ const recording: Recording = {
   marks: [
     { at: 1_500, text: 'drain', server: 'web1' },
     { at: 2_500, text: 'reload <all>' },
+    { at: 4_000, text: 'ready', server: 'web1' },
   ],
 }
 

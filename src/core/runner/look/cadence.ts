@@ -10,6 +10,8 @@ export interface CadenceInput {
   readonly failures: number
   /** No two looks are closer than that, unless something is due. Default: 10. */
   readonly fastest?: number
+  /** The same by the caller's wish, which may be slower than any pace of ours. Default: 0. */
+  readonly pace?: number
 }
 
 const FASTEST = 10
@@ -29,10 +31,10 @@ const SHARE = 5
  * is left out.
  */
 export function nextPause(input: CadenceInput): number {
-  const { due, cost, floor, failures, fastest = FASTEST } = input
+  const { due, cost, floor, failures, fastest = FASTEST, pace = 0 } = input
   const least = Math.max(floor, cost * SHARE)
-  if (failures > 0) return Math.max(least, Math.min(SLOWEST, 100 * 2 ** (failures - 1)))
-  const paced = Math.min(SLOWEST, Math.max(fastest, cost * PACE))
+  if (failures > 0) return Math.max(least, pace, Math.min(SLOWEST, 100 * 2 ** (failures - 1)))
+  const paced = Math.max(pace, Math.min(SLOWEST, Math.max(fastest, cost * PACE)))
   const pause = Math.max(least, Math.min(paced, Math.max(1, due ?? Infinity)))
   return due !== null && due > pause && due < pause + cost + least ? due : pause
 }

@@ -28,15 +28,17 @@ export interface PauseInput {
   readonly acting: boolean
   /** No two looks are closer than that, unless something is due. Default: what the cadence says. */
   readonly fastest?: number
+  /** The same by the caller's wish, in milliseconds. Default: none. */
+  readonly pace?: number | undefined
 }
 
 /** How long a run waits before its next look. */
 export function pauseOf(input: PauseInput): number {
-  const { states, policy, now, failures } = input
+  const { states, policy, now, failures, pace = 0 } = input
   const { cost, floor } = input.scheduler
   if (policy === undefined) return HOLD_PAUSE
   if (input.acting) return Math.max(ACTION_PAUSE, floor, cost * ACTION_SHARE)
-  if (input.held) return Math.max(HOLD_PAUSE, floor, cost * HELD_SHARE)
+  if (input.held) return Math.max(HOLD_PAUSE, floor, cost * HELD_SHARE, pace)
   const pauses = states.map((state) => {
     if (isPastDeadline(state, now)) return Math.max(LAST_PAUSE, floor)
     const due = soon(dueIn(state, policy, now))
@@ -50,6 +52,7 @@ export function pauseOf(input: PauseInput): number {
       floor,
       failures,
       ...(fastest === undefined ? {} : { fastest }),
+      pace,
     })
   })
   return Math.min(...pauses)
