@@ -16,6 +16,7 @@ afterAll(() => {
   consumer[Symbol.dispose]()
 })
 
+const readme = readFileSync(join(root, 'README.md'), 'utf8')
 const tool = (name: string) => join(root, 'node_modules/.bin', name)
 const node = (name: string) => consumer.nodes.get(name) ?? name
 
@@ -79,6 +80,34 @@ describe.each(nodeNames)('on Node %s', (name) => {
     )
     expect(changes).toEqual(['state drain', 'state maint', 'state ready'])
   })
+
+  // Node 22 does not know `await using`, as the README says.
+  it.skipIf(name.startsWith('22'))(
+    "runs the README's first script as it stands there",
+    async () => {
+      await using fake = await startFake({ pools: { web: ['web1', 'web2'] }, master: true })
+      const [, script = ''] = /## A first script[^]*?```ts\n([^]*?)```/.exec(readme) ?? []
+      const file = join(consumer.directory, `first-${name}.mts`)
+      const text = script
+        .replace('/run/haproxy/admin.sock', String(fake.socket))
+        .replace('/run/haproxy-master.sock', String(fake.master))
+        .replace(
+          'declare function install(): Promise<void>',
+          "const install = async () => console.log('installed')",
+        )
+      writeFileSync(file, text)
+      const said = await run(node(name), [file], consumer.directory)
+      expect(said.match(/^installed$/gm)).toHaveLength(2)
+      expect(said.match(/0 in flight and 0 queued/g)).toHaveLength(2)
+      for (const member of ['web1', 'web2']) {
+        const changes = fake.requests.flatMap(
+          ({ line }) => new RegExp(`web/${member} state (\\w+)$`).exec(line)?.[1] ?? [],
+        )
+        expect(changes[0]).toBe('drain')
+        expect(changes.at(-1)).toBe('ready')
+      }
+    },
+  )
 
   it('does nothing by being loaded', async () => {
     expect(await run(node(name), ['quiet.mjs'], consumer.directory)).toBe('quiet\n')
