@@ -23,6 +23,8 @@ export interface Block {
 export const pages: readonly Page[] = [
   'README.md',
   'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
   ...markdownIn('docs'),
   ...markdownIn('src'),
 ]

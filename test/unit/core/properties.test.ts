@@ -97,7 +97,7 @@ describe('never a false idle, whatever happens', () => {
           expect(['idle', 'unreachable', 'refused']).toContain(report.outcome)
         },
       ),
-      { numRuns: 150 },
+      { numRuns: 60 },
     )
   })
 })
