@@ -4,7 +4,7 @@ import { refKey } from '../../provider/member-ref.js'
 import { toDrainableError } from '../../provider/thrown.js'
 import { tagError, tagReading } from '../combined/tag.js'
 import type { MachinePolicy } from '../machine/policy.js'
-import { othersOn } from '../runner/balancer/balancer.js'
+import { comingOn, othersOn } from '../runner/balancer/balancer.js'
 import { Floor } from '../runner/balancer/floor.js'
 import { CALL_LIMIT } from '../runner/look/call.js'
 import type { SeenLook } from '../runner/look/look.js'
@@ -81,7 +81,8 @@ export async function judge(
   const short = new Map<string, DrainableError>()
   for (const group of Map.groupBy(present, ({ ref }) => groupOf(ref)).values()) {
     const others = (): ReturnType<typeof othersOn> => othersOn(provider)
-    const floor = new Floor({ others }, new Map(), data.keepReady)
+    const coming = (): ReturnType<typeof comingOn> => comingOn(provider)
+    const floor = new Floor({ others, coming }, new Map(), data.keepReady)
     const seen = await seeCompanions({ ...peek, floor }, look, group)
     askAll(floor, seen, group, short)
   }

@@ -98,7 +98,7 @@ describe('a later call', () => {
 })
 
 test('the floor is asked again at the first hold, for what others took meanwhile', () => {
-  const alone = { others: () => [] } as unknown as Membership
+  const alone = { others: () => [], coming: () => [] } as unknown as Membership
   const floor = new Floor(alone, new Map(), 1)
   const look = (serving: number): [PresentReading, Snapshot] => {
     const reading: PresentReading = {

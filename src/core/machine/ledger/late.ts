@@ -61,7 +61,9 @@ export function settleLate(draft: Draft, reading: Reading, askedAt: number, load
     // What was asked for before it was known to be missing may show what was there before that.
     if (askedAt <= Math.max(entry.lostAt, entry.lackedAt ?? entry.lostAt)) continue
     if (!tells(draft, reading)) watch(draft, entry, reading, askedAt)
-    else if (isOurs(draft, entry, reading)) happened(draft, entry, load)
+    else if (isOurs(draft, entry, reading))
+      if (entry.refused === true) expired(draft, entry, reading)
+      else happened(draft, entry, reading, load)
     else if (entry.until !== null && askedAt >= entry.until) expired(draft, entry, reading)
     else watch(draft, entry, reading, askedAt)
   }
@@ -121,8 +123,10 @@ function isOurs(draft: Draft, entry: LateChange, reading: Reading): boolean {
   if (lackedAt === null || !shows(draft, reading, change)) return false
   // Somebody raised it. A change without an answer may have come before that; one that was refused has not shown.
   if (refused === true && reading.present && reading.own !== targetOf(change)) return false
+  const own = reading.present ? reading.own : null
   return !draft.state.hold.changes.some(
-    (known) => known.at >= lackedAt && known.state === 'applied' && known.to === targetOf(change),
+    ({ at, state, to }) =>
+      at >= lackedAt && state === 'applied' && (to === targetOf(change) || to === own),
   )
 }
 
@@ -153,12 +157,15 @@ function shows(draft: Draft, reading: Reading, change: Change): boolean {
 }
 
 /**
- * It was carried out after all, by us: nobody else was seen in between. Where another hold of this
- * process may have brought it about, this one can be still to come: it stays until its time is over.
+ * It was carried out after all, by us: nobody else was seen in between. Where another hold may have brought
+ * it about, one of this process or whoever raised the member further, this one can be still to come: it stays
+ * until its time is over.
  */
-function happened(draft: Draft, entry: LateChange, load: number): void {
+function happened(draft: Draft, entry: LateChange, reading: Reading, load: number): void {
   const { pending } = draft.state.hold
-  const unsure = entry.shared === true || (pending !== null && isTwin(pending.change, entry.change))
+  const raised = reading.present && reading.own !== targetOf(entry.change)
+  const twin = pending !== null && isTwin(pending.change, entry.change)
+  const unsure = entry.shared === true || twin || raised
   replace(draft, entry, unsure ? { ...entry, lackedAt: null } : undefined)
   countCut(draft, entry.change, load)
   // It was seen without its effect: below drain there is only ready.

@@ -1,5 +1,5 @@
 import type { Change, DrainableProvider, MemberRef } from '../../../provider/contract.js'
-import { systemClock } from '../../../provider/clock.js'
+import { systemClock, type Clock } from '../../../provider/clock.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { FoundMember, LateChange, OwnChange } from '../../machine/state.js'
 import { setBackgroundTimer } from '../look/timer.js'
@@ -48,6 +48,16 @@ const BALANCERS = Symbol.for('drainable.balancers.1')
 /** Changes without an answer that ended runs have left, by balancer and member. */
 const LEFT = Symbol.for('drainable.left.1')
 
+/** Members that a hold without an answer may still take although its run has ended, by balancer and member. */
+const COMING = Symbol.for('drainable.coming.1')
+
+/** One of them, for as long as the clock of the run that sent it says. */
+interface Coming {
+  readonly ref: MemberRef
+  readonly clock: Pick<Clock, 'now'>
+  readonly until: number
+}
+
 /** Calls that change something and have not ended, by balancer and member. */
 const CALLS = Symbol.for('drainable.calls.1')
 
@@ -61,6 +71,7 @@ function shared<T>(name: symbol): Map<string, T> {
 
 const balancers = (): Map<string, Balancer> => shared(BALANCERS)
 const leftChanges = (): Map<string, readonly LeftChange[]> => shared(LEFT)
+const comingHolds = (): Map<string, Map<string, Coming>> => shared(COMING)
 const openCalls = (): Map<string, Set<Promise<void>>> => shared(CALLS)
 
 function keyOf({ name, instance }: DrainableProvider): string {
@@ -82,8 +93,14 @@ export interface Membership {
   readonly busy: () => boolean
   /** Takes what ended runs have left of a member. */
   readonly takeLeft: (ref: MemberRef) => readonly LeftChange[]
+  /** Members that a hold of an ended run may still take. */
+  readonly coming: () => readonly MemberRef[]
   /** Leaves; `late` are the changes whose answer never came, for whoever comes next. */
-  readonly leave: (late: ReadonlyMap<string, readonly LeftChange[]>, lateBound: number) => void
+  readonly leave: (
+    late: ReadonlyMap<string, readonly LeftChange[]>,
+    lateBound: number,
+    clock: Clock,
+  ) => void
 }
 
 /**
@@ -105,6 +122,7 @@ export function joinBalancer(
   balancer.stakes.add(stake)
   const open = counts ? openCalls() : new Map<string, Set<Promise<void>>>()
   const left = counts ? leftChanges() : new Map<string, readonly LeftChange[]>()
+  const coming = counts ? comingHolds() : new Map<string, Map<string, Coming>>()
   return {
     stake,
     nextSeq,
@@ -125,13 +143,16 @@ export function joinBalancer(
       const of = `${key}\0${refKey(ref)}`
       const changes = left.get(of) ?? []
       left.delete(of)
+      coming.get(key)?.delete(refKey(ref))
       return changes
     },
-    leave: (late, lateBound) => {
+    coming: () => stillComing(coming, key),
+    leave: (late, lateBound, clock) => {
       balancer.stakes.delete(stake)
       if (balancer.stakes.size === 0 && map.get(key) === balancer) map.delete(key)
       for (const [member, changes] of late) {
         const of = `${key}\0${member}`
+        noteComing(coming, key, member, { changes, clock, lateBound })
         // Several runs may end before anybody comes: each of their changes may still be carried out.
         left.set(of, oneEach([...(left.get(of) ?? []), ...changes]))
         const forget = (): void => {
@@ -146,9 +167,43 @@ export function joinBalancer(
   }
 }
 
+/** A run has ended: what it sent and got no answer to may take the member for as long as the product's bound. */
+function noteComing(
+  coming: Map<string, Map<string, Coming>>,
+  key: string,
+  member: string,
+  left: {
+    readonly changes: readonly LeftChange[]
+    readonly clock: Clock
+    readonly lateBound: number
+  },
+): void {
+  const { changes, clock, lateBound } = left
+  const holds = changes.filter(({ change, refused }) => change.kind === 'hold' && refused !== true)
+  const [hold] = holds
+  if (hold === undefined) return
+  const now = clock.now()
+  const until = Math.max(...holds.map((one) => one.until ?? now + lateBound))
+  const known = coming.get(key) ?? new Map<string, Coming>()
+  coming.set(key, known.set(member, { ref: hold.change.ref, clock, until }))
+}
+
+function stillComing(coming: Map<string, Map<string, Coming>>, key: string): readonly MemberRef[] {
+  const known = coming.get(key)
+  if (known === undefined) return []
+  for (const [member, { clock, until }] of known) if (clock.now() >= until) known.delete(member)
+  if (known.size === 0) coming.delete(key)
+  return [...known.values()].map(({ ref }) => ref)
+}
+
 /** All runs of this process on a balancer, as seen by who is none of them. */
 export function othersOn(provider: DrainableProvider): readonly Stake[] {
   return [...(balancers().get(keyOf(provider))?.stakes ?? [])]
+}
+
+/** Members that a hold of an ended run may still take, as seen by who is none of the runs. */
+export function comingOn(provider: DrainableProvider): readonly MemberRef[] {
+  return stillComing(comingHolds(), keyOf(provider))
 }
 
 /** What one run has inherited from another is one change, and two that ask for the same are two. */

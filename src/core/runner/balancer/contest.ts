@@ -21,6 +21,7 @@ import {
   type Side,
 } from './balancer.js'
 import { CALL_LIMIT, settledWithin } from '../look/call.js'
+import { setBackgroundTimer } from '../look/timer.js'
 import { Floor } from './floor.js'
 import type { Members } from '../members.js'
 import type { RunState } from '../run-state.js'
@@ -43,6 +44,8 @@ export class Contest {
   /** Members that another call took before they were known here. */
   readonly #takenEarly = new Map<string, Side>()
   readonly #ledger: Ledger = { seen: (ref, sight, clock) => this.#seen(ref, sight, clock) }
+  /** Members that have ended, and that a hold without an answer may still take. */
+  readonly #mayCome = new Map<string, () => void>()
   #down = new Map<string, MemberRef>()
   #membership: Membership
   #floor: Floor
@@ -79,12 +82,15 @@ export class Contest {
   /** Leaves the runs of this balancer; what never got an answer is left to whoever comes next. */
   leave(): void {
     const { members, states } = this.#run
+    for (const cancel of this.#mayCome.values()) cancel()
+    this.#mayCome.clear()
     const left = new Map<string, readonly LeftChange[]>()
     for (const state of states) {
       const late = this.#lateOf(state)
       if (late.length > 0) left.set(refKey(state.ref), late)
     }
-    this.#membership.leave(left, members?.policy.capabilities.lateBound ?? 0)
+    const { lateBound } = members?.policy.capabilities ?? { lateBound: 0 }
+    this.#membership.leave(left, lateBound, this.#run.spec.clock)
   }
 
   /** What this run may have to undo is told what others see, for as long as its handle lives. */
@@ -138,12 +144,40 @@ export class Contest {
    * Keeps the floor in step with a member. One that is to be opened takes its place until no hold can take it
    * any more that has no answer yet, also one of a drain that this run has ended.
    */
-  followFloor({ ref, ending, goal, hold }: DrainState): void {
-    if (ending.ended !== null && !ending.holding) this.#floor.withdraw(ref)
+  followFloor(state: DrainState): void {
+    const { ref, ending, goal, hold } = state
+    if (ending.ended !== null && !ending.holding) this.#followEnded(state)
     else if (goal.kind === 'open' && ending.ended === null && hold.late.some(isHold))
       this.#floor.enter(ref)
-    else if (goal.kind !== 'open' && hold.wish !== 'none') return
-    else if (hold.pending === null && this.#deciding === 0) this.#floor.withdraw(ref)
+    else if (goal.kind !== 'open' && hold.wish !== 'none') {
+      // One that was found down is held without a change that would have asked.
+      if (hold.confirmed !== 'none') this.#floor.enter(ref)
+    } else if (hold.pending === null && this.#deciding === 0) this.#floor.withdraw(ref)
+  }
+
+  /**
+   * Nothing is kept up any more. A hold without an answer may still be carried out, by a balancer that does not
+   * answer at present: it takes its place for as long as that can be.
+   */
+  #followEnded({ ref, goal, hold }: DrainState): void {
+    const { policy } = this.#run.members ?? {}
+    const sent = hold.pending === null ? [] : [lateChange(hold.pending, this.#run.now())]
+    const holds = [...hold.late, ...sent].filter((one) => isHold(one) && one.refused !== true)
+    if (goal.kind !== 'drain' || holds.length === 0 || policy === undefined) {
+      this.#floor.withdraw(ref)
+      return
+    }
+    if (this.#mayCome.has(refKey(ref))) return
+    this.#floor.enter(ref)
+    const { clock } = this.#run.spec
+    const over = (): void => {
+      this.#mayCome.delete(refKey(ref))
+      const now = this.#run.members?.get(refKey(ref))
+      if (now !== undefined && now.ending.ended !== null && !now.ending.holding)
+        this.#floor.withdraw(ref)
+    }
+    const cancel = setBackgroundTimer(clock, over, policy.capabilities.lateBound)
+    this.#mayCome.set(refKey(ref), cancel)
   }
 
   #join(): Membership {

@@ -9,13 +9,13 @@ import { readingsOf } from '../look/readings.js'
  * that any of them wishes down never counts as serving, whatever a reload made of it.
  */
 export class Floor {
-  readonly #membership: Pick<Membership, 'others'>
+  readonly #membership: Pick<Membership, 'others' | 'coming'>
   readonly #down: Map<string, MemberRef>
   readonly #keepReady: number
 
   /** @param down - the members that this run wishes down: its stake shows them to others */
   constructor(
-    membership: Pick<Membership, 'others'>,
+    membership: Pick<Membership, 'others' | 'coming'>,
     down: Map<string, MemberRef>,
     keepReady: number,
   ) {
@@ -87,6 +87,7 @@ export class Floor {
     const all = new Map(this.#down)
     for (const other of this.#membership.others())
       for (const [key, ref] of other.down) all.set(key, ref)
+    for (const ref of this.#membership.coming()) all.set(refKey(ref), ref)
     return all
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { failure, held, started } from '../member-run.js'
+import { failure, held, started, type MemberRun } from '../member-run.js'
 
 describe('the lost answer to a hold', () => {
   test('is a fault', () => {
@@ -77,9 +77,28 @@ describe('the lost answer to a hold', () => {
     expect(run.lookAt(1_000).phase).toBe('idle')
   })
 
-  test('that is there as more than was asked for is there', () => {
-    const run = started().look().lose('done').set({ own: 'maint' }).look()
-    expect(run.state.hold.late).toEqual([])
+  test('is still to come where the member was raised further', () => {
+    const run = started({ lateBound: 700 }).look().lose('done').set({ own: 'maint' }).look()
+    expect(run.state.hold.confirmed).toBe('drain')
+    expect(run.state.hold.late).toHaveLength(1)
+    expect(run.looks(800).state.hold.late).toEqual([])
+  })
+
+  test('is still to come where a raise of ours explains what is there', () => {
+    // Lost; its repeat was applied and raised; an operator opened it; it is put back as maint.
+    const options = { lateBound: 30_000, escalateAfter: 50, onOverrule: 'reapply' } as const
+    const run = started(options).scope('p1', { active: 1 })
+    const next = (): MemberRun => {
+      for (let i = 0; run.state.hold.pending === null && i < 50; i += 1) run.look({ after: 100 })
+      return run.answer().look()
+    }
+    run.look().lose().look().answer().look()
+    next()
+    expect(run.state.hold.confirmed).toBe('maint')
+    run.set({ own: 'ready' }).look()
+    next()
+    expect(run.state.last?.reading).toMatchObject({ own: 'maint' })
+    expect(run.state.hold.late).toHaveLength(1)
   })
 
   test('that was confirmed by its repeat starts the pauses anew', () => {

@@ -21,3 +21,22 @@ test('a refused hold is not ours because somebody set more at that moment', asyn
   const report = await clock.runUntil(restore(lb, kept.at(-1)!, { clock }), 60_000)
   expect([only(report).outcome, lb.state(web1)]).toEqual(['overruled', 'drain'])
 })
+
+test('a refused hold is not ours because an operator set the same afterwards', async () => {
+  const { clock, lb } = rig()
+  lb.occupy(web1)
+  const apply = lb.apply.bind(lb)
+  let refused = false
+  lb.apply = (changes, ctx) => {
+    if (refused || !changes.some(isHold)) return apply(changes, ctx)
+    refused = true
+    clock.setTimeout(() => lb.setBehind(web1, 'drain'), 3)
+    const error = new DrainableError('CONFLICT', 'not at present', { retryable: true })
+    return Promise.resolve(changes.map(({ ref }) => ({ ref, status: 'rejected' as const, error })))
+  }
+  const run = startDrain(lb, web1, { clock, seal: false, timeout: '1m' })
+  await clock.advance(200)
+  const report = await clock.runUntil(run.restore(), 60_000)
+  expect([only(report).outcome, lb.state(web1)]).toEqual(['overruled', 'drain'])
+  await run.release()
+})
