@@ -40,18 +40,20 @@ export interface Sight {
 }
 
 /**
- * The same for a run that does not look for itself any more, or not yet: another one of this process, most
- * often the call that opened the member, has seen it lower. What is found set after that is not ours.
+ * The same by what another run of this process has seen, most often the call that opened the member. What is found
+ * set after that is not ours. A run that looks for itself learns so of what lies between two of its looks: only that
+ * it was found lower in the very processes that had taken ours, as its own looks tell apart all else.
  */
 export function seenElsewhere(state: DrainState, sight: Sight): DrainState {
   const { goal, ending, hold, found } = state
   const { own, askedAt, at, incarnations } = sight
   const looks = goal.kind === 'drain' && (ending.ended === null || ending.holding)
-  if (looks || hold.changes.length === 0 || hold.pending !== null) return state
+  if (hold.changes.length === 0 || hold.pending !== null) return state
   if (askedAt <= hold.confirmedAt || sight.identity !== found?.identity) return state
   const set = lastInPlace(state)
   const lower = set !== undefined && !atLeast(own, set)
   if (lower && takenBack(state, own) === null) return state
+  if (looks) return lower ? lowered(state, sight) : state
   // Where it is open in a process that had not taken ours, no state file has brought ours back there.
   if (!lower && own !== 'ready') return state
   const entry = { kind: 'restore', to: own, state: 'unchanged', at } as const
@@ -63,6 +65,17 @@ export function seenElsewhere(state: DrainState, sight: Sight): DrainState {
       incarnations: hold.incarnations === null ? null : incarnations,
     },
   }
+}
+
+/** Found lower between two looks of a run of its own. */
+function lowered(state: DrainState, { own, at, incarnations }: Sight): DrainState {
+  const { hold } = state
+  const same =
+    hold.incarnations !== null &&
+    [...incarnations].every(([name, one]) => hold.incarnations?.get(name) === one)
+  if (!same) return state
+  const entry = { kind: 'restore', to: own, state: 'unchanged', at } as const
+  return { ...state, hold: { ...hold, changes: noted(hold.changes, entry) } }
 }
 
 type Entry = Pick<OwnChange, 'kind' | 'state'>
