@@ -121,8 +121,9 @@ export function takeLoads(
     }
     const { id, version, features } = decodeNode(node)
     known = true
+    const sendsAll = features.includes(SEND_ALL)
     book.begin(key, id, version, (interval) => {
-      const clusters = features.includes(SEND_ALL) ? undefined : [...names()]
+      const clusters = sendsAll ? undefined : [...names()]
       stream.write(Buffer.from(encodeLoads(interval, clusters)))
     })
   })

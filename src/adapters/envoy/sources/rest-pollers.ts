@@ -9,7 +9,7 @@ const SILENT = 30_000
 const PAUSES = 3
 const SWEEP = 5_000
 /** More proxies than any server of ours has. */
-const MAX_POLLERS = 10_000
+export const MAX_POLLERS = 10_000
 /** Answers that somebody new was given and has not taken yet. */
 const MAX_GIVEN = 16
 /** Between the versions of the sets and the name that we gave the poller. */
