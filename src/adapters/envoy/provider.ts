@@ -219,6 +219,10 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     return this.#fleet.held(AbortSignal.any([signal, this.#closing.signal]))
   }
 
+  proxies(): readonly string[] {
+    return this.#fleet.listed
+  }
+
   recover(own: ReadonlySet<string>, signal: AbortSignal): Promise<Recovered> {
     return this.#fleet.recover(own, AbortSignal.any([signal, this.#closing.signal]))
   }

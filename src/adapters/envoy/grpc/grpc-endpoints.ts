@@ -141,7 +141,9 @@ export class GrpcEndpoints implements ServedEndpoints {
 
   async #open(host: SinkHost): Promise<void> {
     const { initial, tls } = this.#settings
-    if (initial.sets !== undefined) await this.set(initial.sets)
+    if (initial.sets !== undefined) {
+      this.#sets.begin(await toSets(initial.sets, 'grpcEndpoints() initial', 'INVALID_OPTIONS'))
+    }
     const server = createServer({
       sotw: (stream, isWhole) => this.#serve(stream, { delta: false, isWhole }),
       delta: (stream, isWhole) => this.#serve(stream, { delta: true, isWhole }),

@@ -37,6 +37,11 @@ export class Fleet {
     this.#roster = new Roster(options.goneAfter, options.now)
   }
 
+  /** The admin addresses of the last look, without user info. */
+  get listed(): readonly string[] {
+    return this.#listed.map((address) => parseAdminAddress(address).name)
+  }
+
   /** What the proxies that answer are: asked once per start of each. */
   async learn(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<readonly Proxy[]> {
     const { signal } = ctx

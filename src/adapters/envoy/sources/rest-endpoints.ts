@@ -96,7 +96,7 @@ class RestEndpoints implements ServedEndpoints {
       otherwise: otherwise && (() => Promise.resolve(otherwise)),
       held,
     })
-    for (const set of sets ?? []) this.#sets.put(set)
+    this.#sets.begin(sets ?? [])
   }
 
   get address(): { host: string; port: number } | undefined {

@@ -21,6 +21,8 @@ export interface SinkHost {
   recover?(own: ReadonlySet<string>, signal: AbortSignal): Promise<Recovered>
   /** What each proxy of the list holds, for a sink that only looks; throws where none of them answers. */
   held?(signal: AbortSignal): Promise<readonly HeldSets[]>
+  /** The admin addresses of the last look; none before the first. */
+  proxies?(): readonly string[]
 }
 
 /** What one proxy of the list holds. */
