@@ -205,6 +205,21 @@ describe('what Envoy counts is not what it shows', () => {
     expect((await it.scope(lb, 1))?.inForce).toBe(true)
     await it.close()
   })
+
+  test('requests in panic are told to each drained member, whoever looked first', async () => {
+    const it = await stage([{}, {}, {}, {}, {}, {}, {}], { hiddenStats: [/membership/] })
+    await using lb = it.provide()
+    for (const i of [1, 2]) {
+      await it.hold(lb, i)
+      await expect.poll(async () => (await it.scope(lb, i))?.inForce).toBe(true)
+    }
+    it.fake.countPanic('web')
+    // A change of a third one looks at the proxies too.
+    await it.hold(lb, 3)
+    for (const i of [1, 2]) expect(await it.scope(lb, i)).toMatchObject({ inForce: false })
+    for (const i of [1, 2]) expect((await it.scope(lb, i))?.inForce).toBe(true)
+    await it.close()
+  })
 })
 
 describe('clusters and policies', () => {

@@ -91,7 +91,7 @@ export class PanicLens {
         return `${inWords(part, what)} is in panic mode: Envoy has not counted the last changes of health yet (an endpoint that goes from UNHEALTHY to DRAINING is counted as before), and ${means}`
       }
     }
-    const grown = view.tracker.panics(rows.cluster)
+    const grown = view.tracker.panics(rows.cluster, member)
     if (grown === 0 || rules.threshold === 0 || rules.failOnPanic) return undefined
     if (this.#isElsewhere(rows, member, config, set, rules)) return undefined
     return `${what} is in panic mode for some requests (lb_healthy_panic, lb_subsets_fallback_panic: ${grown} more): ${means}`
