@@ -195,6 +195,48 @@ describe('what Envoy counts is not what it shows', () => {
     await it.close()
   })
 
+  test('a drain of one whose active check fails, in panic, is refused beforehand', async () => {
+    const it = await stage([{}, {}, {}], { activeChecks: true })
+    await using lb = it.provide()
+    for (const i of [2, 3]) it.fake.setHealth(refOf(i), false)
+    expect(await it.hold(lb, 2)).toMatchObject({ status: 'rejected', error: { code: 'REJECTED' } })
+    await it.close()
+  })
+
+  const HIDDEN = [/membership/, /panic/]
+
+  test('its drain is counted as before, also where the gauges are hidden', async () => {
+    const it = await stage([{}, {}, {}], { activeChecks: true, hiddenStats: HIDDEN })
+    await using lb = it.provide({ onPanic: 'allow' })
+    for (const i of [2, 3]) it.fake.setHealth(refOf(i), false)
+    await it.hold(lb, 2)
+    await expect
+      .poll(async () => await it.scope(lb, 2))
+      .toMatchObject({
+        inForce: false,
+        note: expect.stringContaining('counted as before') as unknown,
+      })
+    expect(Array.from({ length: 3 }, () => it.fake.send('web')?.member)).toContain('10.0.0.2:80')
+    for (const i of [2, 3]) it.fake.setHealth(refOf(i), true)
+    await expect.poll(async () => (await it.scope(lb, 2))?.inForce).toBe(true)
+    await it.close()
+  })
+
+  test('UNHEALTHY to DRAINING by us: counted as before without the gauges', async () => {
+    const ill = { status: 'UNHEALTHY' }
+    const it = await stage([{}, ill, ill], { hiddenStats: HIDDEN })
+    await using lb = it.provide({ onPanic: 'allow' })
+    await it.scope(lb, 2)
+    await it.hold(lb, 2)
+    await expect
+      .poll(async () => await it.scope(lb, 2))
+      .toMatchObject({
+        inForce: false,
+        note: expect.stringContaining('counted as before') as unknown,
+      })
+    await it.close()
+  })
+
   test('requests in panic that nothing explains: not in force at that look', async () => {
     const it = await stage([{}, {}, {}, {}], { hiddenStats: [/membership/] })
     await using lb = it.provide()

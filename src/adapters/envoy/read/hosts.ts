@@ -20,11 +20,12 @@ export function plannedHost(
 ): PanicHost {
   const row = endpoint.member === undefined ? undefined : rows?.hosts.get(endpoint.member)
   const failing = row !== undefined && (row.failedCheck || row.ejected)
-  // From UNHEALTHY to DRAINING nothing is rebuilt: Envoy goes on counting it as it did.
+  // From not healthy to DRAINING nothing is rebuilt, whether the set or a check said so: Envoy goes on counting it as it
+  // did (1.36.2 to 1.40.0; with a failing active check 1.39.3 and 1.40.0).
   const isKept =
     row === undefined
       ? endpoint.member !== undefined && counted.has(endpoint.member)
-      : row.eds === 'UNHEALTHY'
+      : row.eds !== 'DRAINING' && (row.eds === 'UNHEALTHY' || failing)
   return {
     priority: endpoint.priority,
     healthy: takesWork(endpoint.status) && !failing,
