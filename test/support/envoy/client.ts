@@ -45,10 +45,14 @@ export function ask(
   })
 }
 
-/** Steady traffic from keep-alive clients; every answer that is not 200 is an error. */
+/** Steady traffic from keep-alive clients; every answer that is not 200 is an error. @param paths - asked in turn */
 export function startTraffic(
   port: number,
-  { clients = 4, pause = 2 }: { clients?: number; pause?: number } = {},
+  {
+    clients = 4,
+    pause = 2,
+    paths = ['/'],
+  }: { clients?: number; pause?: number; paths?: readonly string[] } = {},
 ): AsyncDisposable & { readonly sent: number; readonly errors: readonly string[] } {
   const agent = new Agent({ keepAlive: true, maxSockets: clients })
   const errors: string[] = []
@@ -58,7 +62,7 @@ export function startTraffic(
   const runs = Array.from({ length: clients }, async () => {
     while (!isStopped()) {
       try {
-        const { status } = await ask(port, '/', { agent })
+        const { status } = await ask(port, paths[sent % paths.length], { agent })
         if (status !== 200) errors.push(String(status))
       } catch (error) {
         errors.push(String(error))
