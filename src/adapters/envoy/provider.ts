@@ -1,3 +1,4 @@
+import { RecentMap } from '../../kit/recent-map.js'
 import { Turnstile } from '../../kit/turnstile.js'
 import { systemClock } from '../../provider/clock.js'
 import type {
@@ -45,7 +46,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   readonly #opened: Promise<void>
   readonly #closing = new AbortController()
   readonly #turn = new Turnstile()
-  readonly #seen = new Map<string, Bounds>()
+  readonly #seen = new RecentMap<string, Bounds>(() => systemClock.now())
 
   constructor(options: Settings) {
     const now = (): number => systemClock.now()

@@ -1,4 +1,5 @@
 import type { LoadScope, PoolReading, PresentReading, Reading } from '../../../provider/contract.js'
+import type { RecentMap } from '../../../kit/recent-map.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
 import type { ClusterConfig, OtherCluster } from '../codec/config-dump.js'
@@ -28,7 +29,7 @@ export interface LensOptions extends ForceOptions {
 export class ClusterLens {
   readonly #options: LensOptions
   readonly #force: Force
-  readonly #leftovers = new Leftovers()
+  readonly #leftovers: Leftovers
   /** Cluster name by endpoint set, where exactly one cluster is fed by it. */
   readonly #pools = new Map<string, string>()
   #services: ReadonlyMap<string, string> = new Map()
@@ -37,6 +38,7 @@ export class ClusterLens {
   constructor(options: LensOptions) {
     this.#options = options
     this.#force = new Force(options)
+    this.#leftovers = new Leftovers(options.now)
   }
 
   /** Which set feeds which cluster; a set may also be called by its own name. */
@@ -90,7 +92,7 @@ export class ClusterLens {
     { ref, service, member }: Wanted,
     views: readonly ProxyView[],
     clockOffset: number,
-    seen: Map<string, Bounds>,
+    seen: RecentMap<string, Bounds>,
   ): Reading {
     const endpoint = this.#options.store.endpoint(service, member)
     const key = refKey(ref)

@@ -124,13 +124,12 @@ export class EndpointStore {
       const before = state.byMember.get(member)
       if (anew.has(endpoint.priority) || endpoint.status !== 'DRAINING') state.kept.delete(member)
       else if (isIll(before)) state.kept.add(member)
-      if (before !== endpoint && before?.status !== endpoint.status) {
-        state.changed.set(member, published.seq)
-      }
+      const isSame = before === endpoint || before?.status === endpoint.status
+      if (before === undefined || !isSame) state.changed.set(member, published.seq)
     }
     for (const member of state.byMember.keys()) {
       if (byMember.has(member)) continue
-      state.changed.set(member, published.seq)
+      state.changed.delete(member)
       state.kept.delete(member)
     }
     state.published = published
