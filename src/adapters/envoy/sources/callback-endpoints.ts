@@ -7,7 +7,8 @@ import { parseOptions } from '../../../provider/options.js'
 import { quote } from '../../../provider/quote.js'
 import type { Assignment } from '../codec/assignment.js'
 import { JsonAssignment } from '../codec/json.js'
-import { parseSets } from '../codec/sets.js'
+import { setSteps } from '../codec/sets.js'
+import { inTurns } from './in-turns.js'
 import {
   NotPublished,
   Superseded,
@@ -138,7 +139,7 @@ class CallbackEndpoints implements EndpointSink {
         cause,
       })
     })
-    const sets = parseSets(value, 'callbackEndpoints load()', 'MALFORMED_REPLY')
+    const sets = await inTurns(setSteps(value, 'callbackEndpoints load()', 'MALFORMED_REPLY'))
     for (const set of sets) {
       const known = this.#known.get(set.cluster)
       if (known?.set.version === set.version) continue

@@ -45,7 +45,11 @@ export class EndpointStore {
   async load(host: SinkHost, signal: AbortSignal): Promise<void> {
     const found = await this.#sink.load(host, signal)
     for (const name of this.#sets.keys()) if (!found.has(name)) this.#sets.delete(name)
-    for (const [name, published] of found) this.#take(name, published)
+    for (const [name, published] of found) {
+      const isNew = this.#sets.get(name)?.published !== published
+      if (isNew && published.set.endpoints.length > LARGE) await breathe()
+      this.#take(name, published)
+    }
   }
 
   /** @throws Superseded where another set than `expected` stands by now */
