@@ -68,7 +68,7 @@ test('a gateway that was dropped is told as ended for an hour', async () => {
   expect(readings).toMatchObject([{ ref: { member: one.member }, present: true }])
 })
 
-test('a member that comes back is in force by the publication that brought it', async () => {
+test('a member that is back is in force by the publication that brought it', async () => {
   const published: Published[] = [
     ['10.0.0.1', '10.0.0.2'],
     ['10.0.0.1'],

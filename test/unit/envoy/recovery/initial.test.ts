@@ -176,7 +176,7 @@ test.each([
   }
 })
 
-test('a controller and its proxies start anew: nobody is opened, the drain ends well', async () => {
+test('a controller and its proxies start anew: no held member is opened', async () => {
   await using folder = await temporaryFolder()
   const tickets = fileTickets(folder.path)
   const before = await startFake({ pools: { web: [] } })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { edsSteps, parseEdsJson } from '../../../src/adapters/envoy/codec/json.js'
-import { parseSets, setSteps } from '../../../src/adapters/envoy/codec/sets.js'
-import type { Steps } from '../../../src/adapters/envoy/codec/steps.js'
+import { edsSteps, parseEdsJson } from '../../../../src/adapters/envoy/codec/json.js'
+import { parseSets, setSteps } from '../../../../src/adapters/envoy/codec/sets.js'
+import type { Steps } from '../../../../src/adapters/envoy/codec/steps.js'
 
 const setOf = (size: number, odd = -1) => ({
   cluster_name: 'web',
