@@ -184,7 +184,7 @@ export class EnvoyListenerProvider implements DrainableProvider {
       found = await abortable(admin(), signal)
     } catch (cause) {
       signal.throwIfAborted()
-      // An old list is safer than none: nobody is dropped because a lookup failed.
+      // An old list is safer than none: no Envoy is dropped because a lookup failed.
       if (this.#listed.length > 0) return this.#listed
       if (isDrainableError(cause)) throw cause
       const words = `envoyListener(): the admin function failed: ${String(cause)}`

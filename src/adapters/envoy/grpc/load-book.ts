@@ -4,9 +4,9 @@ import type { LoadStatsRequest } from './gen/envoy/service/load_stats/v3/lrs_pb.
 import { checkName, NameLimit } from './name-limit.js'
 import { addressOf } from './wire-endpoint.js'
 
-/** While nobody looks. */
+/** Without a look. */
 const IDLE_INTERVAL = 60_000
-/** Somebody looks as long as he looked within this time. */
+/** A look counts as going on for this long. */
 const DEMAND = 10_000
 /** A report is 61 KB, so a fleet is asked less often. */
 const PER_NODE = 10

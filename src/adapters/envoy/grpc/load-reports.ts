@@ -27,7 +27,7 @@ export interface LoadReportsOptions {
   readonly host?: string | undefined
   /** @default plain text (h2c) */
   readonly tls?: GrpcTls | undefined
-  /** Pause between two reports while somebody looks, at least 100 ms. @default 250 ms */
+  /** Pause between two reports while the provider looks, at least 100 ms. @default 250 ms */
   readonly interval?: Duration | undefined
 }
 

@@ -10,7 +10,7 @@ export interface NameBounds {
 }
 
 /**
- * Counts the names that are remembered for a client, and refuses what nobody's proxy needs: who reaches the port may
+ * Counts the names that are remembered for a client, and refuses what no proxy needs: any client that reaches the port may
  * send new ones for as long as the process lives.
  */
 export class NameLimit {

@@ -53,7 +53,7 @@ export function healthOf(
 ): Health {
   if (status === 'UNHEALTHY' || status === 'TIMEOUT') return 'down'
   if (rows.some((row) => row?.failedCheck === true || row?.ejected === true)) return 'down'
-  // Without an admin API nobody is there who could tell it, now or later.
+  // Without an admin API it can't be told, now or later.
   if (configs.length === 0) return rows.length === 0 && hasAdmin ? 'unknown' : 'unchecked'
   if (!configs.some((config) => config.activeChecks)) return 'unchecked'
   return rows.length === 0 || rows.includes(undefined) ? 'unknown' : 'up'

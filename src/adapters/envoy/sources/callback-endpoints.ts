@@ -29,7 +29,7 @@ export interface CallbackEndpointsOptions {
    *
    * Where it certainly did not take it, reject with a `DrainableError` that says so (`REJECTED`, `CONFLICT`,
    * `FORBIDDEN`, `UNAUTHENTICATED`, `INVALID_OPTIONS`): the change is refused then, and tried again where the
-   * error is `retryable`. After any other error nobody knows whether it was taken, and the sets are looked at
+   * error is `retryable`. After any other error it is not known whether it was taken, and the sets are looked at
    * until the change shows; the error is the cause that is named.
    */
   readonly publish: (set: unknown) => Promise<void>
@@ -57,7 +57,7 @@ const inUse = new Map<
 const LATELY = 60_000
 
 /**
- * Endpoint sets that somebody else serves (Istio, Envoy Gateway, Contour, Consul, a controller of
+ * Endpoint sets that another control plane serves (Istio, Envoy Gateway, Contour, Consul, a controller of
  * your own): you read them and hand changed ones over, the proxies' admin API is the receipt.
  *
  * @throws `INVALID_OPTIONS`
@@ -70,7 +70,7 @@ export function callbackEndpoints(options: CallbackEndpointsOptions): EndpointSi
 class CallbackEndpoints implements EndpointSink {
   readonly kind = 'callback'
   readonly instance: string
-  /** Nobody knows how long a foreign control plane takes. */
+  /** It is not known how long a foreign control plane takes. */
   readonly lateBound = 30_000
   readonly #load: () => Promise<unknown>
   readonly #publish: (set: unknown) => Promise<void>
@@ -123,7 +123,7 @@ class CallbackEndpoints implements EndpointSink {
     inUse.set(this, { proxies, at: now })
   }
 
-  /** Reads once more: what somebody else changed since the set was read must not be overwritten. */
+  /** Reads once more: what another writer changed since the set was read must not be overwritten. */
   async #expect(expected: Assignment, signal: AbortSignal | undefined): Promise<void> {
     const sets = await this.#read(signal).catch((error: unknown) => {
       throw isDrainableError(error) && signal?.aborted !== true ? new NotPublished(error) : error

@@ -130,7 +130,7 @@ export class EdsFile {
     }
   }
 
-  /** Writes beside the file and moves it there, unless somebody else was faster. */
+  /** Writes beside the file and moves it there, unless another writer was faster. */
   async #replace(text: string, stamp: string): Promise<void> {
     const name = `.${basename(this.#path)}.${randomBytes(6).toString('hex')}.tmp`
     const temporary = join(dirname(this.#path), name)

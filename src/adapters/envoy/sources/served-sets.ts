@@ -116,7 +116,7 @@ export class ServedSets<A extends Edited<A>> {
 
 /**
  * The members that are held, by set. A ref names a cluster, and which set feeds it may not be known, where no proxy
- * told: then it stands for every set that has the member. Nobody who is held is opened.
+ * told: then it stands for every set that has the member. No held member is opened.
  */
 function placesOf(
   refs: readonly MemberRef[],

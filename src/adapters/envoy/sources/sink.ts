@@ -68,7 +68,7 @@ export interface LoadCount {
 
 /** Load reports (LRS): counts that the proxies push. */
 export interface LoadReports {
-  /** Asks for reports while somebody looks; they cost 61 KB each. */
+  /** Asks for reports while the provider looks; they cost 61 KB each. */
   demand(): void
   /** Every proxy that ever sent a report from here and was not dropped. */
   nodes(): readonly NodeLoad[]
@@ -123,7 +123,7 @@ export interface EndpointSink {
 }
 
 /**
- * Thrown by {@link EndpointSink.publish} where the set was changed by somebody else since it was read: it is
+ * Thrown by {@link EndpointSink.publish} where the set was changed by another writer since it was read: it is
  * read and changed again.
  */
 export class Superseded extends Error {}

@@ -34,7 +34,7 @@ interface Part {
 }
 
 /** Whether drained hosts get traffic all the same. */
-export class PanicLens {
+export class PanicView {
   readonly #options: PanicOptions
   /** By set and rules: both are the same objects from look to look. */
   readonly #subsets = new WeakMap<Assignment, Map<string, readonly Subset[]>>()
@@ -111,7 +111,7 @@ export class PanicLens {
   }
 
   /**
-   * Why nobody can say whether a member is the last of a subset; undefined: there is nothing to say.
+   * Why it can't be said whether a member is the last of a subset; undefined: there is nothing to say.
    *
    * @param isSubset - whether the cluster is known to have subsets
    */

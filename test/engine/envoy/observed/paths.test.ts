@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { select, watch } from 'drainable'
 import { envoy, observedEndpoints } from 'drainable/envoy'
-import { engines } from '../../support/engines.js'
-import { startBackend } from '../../support/envoy/backend.js'
-import { startEnvoy, workDir } from '../../support/envoy/proxy.js'
-import { setOf, writeEds } from '../../support/envoy/sets.js'
-import { until } from '../../support/wait.js'
+import { engines } from '../../../support/engines.js'
+import { startBackend } from '../../../support/envoy/backend.js'
+import { startEnvoy, workDir } from '../../../support/envoy/proxy.js'
+import { setOf, writeEds } from '../../../support/envoy/sets.js'
+import { until } from '../../../support/wait.js'
 
 const WITHOUT = ['/clusters', '/stats', '/server_info', '/listeners']
 
