@@ -38,7 +38,7 @@ async function preStop(admin: string): Promise<void> {
 
 async function onStandIn(): Promise<void> {
   await using fake = await startFake({ checkInterval: 200 })
-  fake.connect('idle') // a keep-alive client: it stays, and nobody has to wait for it
+  fake.connect('idle') // a keep-alive client: it stays, and is not waited for
   const end = await fake.occupy()
   setTimeout(() => void end(), 1_500)
   await preStop(fake.url)

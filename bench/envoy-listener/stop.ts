@@ -15,7 +15,7 @@ import { idleClient, startGateway, TARGET } from '../../test/support/envoy-gatew
 
 /** The sleep of many a preStop hook. */
 const SLEEP = 10_000
-/** Longer nobody waits here. */
+/** No wait here is longer. */
 const PATIENCE = 30_000
 const engine = engines('envoy').at(-1)
 

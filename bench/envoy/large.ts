@@ -4,6 +4,8 @@
  *
  *   npm run bench envoy/large
  */
+// Loaded beforehand: what it takes to load is no matter of size.
+import 'undici'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { envoy, fileEndpoints } from 'drainable/envoy'
 import { systemClock } from '../../src/provider/clock.js'

@@ -45,7 +45,6 @@ export const catalog: readonly CatalogEntry[] = [
   {
     name: 'go-control-plane',
     kind: 'go-control-plane',
-    optional: true,
     accepts: () => true,
     whyNot: () => whyNotGo('1.22'),
     install: buildGoControlPlane,

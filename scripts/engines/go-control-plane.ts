@@ -15,7 +15,7 @@ require (
 )
 `
 
-/** Builds it into the folder: about a minute on two cores the first time, seconds with Go's caches warm. */
+/** Builds it into the folder: about half a minute on two cores the first time, seconds with Go's caches warm. */
 export async function buildGoControlPlane(directory: string): Promise<string> {
   const source = new URL('../../examples/envoy-control-plane/main.go', import.meta.url)
   copyFileSync(fileURLToPath(source), join(directory, 'main.go'))

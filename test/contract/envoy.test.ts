@@ -333,7 +333,7 @@ describe('a fleet of fakes', () => {
     expect((await lb.describe(ctx())).capabilities.blind).toBeGreaterThan(5_000)
   })
 
-  test('before 1.40 an acknowledged drain is not in force inside the merge window', async () => {
+  test('before 1.40 a drain is not in force inside the merge window', async () => {
     const sink = grpcEndpoints({ port: 0, initial: initial() })
     const list: string[] = []
     await using lb = envoy({ endpoints: sink, admin: () => Promise.resolve(list) })

@@ -11,15 +11,19 @@ export type { Engine }
  * Every installed version of an engine, oldest first, for `describe.each(engines('haproxy'))` at the head of a file; with
  * series only one for each: `engines('haproxy', '2.6', '3.2')`; the last stands for what is newer where it is not there.
  *
- * What `npm run engines` installs everywhere and is missing is said on standard error. A test stands for each, so that a file
- * has one whatever is installed: it fails under `CI` and is skipped elsewhere.
+ * What `npm run engines` installs everywhere, or builds when asked for, and is missing is said on standard error. A test
+ * stands for each, so that a file has one whatever is installed: it fails under `CI` and is skipped elsewhere.
  */
 export function engines(
   kind: Exclude<EngineKind, 'kube'>,
   ...series: readonly string[]
 ): readonly Engine[] {
-  const names = series.length === 0 ? usualEngines : series.map((item) => `${kind}-${item}`)
-  const wanted = catalog.filter((entry) => entry.kind === kind && names.includes(entry.name))
+  const all = catalog.filter((entry) => entry.kind === kind)
+  const usual = all.filter(({ name }) => usualEngines.includes(name))
+  const names = series.map((item) => `${kind}-${item}`)
+  // One that is built only when asked for is still what its own tests need.
+  const everything = usual.length === 0 ? all : usual
+  const wanted = series.length === 0 ? everything : all.filter(({ name }) => names.includes(name))
   if (series.length > 0 && wanted.length < series.length) {
     throw new Error(`not all of ${names.join(', ')} are in scripts/engines/catalog.ts`)
   }
@@ -38,7 +42,9 @@ export function engines(
 
 function reportMissing(names: readonly string[]): void {
   if (names.length === 0) return
-  const words = `no ${names.join(', no ')} to test with: run "npm run engines"`
+  const asked = names.filter((name) => !usualEngines.includes(name))
+  const command = ['npm run engines', ...asked].join(asked.length === 0 ? '' : ' -- ')
+  const words = `no ${names.join(', no ')} to test with: run "${command}"`
   // Benchmarks and scripts ask too, and have no tests.
   const inTest = process.env['VITEST'] !== undefined
   if (isCi() && !inTest) throw new Error(words)

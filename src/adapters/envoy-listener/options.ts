@@ -14,7 +14,7 @@ export type AdminAddresses = string | readonly string[] | (() => Promise<readonl
  * - `{ checks }`: that many failed health checks were answered since. Give the number after which the balancer in front
  *   takes it out (its unhealthy threshold), times the number of those that check on their own.
  * - `{ after }`: that long after the health check was failed. For what can't be counted: a proxy in front that is told
- *   by somebody else, such as a Kubernetes Service whose pod is terminating.
+ *   by another program, such as a Kubernetes Service whose pod is terminating.
  */
 export type Noticed = { readonly checks: number } | { readonly after: Duration }
 
@@ -27,11 +27,11 @@ export interface EnvoyListenerOptions {
   readonly admin: AdminAddresses
   /** Name of the pool they make. @default 'envoy' */
   readonly pool?: string | undefined
-  /** When what is in front knows. Until then nobody is idle. @default \{ checks: 1 \} */
+  /** When what is in front knows. Until then it is not idle. @default \{ checks: 1 \} */
   readonly noticed?: Noticed | undefined
   /**
    * What is asked from the outside whether this Envoy is healthy: the health check filter of a listener, or `/ready` of
-   * the admin API. With `filter`, a proxy that has no such filter is refused before anything is changed: nobody would
+   * the admin API. With `filter`, a proxy that has no such filter is refused before anything is changed: nothing would
    * see its health check fail.
    *
    * @default 'filter'

@@ -15,6 +15,7 @@ import type {
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { carefulApply } from '../../kit/careful-apply.js'
+import { RecentMap } from '../../kit/recent-map.js'
 import { PROVIDER } from './codec/server.js'
 import type { Settings } from './options.js'
 import { previousScope, serves, toReading, type Look } from './read/reading.js'
@@ -27,8 +28,8 @@ export class EnvoyListenerProvider implements DrainableProvider {
   readonly name = PROVIDER
   readonly instance: string
   readonly #settings: Settings
-  /** Every Envoy that was ever listed, by the name of its member. */
-  readonly #proxies = new Map<string, Proxy>()
+  /** Every Envoy that was listed within the hour, by the name of its member. */
+  readonly #proxies = new RecentMap<string, Proxy>(() => systemClock.now())
   readonly #closing = new AbortController()
   #listed: readonly Proxy[] = []
 
@@ -156,6 +157,7 @@ export class EnvoyListenerProvider implements DrainableProvider {
   /** One look at every listed Envoy; throws only where none of them can be read. */
   async #look(signal: AbortSignal, ctx: CallContext): Promise<readonly Look[]> {
     const proxies = await this.#list(signal)
+    for (const proxy of proxies) this.#proxies.set(proxy.address.member, proxy)
     const looks = await Promise.all(
       proxies.map(async (proxy): Promise<Look> => {
         const ref = { pool: this.#settings.pool, member: proxy.address.member }
@@ -182,7 +184,7 @@ export class EnvoyListenerProvider implements DrainableProvider {
       found = await abortable(admin(), signal)
     } catch (cause) {
       signal.throwIfAborted()
-      // An old list is safer than none: nobody is dropped because a lookup failed.
+      // An old list is safer than none: no Envoy is dropped because a lookup failed.
       if (this.#listed.length > 0) return this.#listed
       if (isDrainableError(cause)) throw cause
       const words = `envoyListener(): the admin function failed: ${String(cause)}`
@@ -215,7 +217,7 @@ export class EnvoyListenerProvider implements DrainableProvider {
   /** What the list no longer names has ended by the caller's word; a parent, by its child's statistics. */
   #ended(looks: readonly Look[]): readonly string[] {
     const listed = new Set(looks.map(({ ref }) => ref.member))
-    const dropped = [...this.#proxies.keys()].filter((member) => !listed.has(member))
+    const dropped = this.#proxies.keys().filter((member) => !listed.has(member))
     const orphans = looks.filter(
       ({ sample }) => sample !== undefined && (sample.previous?.state ?? 'ended') === 'ended',
     )

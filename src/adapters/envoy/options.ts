@@ -85,7 +85,7 @@ const isSink = (value: unknown): value is EndpointSink =>
 const isSource = (value: unknown): value is LoadReportSource =>
   typeof value === 'object' && value !== null && 'loads' in value && 'open' in value
 
-/** Without an admin API somebody has to say that a set was taken, and somebody who is busy. */
+/** Without an admin API receipts have to say that a set was taken, and load reports who is busy. */
 function canDoWithoutAdmin({
   endpoints,
   loads,
@@ -129,7 +129,7 @@ const schema = z
   .refine((options) => options.admin !== undefined || canDoWithoutAdmin(options), {
     path: ['admin'],
     message:
-      'expected the addresses of the admin APIs: without them nobody knows who is busy; only grpcEndpoints(), and restEndpoints() with loads, can do with load reports',
+      'expected the addresses of the admin APIs: without them work is not known; only grpcEndpoints(), and restEndpoints() with loads, can do with load reports',
   })
 
 /** The options as the provider uses them: checked, with defaults filled in, durations in milliseconds. */

@@ -1,3 +1,4 @@
+import { RecentMap } from '../../kit/recent-map.js'
 import { Turnstile } from '../../kit/turnstile.js'
 import { systemClock } from '../../provider/clock.js'
 import type {
@@ -18,7 +19,7 @@ import type { ProxyView } from './session/roster.js'
 import { Fleet } from './session/session.js'
 import type { Settings } from './options.js'
 import { endedOf } from './read/ended.js'
-import { ClusterLens } from './read/read.js'
+import { MemberReader } from './read/read.js'
 import type { Bounds } from './read/removed.js'
 import type { Wanted } from './read/wanted.js'
 import type { EndpointSink, Recovered, SinkHost } from './sources/sink.js'
@@ -38,14 +39,14 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
   readonly #sink: EndpointSink
   readonly #store: EndpointStore
   readonly #fleet: Fleet
-  readonly #lens: ClusterLens
+  readonly #reader: MemberReader
   readonly #onPanic: 'refuse' | 'allow'
   readonly #hasAdmin: boolean
   readonly #backBy = systemClock.now() + RECONNECT
   readonly #opened: Promise<void>
   readonly #closing = new AbortController()
   readonly #turn = new Turnstile()
-  readonly #seen = new Map<string, Bounds>()
+  readonly #seen = new RecentMap<string, Bounds>(() => systemClock.now())
 
   constructor(options: Settings) {
     const now = (): number => systemClock.now()
@@ -61,7 +62,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       goneAfter: options.onProxyGone === 'wait' ? Infinity : options.onProxyGone.after,
       now,
     })
-    this.#lens = new ClusterLens({
+    this.#reader = new MemberReader({
       store: this.#store,
       sink: this.#sink,
       now,
@@ -108,7 +109,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
           freshness: 0,
           blind: counted
             ? 0
-            : this.#lens.connectTimeout(facts, facts.length === proxies.length) + 100,
+            : this.#reader.connectTimeout(facts, facts.length === proxies.length) + 100,
           lateBound: this.#sink.lateBound,
           survivesReload: true,
           countsAfterRemove: false,
@@ -122,18 +123,20 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     return this.#within(ctx, async (signal) => {
       await this.#store.load(this, signal)
       const proxies = await this.#fleet.learn({ clock: ctx.clock, signal })
-      const names = this.#lens.services(proxies)
+      const names = this.#reader.services(proxies)
       const wanted = refs === 'all' ? this.#everyone() : refs.map((ref) => this.#want(ref, names))
       const services = [...new Set(wanted.map(({ service }) => service))].filter(
         (service) => this.#store.set(service) !== undefined,
       )
       const views = await this.#read(services, signal, ctx, wanted)
       const at = ctx.clock.now() - systemClock.now()
-      const readings = wanted.map((one) => this.#lens.reading(one, views, at, this.#seen))
+      const readings = wanted.map((one) => this.#reader.reading(one, views, at, this.#seen))
       const pools = new Map(wanted.map(({ ref, service }) => [ref.pool, service]))
       return {
         readings,
-        pools: [...pools].flatMap(([pool, service]) => this.#lens.pool(pool, service, views) ?? []),
+        pools: [...pools].flatMap(
+          ([pool, service]) => this.#reader.pool(pool, service, views) ?? [],
+        ),
         ended: endedOf(views, services, {
           hasAdmin: this.#hasAdmin,
           isComplete: this.#sink.nodes === undefined || systemClock.now() > this.#backBy,
@@ -150,7 +153,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     const { results, wanted, look } = await this.#inTurn(ctx, async (signal) => {
       await this.#store.load(this, signal)
       const proxies = await this.#fleet.learn({ signal, clock: ctx.clock })
-      const names = this.#lens.services(proxies)
+      const names = this.#reader.services(proxies)
       const wanted = changes.map((change) => ({ change, ...this.#want(change.ref, names) }))
       const services = [...new Set(wanted.map(({ service }) => service))].filter(
         (service) => this.#store.set(service) !== undefined,
@@ -160,7 +163,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
       const results = await applyChanges(wanted, {
         store: this.#store,
         sink: this.#sink,
-        lens: this.#lens,
+        reader: this.#reader,
         onPanic: this.#onPanic,
         look,
         reload,
@@ -219,6 +222,10 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     return this.#fleet.held(AbortSignal.any([signal, this.#closing.signal]))
   }
 
+  proxies(): readonly string[] {
+    return this.#fleet.listed
+  }
+
   recover(own: ReadonlySet<string>, signal: AbortSignal): Promise<Recovered> {
     return this.#fleet.recover(own, AbortSignal.any([signal, this.#closing.signal]))
   }
@@ -260,7 +267,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
     ctx: CallContext,
   ): Promise<readonly ChangeResult[]> {
     await this.#store.load(this, signal)
-    const names = this.#lens.services(await this.#fleet.learn({ signal, clock: ctx.clock }))
+    const names = this.#reader.services(await this.#fleet.learn({ signal, clock: ctx.clock }))
     const isDrained = ({ ref }: Change): boolean => {
       const { service, member } = this.#want(ref, names)
       return this.#store.endpoint(service, member)?.status === 'DRAINING'
@@ -270,7 +277,7 @@ export class EnvoyProvider implements DrainableProvider, SinkHost {
 
   #everyone(): Wanted[] {
     return this.#store.names().flatMap((service) => {
-      const pool = this.#lens.poolOf(service)
+      const pool = this.#reader.poolOf(service)
       return (this.#store.set(service)?.endpoints ?? []).flatMap(({ member }) =>
         member === undefined ? [] : [{ ref: { pool, member }, service, member }],
       )

@@ -35,7 +35,7 @@ export interface EnvoyListenerFake extends HttpFake {
   connect(what: 'idle' | 'upgrade' | 'tcp'): () => void
   /** The balancer in front checks its health once more. @returns whether it is healthy */
   check(): boolean
-  /** Somebody else fails its health check or undoes it; there is no `maint` and no `gone`. */
+  /** Another program fails its health check or undoes it; there is no `maint` and no `gone`. */
   setBehind(ref: MemberRef, to: AdminState | 'gone'): Promise<void>
   /**
    * Starts the next process; the present one goes on with its connections for `parentShutdown`, and answers only

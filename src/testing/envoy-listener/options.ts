@@ -15,7 +15,7 @@ export interface FakeOptions {
   readonly node?: string
   /** Whether its HTTP listener has the health check filter. @default true */
   readonly healthCheck?: boolean
-  /** How often the balancer in front checks its health, ms; 0: nobody does. @default 20 */
+  /** How often the balancer in front checks its health, ms; 0: it does not. @default 20 */
   readonly checkInterval?: number
   /** Prefixes of the admin paths that are allowed. @default every path */
   readonly allowPaths?: readonly string[]

@@ -190,10 +190,10 @@ export class Cluster {
   #put(name: string, endpoint: ReceivedEndpoint): boolean {
     const known = this.hosts.get(name)
     if (known !== undefined) {
-      const before = coarse(known.endpoint.status)
+      const before = coarse(known.endpoint.status, known.failedCheck)
       known.endpoint = endpoint
       known.pendingRemoval = false
-      return coarse(endpoint.status) !== before
+      return coarse(endpoint.status, known.failedCheck) !== before
     }
     this.hosts.set(name, {
       name,
@@ -243,7 +243,8 @@ function isHealthy(host: Host): boolean {
   return ['HEALTHY', 'UNKNOWN', 'DEGRADED'].includes(host.effective) && !host.failedCheck
 }
 
-function coarse(status: Status): 'healthy' | 'degraded' | 'unhealthy' {
+function coarse(status: Status, failedCheck: boolean): 'healthy' | 'degraded' | 'unhealthy' {
+  if (failedCheck) return 'unhealthy'
   if (status === 'DEGRADED') return 'degraded'
   return status === 'HEALTHY' || status === 'UNKNOWN' ? 'healthy' : 'unhealthy'
 }

@@ -98,7 +98,7 @@ export class Process {
     this.begin(this.#eds)
   }
 
-  /** It is killed, and everybody before it. */
+  /** It is killed, and every process before it. */
   stop(): void {
     this.#running = false
     clearInterval(this.#flush)

@@ -56,4 +56,18 @@ describe.each(engines('envoy'))('Envoy $version out of sight in mid-drain', ({ p
     expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true, lost: [] })
     await run.close()
   })
+
+  test('a WebSocket that the end of the old process cuts is lost, not idle', async () => {
+    await using gateway = await startGateway(path, { envoy: { ...HOT, parentShutdown: 6 } })
+    const { proxy, provider } = gateway
+    const socket = await openWebSocket(proxy.http)
+    const cut = new Promise((resolve) => socket.once('close', () => resolve('cut')))
+    await proxy.hotRestart()
+    const run = startDrain(provider, TARGET, POLICY)
+    expect(await Promise.race([run.done, cut])).toBe('cut')
+    const [member] = (await run.done).members
+    expect(member?.verifiedIdle).toBe(false)
+    expect(member?.lost.length).toBeGreaterThan(0)
+    await run.close()
+  })
 })

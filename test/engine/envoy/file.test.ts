@@ -8,6 +8,7 @@ import { startEnvoy, workDir } from '../../support/envoy/proxy.js'
 import { startBackend } from '../../support/envoy/backend.js'
 import { ask } from '../../support/envoy/client.js'
 import { setOf, writeEds } from '../../support/envoy/sets.js'
+import { fileStage } from '../../support/envoy/stage.js'
 import { delay, until } from '../../support/wait.js'
 
 describe.each(engines('envoy'))('file sink on Envoy $version', ({ path }) => {
@@ -45,6 +46,19 @@ describe.each(engines('envoy'))('file sink on Envoy $version', ({ path }) => {
       async () => (await ask(proxy.http)).port === a.port,
       'request to the server made ready',
     )
+  })
+
+  test('version_text that a stats_matcher hides: the rows speak alone', async () => {
+    const patterns = [{ suffix: 'version_text' }]
+    const stats = { stats_config: { stats_matcher: { exclusion_list: { patterns } } } }
+    await using stage = await fileStage(path, { envoy: { bootstrap: stats } })
+    const { a, b, proxy, lb, refOf } = stage
+    expect(await proxy.get('/stats?filter=version_text')).not.toContain('cluster.web')
+    const report = await drain(lb, refOf(a), { timeout: '20s' })
+    expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    const before = a.requests.length
+    for (let i = 0; i < 20; i++) expect((await ask(proxy.http)).port).toBe(b.port)
+    expect(a.requests.length).toBe(before)
   })
 
   test('one provider for a JSON and a YAML file, a cluster each', async () => {

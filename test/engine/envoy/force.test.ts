@@ -99,7 +99,7 @@ describe.each(engines('envoy').slice(-1))('at size and over TLS on Envoy $versio
     }
   })
 
-  test('mutual TLS: a client with the right certificate is served, one without is not', async () => {
+  test('mutual TLS: only a client with the right certificate is served', async () => {
     await using dir = await workDir()
     const pki = makePki(dir.path)
     await using a = await startBackend()

@@ -85,7 +85,7 @@ describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }
     expect((await ask(proxy.http)).status).toBe(503)
   })
 
-  test('an endpoint that vanishes under a request is gone, and its work is not forgotten', async () => {
+  test('an endpoint that vanishes under a request is gone, its work is not', async () => {
     await using stage = await fileStage(path, { servers: 3 })
     const { a, proxy, lb, refOf } = stage
     while (a.held === 0) {

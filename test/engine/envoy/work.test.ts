@@ -14,7 +14,7 @@ import { fileStage, look, workOf } from '../../support/envoy/stage.js'
 import { systemClock } from '../../../src/provider/clock.js'
 
 describe.each(engines('envoy'))('work on Envoy $version', ({ path, series }) => {
-  test('a stream, a websocket and a raw TCP connection keep a member busy to their end', async () => {
+  test('a stream, a WebSocket and a TCP connection keep a member busy', async () => {
     await using stage = await fileStage(path)
     const { a, proxy, lb, refOf } = stage
     const [socket, ...others] = await landOn(
@@ -84,7 +84,7 @@ describe.each(engines('envoy'))('work on Envoy $version', ({ path, series }) => 
     server.close()
   })
 
-  test('requests that wait for a connection are counted, and served by the drained member', async () => {
+  test('requests that wait for a connection are counted, and served', async () => {
     const limit = { thresholds: [{ max_connections: 1, max_pending_requests: 100 }] }
     await using stage = await fileStage(path, { envoy: { cluster: { circuit_breakers: limit } } })
     const { a, b, proxy, lb, refOf } = stage

@@ -9,6 +9,8 @@ export interface Backend extends AsyncDisposable {
   /** When each request came in. */
   readonly requests: readonly number[]
   readonly held: number
+  /** WebSockets that are open. */
+  readonly tunnels: number
   /** Lets every held request go. */
   release(): void
   /** Lets the one that came first go. */
@@ -18,6 +20,7 @@ export interface Backend extends AsyncDisposable {
 export async function startBackend(): Promise<Backend> {
   const requests: number[] = []
   const held = new Set<ServerResponse>()
+  const tunnels = new Set<Socket>()
   const sockets = new Set<Socket>()
   const server = createServer((req: IncomingMessage, res) => {
     requests.push(performance.now())
@@ -30,6 +33,8 @@ export async function startBackend(): Promise<Backend> {
   })
   server.on('upgrade', (req, socket: Socket) => {
     requests.push(performance.now())
+    tunnels.add(socket)
+    socket.on('close', () => tunnels.delete(socket))
     socket.write(
       'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n\r\n',
     )
@@ -51,6 +56,9 @@ export async function startBackend(): Promise<Backend> {
     requests,
     get held() {
       return held.size
+    },
+    get tunnels() {
+      return tunnels.size
     },
     release: () => {
       for (const res of held) res.end('done')

@@ -45,10 +45,14 @@ export function ask(
   })
 }
 
-/** Steady traffic from keep-alive clients; every answer that is not 200 is an error. */
+/** Steady traffic from keep-alive clients; every answer that is not 200 is an error. @param paths - asked in turn */
 export function startTraffic(
   port: number,
-  { clients = 4, pause = 2 }: { clients?: number; pause?: number } = {},
+  {
+    clients = 4,
+    pause = 2,
+    paths = ['/'],
+  }: { clients?: number; pause?: number; paths?: readonly string[] } = {},
 ): AsyncDisposable & { readonly sent: number; readonly errors: readonly string[] } {
   const agent = new Agent({ keepAlive: true, maxSockets: clients })
   const errors: string[] = []
@@ -58,7 +62,7 @@ export function startTraffic(
   const runs = Array.from({ length: clients }, async () => {
     while (!isStopped()) {
       try {
-        const { status } = await ask(port, '/', { agent })
+        const { status } = await ask(port, paths[sent % paths.length], { agent })
         if (status !== 200) errors.push(String(status))
       } catch (error) {
         errors.push(String(error))
@@ -90,6 +94,15 @@ export async function openTcp(port: number): Promise<Socket> {
   return socket
 }
 
+/** One request in a TCP connection of its own, through a listener that knows no HTTP. Resolves when it has ended. */
+export async function askRaw(port: number, path: string): Promise<void> {
+  const socket = connect(port, '127.0.0.1')
+  const ended = new Promise((resolve) => socket.once('close', resolve))
+  socket.on('error', () => undefined)
+  socket.resume().write(`GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`)
+  await ended
+}
+
 /** A websocket through a listener, up to its handshake. */
 export async function openWebSocket(port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1')
@@ -97,7 +110,13 @@ export async function openWebSocket(port: number): Promise<Socket> {
   socket.write(
     'GET /ws HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n',
   )
-  const [data] = (await once(socket, 'data')) as [Buffer]
-  if (!data.toString().startsWith('HTTP/1.1 101')) throw new Error(data.toString())
+  const [data] = (await Promise.race([
+    once(socket, 'data'),
+    once(socket, 'close').then(() => [Buffer.from('closed before its handshake')]),
+  ])) as [Buffer]
+  if (!data.toString().startsWith('HTTP/1.1 101')) {
+    socket.destroy()
+    throw new Error(data.toString())
+  }
   return socket
 }

@@ -2,9 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { readEngines } from '../../../scripts/engines/manifest.ts'
-
-const HOW = 'no go-control-plane to test with: run "npm run engines -- go-control-plane" (needs Go)'
+import type { Engine } from '../engines.js'
 
 /** One endpoint of a set. */
 export interface PlaneHost {
@@ -19,9 +17,6 @@ export interface PlaneSnapshot {
   readonly sets: Readonly<Record<string, readonly PlaneHost[]>>
 }
 
-/** Why a test has to do without it: it is built from source, and only where somebody asks for it. */
-export const noControlPlane = readEngines('go-control-plane').length === 0 ? HOW : undefined
-
 export interface ControlPlane extends AsyncDisposable {
   readonly port: number
   /** Resolves when the snapshot is set; proxies take it after that. */
@@ -32,9 +27,11 @@ export interface ControlPlane extends AsyncDisposable {
   start(): Promise<void>
 }
 
-export async function startControlPlane(nodes: readonly string[]): Promise<ControlPlane> {
-  const [engine] = readEngines('go-control-plane')
-  if (engine === undefined) throw new Error(HOW)
+/** @param nodes - the `node.id` of each proxy that it serves */
+export async function startControlPlane(
+  engine: Engine,
+  nodes: readonly string[],
+): Promise<ControlPlane> {
   let port = 0
   let version = 0
   let child: ChildProcess | undefined

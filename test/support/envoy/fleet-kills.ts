@@ -12,6 +12,9 @@ import { setOf } from './sets.js'
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const CHILD = fileURLToPath(new URL('fleet-child.ts', import.meta.url))
 
+/** Answers that are held are let go of so often, ms. */
+const WORK = 60
+
 /** What came of one story. */
 export interface FleetStory {
   /** Where the first controller was killed; undefined: it was not. */
@@ -49,6 +52,10 @@ export async function startFleet(path: string, count = 2): Promise<Fleet> {
     ),
   )
   const children = new Set<Controller>()
+  // Work in flight at every moment, or an idle that comes too early has nothing to be wrong about.
+  const work = setInterval(() => {
+    for (const backend of backends) backend.releaseOne()
+  }, WORK)
   const options = {
     port,
     admin: proxies.map(({ admin }) => admin),
@@ -63,6 +70,8 @@ export async function startFleet(path: string, count = 2): Promise<Fleet> {
       return playStory({ ...options, tickets, killAt }, { a, proxies, children, isFresh })
     },
     [Symbol.asyncDispose]: async () => {
+      clearInterval(work)
+      for (const backend of backends) backend.release()
       for (const child of children) child.kill()
       await Promise.all([...proxies, ...backends].map((one) => one[Symbol.asyncDispose]()))
       await dir[Symbol.asyncDispose]()
@@ -123,7 +132,7 @@ function trafficOnceReady({ http }: RunningEnvoy): SlowTraffic {
     const isReady = async (): Promise<boolean> =>
       isOver || (await ask(http).catch(() => undefined))?.status === 200
     await until(isReady, 'a proxy that serves', 60_000)
-    return startTraffic(http, { clients: 2, pause: 5 })
+    return startTraffic(http, { clients: 2, pause: 5, paths: ['/', '/', '/', '/hold'] })
   })()
   let errors: readonly string[] = []
   return {

@@ -7,7 +7,7 @@ import type { RandomRun } from '../random-run.js'
 import type { Engine } from '../engines.js'
 import { delay, until } from '../wait.js'
 import { startBackend, type Backend } from './backend.js'
-import { ask } from './client.js'
+import { ask, askRaw, openWebSocket } from './client.js'
 import { startEnvoy, type RunningEnvoy } from './proxy.js'
 import { startRelay, type Relay } from './relay.js'
 import { setOf } from './sets.js'
@@ -19,10 +19,18 @@ const WORK = 60
 /** Seconds that a process goes on after a hot restart. */
 const PARENT = 3
 
+/** Requests that are served after a drain, before what came late is counted. */
+const LATER = 200
+const DISTURBANCES = ['pause', 'restart', 'hot restart', 'cut'] as const
+
+type Disturbance = (typeof DISTURBANCES)[number]
+
 interface Stage {
   readonly proxies: readonly RunningEnvoy[]
   readonly backends: readonly Backend[]
   readonly relay: Relay
+  readonly traffic: Traffic
+  readonly disturbances: Record<string, number>
 }
 
 /** Plays so many drains, each from a seed of its own, one after another. */
@@ -52,11 +60,14 @@ export async function drainAtRandom(
   admin.push(...proxies.map((proxy) => proxy.admin))
   const traffic = new Traffic(proxies, backends)
   const outcomes: Record<string, number> = {}
+  const disturbances: Record<string, number> = {}
   const falseIdles: string[] = []
   try {
+    const stage = { proxies, backends, relay, traffic, disturbances }
     for (let n = 0; n < drains; n += 1) {
-      const stage = { proxies, backends, relay }
-      const { outcome, fault } = await drainOnce(lb, stage, new Random(seed + n))
+      // Each has its turn, and the seed says which.
+      const first = DISTURBANCES[(seed + n) % DISTURBANCES.length] ?? 'cut'
+      const { outcome, fault } = await drainOnce(lb, stage, first, new Random(seed + n))
       outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
       if (fault !== undefined) falseIdles.push(`seed ${seed + n}: ${fault}`)
     }
@@ -65,7 +76,7 @@ export async function drainAtRandom(
     await lb.close()
     await Promise.all([...proxies, ...backends].map((one) => one[Symbol.asyncDispose]()))
   }
-  return { outcomes, requests: traffic.requests, falseIdles }
+  return { outcomes, requests: traffic.requests, disturbances, falseIdles }
 }
 
 /** Clients of every proxy. What a restart does to them is not judged: where their requests go is. */
@@ -90,9 +101,26 @@ class Traffic {
     clearInterval(this.#release)
   }
 
+  /** A request, one that takes its time, a WebSocket, or a connection through the TCP proxy. */
+  async #one({ http, tcp }: RunningEnvoy, random: Random): Promise<unknown> {
+    switch (random.pick(['short', 'short', 'long', 'WebSocket', 'TCP'] as const)) {
+      case 'short':
+        return ask(http)
+      case 'long':
+        return ask(http, '/hold')
+      case 'TCP':
+        return askRaw(tcp, '/hold')
+      case 'WebSocket': {
+        const socket = await openWebSocket(http)
+        await delay(random.int(10, 400))
+        return socket.destroy()
+      }
+    }
+  }
+
   async #play(proxy: RunningEnvoy, random: Random): Promise<void> {
     while (!this.#isOver) {
-      await ask(proxy.http, random.pick(['/', '/', '/hold'])).catch(() => undefined)
+      await this.#one(proxy, random).catch(() => undefined)
       this.requests += 1
       await delay(random.int(1, 40))
     }
@@ -100,18 +128,18 @@ class Traffic {
 }
 
 /** What happens to the proxies meanwhile. */
-async function disturb({ proxies, relay }: Stage, random: Random): Promise<string[]> {
+async function disturb(
+  { proxies, relay, disturbances }: Stage,
+  first: Disturbance,
+  random: Random,
+): Promise<string[]> {
   const done: string[] = []
-  for (let count = random.int(0, 2); count > 0; count -= 1) {
+  const others = Array.from({ length: random.int(0, 1) }, () => random.pick(DISTURBANCES))
+  for (const what of [first, ...others]) {
     await delay(random.int(0, 900))
     const proxy = random.pick(proxies)
-    const what = random.weighted([
-      ['pause', 3],
-      ['restart', 2],
-      ['hot restart', 1],
-      ['cut', 3],
-    ] as const)
-    done.push(what ?? 'nothing')
+    done.push(what)
+    disturbances[what] = (disturbances[what] ?? 0) + 1
     if (what === 'cut') relay.cut()
     else if (what === 'restart') await proxy.restart()
     else if (what === 'hot restart') await proxy.hotRestart()
@@ -127,6 +155,7 @@ async function disturb({ proxies, relay }: Stage, random: Random): Promise<strin
 async function drainOnce(
   lb: ReturnType<typeof envoy>,
   stage: Stage,
+  first: Disturbance,
   random: Random,
 ): Promise<{ readonly outcome: string; readonly fault?: string }> {
   const backend = random.pick(stage.backends)
@@ -137,17 +166,19 @@ async function drainOnce(
   drained.on('idle', () => {
     idleAt = performance.now()
     const { verifiedIdle } = drained.report().members[0]!
-    if (verifiedIdle && backend.held > 0) fault = `idle with ${backend.held} at work`
+    const work = backend.held + backend.tunnels
+    if (verifiedIdle && work > 0) fault = `idle with ${work} at work`
   })
   drained.on('idle-lost', () => (idleAt = undefined))
-  const disturbed = disturb(stage, random)
+  const disturbed = disturb(stage, first, random)
   const report = await drained.done
   const done = await disturbed
   const [found] = report.members
   if (found === undefined) return { outcome: `not begun, ${report.error?.code ?? '?'}` }
   const { outcome, verifiedIdle } = found
   if (idleAt !== undefined && verifiedIdle) {
-    await delay(300)
+    const sent = stage.traffic.requests
+    await until(() => stage.traffic.requests > sent + LATER, 'more traffic', 60_000)
     const since = idleAt
     const late = backend.requests.filter((at) => at > since).length
     if (late > 0) fault ??= `${late} came after idle`

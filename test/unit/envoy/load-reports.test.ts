@@ -3,6 +3,7 @@ import { startDrain } from 'drainable'
 import { callbackEndpoints, envoy, fileEndpoints, restEndpoints } from 'drainable/envoy'
 import { loadReports } from 'drainable/envoy/grpc'
 import { startFake } from 'drainable/testing/envoy'
+import { LoadBook } from '../../../src/adapters/envoy/grpc/load-book.js'
 import { eventually } from '../../support/eventually.js'
 
 const REF = { pool: 'web', member: '10.0.0.1:80' }
@@ -91,4 +92,26 @@ describe('load reports of their own', () => {
     await first.close()
     await second.close()
   })
+})
+
+test('load reports without endpoints are no knowledge about an endpoint', () => {
+  let now = 0
+  const book = new LoadBook(() => now, 250)
+  const stream = {}
+  book.begin(stream, 'grpc-client', undefined, () => undefined)
+  now = 250
+  type Report = Parameters<LoadBook['report']>[1]
+  const report = {
+    clusterStats: [
+      {
+        clusterName: 'web',
+        clusterServiceName: '',
+        upstreamLocalityStats: [
+          { totalRequestsInProgress: 3n, totalIssuedRequests: 3n, upstreamEndpointStats: [] },
+        ],
+      },
+    ],
+  }
+  book.report(stream, report as unknown as Report)
+  expect(book.nodes()[0]?.of('web', '10.0.0.1:80')).toBeUndefined()
 })

@@ -224,3 +224,18 @@ describe('a bad file: nothing is published', () => {
     await expect(lb.observe('all', ctx())).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
   })
 })
+
+test('a key that is no PEM text is not repeated in the error', () => {
+  const key = 'MIIEvQIBADANBgkqhkiG9w0BAQEFAASC'
+  const cert = '-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----'
+  let thrown: unknown
+  try {
+    grpcEndpoints({ port: 0, tls: { cert, key } })
+  } catch (error) {
+    thrown = error
+  }
+  expect(thrown).toMatchObject({ code: 'INVALID_OPTIONS' })
+  const { message, cause } = thrown as Error
+  expect(`${message} ${String(cause)}`).not.toContain(key)
+  expect(message).toContain('tls.key')
+})

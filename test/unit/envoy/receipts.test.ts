@@ -38,7 +38,7 @@ describe('receipts', () => {
     expect(book.of('web')[0]?.ackedAt(6)).toBeUndefined()
   })
 
-  test('the next stream of a node takes its receipt over; two at once count as two proxies', () => {
+  test('the next stream of a node takes its receipt over; two are two proxies', () => {
     const book = new ReceiptBook(() => 1)
     const [first, second, third] = [{}, {}, {}]
     book.subscribe(first, 'n1', undefined, 'web')

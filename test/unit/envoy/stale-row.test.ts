@@ -17,7 +17,7 @@ const set = {
   ],
 }
 
-test('a row from before the change does not stand for the end of its merge window', async () => {
+test('a row from before the change does not end its merge window', async () => {
   const ref = { pool: 'web', member: names[0]! }
   await using fake = await startFake({
     pools: { web: names },

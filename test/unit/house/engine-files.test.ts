@@ -12,6 +12,7 @@ const FIRST = ['haproxy-2.6', 'haproxy-3.0', 'haproxy-3.2']
 const SECOND = ['envoy-1.40', 'envoy-1.39']
 /** Beside the balancers: what leases are kept in. */
 const STORES = ['redis', 'nats']
+const PLANE = 'go-control-plane'
 
 interface Subset {
   readonly what: string
@@ -19,24 +20,26 @@ interface Subset {
   readonly envoy?: readonly string[]
   /** Whether the servers for leases are missing too. */
   readonly noStores?: true
+  /** Whether the control plane that is built when asked for is there. */
+  readonly plane?: true
   readonly missing: readonly string[]
 }
 
 /** What a person may have installed. */
 const SUBSETS: readonly Subset[] = [
-  { what: 'nothing', noStores: true, missing: [...FIRST, ...SECOND, ...STORES] },
+  { what: 'nothing', noStores: true, missing: [...FIRST, ...SECOND, ...STORES, PLANE] },
   {
     what: 'the HAProxy of the demo',
     haproxy: ['3.0.11'],
-    missing: ['haproxy-2.6', 'haproxy-3.2', ...SECOND],
+    missing: ['haproxy-2.6', 'haproxy-3.2', ...SECOND, PLANE],
   },
   {
     what: 'another series beside ours',
     haproxy: ['2.6.12', '2.8.16', '3.4.1'],
     envoy: ['1.39.3'],
-    missing: ['haproxy-3.0', 'envoy-1.40'],
+    missing: ['haproxy-3.0', 'envoy-1.40', PLANE],
   },
-  { what: 'everything', ...ALL, missing: [] },
+  { what: 'everything', ...ALL, plane: true, missing: [] },
 ]
 
 interface Collected {
@@ -50,7 +53,10 @@ interface Collected {
 }
 
 /** Loads every file of engine tests beside an engines folder that lists these versions; no engine is started. */
-async function collect({ haproxy, envoy, noStores }: Partial<Subset>, ci = ''): Promise<Collected> {
+async function collect(
+  { haproxy, envoy, noStores, plane }: Partial<Subset>,
+  ci = '',
+): Promise<Collected> {
   const folder = await mkdtemp(join(tmpdir(), 'drainable-engines-'))
   try {
     const list = (versions: readonly string[] = []): unknown[] =>
@@ -61,7 +67,7 @@ async function collect({ haproxy, envoy, noStores }: Partial<Subset>, ci = ''): 
     const stores = list(noStores === true ? [] : ['7.0.15'])
     const manifest = {
       ...{ haproxy: list(haproxy), envoy: list(envoy), kube: [] },
-      ...{ redis: stores, nats: stores },
+      ...{ redis: stores, nats: stores, [PLANE]: list(plane === true ? ['0.13.4'] : []) },
     }
     await writeFile(join(folder, 'manifest.json'), JSON.stringify(manifest))
     const output = join(folder, 'results.json')
@@ -114,7 +120,7 @@ describe('files of engine tests', { timeout: 60_000 }, () => {
 
   test('fail under CI where an engine is missing', async () => {
     const found = await collect({ haproxy: ['3.0.11', '3.2.26'], envoy: ALL.envoy }, 'true')
-    expect(standIns(found)).toEqual(['haproxy-2.6: failed'])
+    expect(standIns(found)).toEqual([`${PLANE}: failed`, 'haproxy-2.6: failed'])
     expect(found.status).toBe(1)
   })
 })

@@ -108,7 +108,7 @@ const PARTS = new RegExp(
 export interface Counts {
   /** Requests, and connections and sessions that are not HTTP. */
   readonly active: number
-  /** Accepted connections that nobody has looked into yet. */
+  /** Accepted connections that Envoy has not looked into yet. */
   readonly queued: number
   /** Connections of HTTP beyond the requests: idle clients. */
   readonly pooled: number
@@ -117,7 +117,7 @@ export interface Counts {
   /** Health checks that were answered with a failure. */
   readonly failedChecks: number
   /**
-   * More connections of HTTP than the listeners have that are not ignored: a listener of HTTP is ignored, so nobody knows
+   * More connections of HTTP than the listeners have that are not ignored: a listener of HTTP is ignored, so it is not known
    * how many are not HTTP.
    */
   readonly isUncountable: boolean

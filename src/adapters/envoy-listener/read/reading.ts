@@ -88,7 +88,7 @@ function parentOf({ ref }: Look, { previous, sampledAt }: Sample): LoadScope[] {
   ]
 }
 
-/** While the child can't be asked, nobody knows of its parent either. */
+/** While the child can't be asked, its parent is not known either. */
 function lostParent({ ref, proxy }: Look, now: number): LoadScope[] {
   const previous = proxy.last?.previous
   if (previous === undefined || previous.state === 'ended') return []

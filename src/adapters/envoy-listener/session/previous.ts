@@ -11,7 +11,7 @@ export interface Previous {
   /** That of the old process where it was seen itself. */
   readonly incarnation: string
   /**
-   * - `alive`: it may hold work, and nobody can ask it
+   * - `alive`: it may hold work, and it can't be asked
    * - `empty`: it had no connection left, and none can come, while it was there
    * - `ended`: it is gone
    */

@@ -93,7 +93,7 @@ export class Proxy {
   /**
    * Fails its health check, after everything that is needed for it was found to be there.
    *
-   * @throws `UNSUPPORTED` where nobody would see it, `FORBIDDEN` where `allow_paths` is in the way
+   * @throws `UNSUPPORTED` where nothing in front would see it, `FORBIDDEN` where `allow_paths` is in the way
    */
   async fail(call: Call): Promise<void> {
     const { clock } = call
@@ -133,7 +133,7 @@ export class Proxy {
       return left <= 0 ? undefined : `noticed.after leaves what is in front ${left} ms more`
     }
     if (failedChecks === undefined) {
-      return 'failed health checks are not counted there, so nobody knows who has noticed: give noticed: { after }'
+      return 'failed health checks are not counted there, so it is not known whether what is in front has noticed: give noticed: { after }'
     }
     const seen = Math.max(0, failedChecks - this.#failing.checks)
     if (seen >= noticed.checks) return undefined
@@ -144,7 +144,7 @@ export class Proxy {
     if (this.#settings.probe === 'ready' || hasHealthCheck) return
     throw new DrainableError(
       'UNSUPPORTED',
-      `${this.address.member} has no health check filter (envoy.filters.http.health_check) on any listener: nobody would see its health check fail, so nothing was changed; add the filter to the listener that is probed, or give probe: 'ready' where /ready of the admin API is`,
+      `${this.address.member} has no health check filter (envoy.filters.http.health_check) on any listener: what is in front would not see its health check fail, so nothing was changed; add the filter to the listener that is probed, or give probe: 'ready' where /ready of the admin API is`,
       { provider: PROVIDER },
     )
   }

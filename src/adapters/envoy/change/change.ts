@@ -65,7 +65,7 @@ export async function leftOut(
   await until({ clock, signal }, { every: 50, within: TAKEN }, async () => {
     const views = await look().catch((error: unknown) => {
       if (signal.aborted || !isDrainableError(error)) throw error
-      return [] // nobody answers, and so nobody lists it
+      return [] // no proxy answers, and so none lists it
     })
     const isListed = removed.some(({ service, member }) =>
       views
@@ -76,7 +76,7 @@ export async function leftOut(
   })
 }
 
-/** The changes of one set, planned anew where somebody else was faster. */
+/** The changes of one set, planned anew where another writer was faster. */
 async function applyToSet(
   service: string,
   mine: readonly { readonly wanted: WantedChange; readonly i: number }[],
@@ -118,7 +118,7 @@ async function applyToSet(
         await context.reload()
         continue
       }
-      const message = `endpoint set '${service}' is changed by somebody else again and again, nothing was published`
+      const message = `endpoint set '${service}' is changed by another writer again and again, nothing was published`
       ended((wanted) => rejected(wanted, 'CONFLICT', message))
     }
     await unmarkRefused(service, mine, results, marks, context)
@@ -199,7 +199,7 @@ async function prepareRemoval(
   context: ApplyContext,
 ): Promise<DrainableError | Assignment> {
   const service = before.cluster
-  const configs = context.lens.configs(views, service)
+  const configs = context.reader.configs(views, service)
   if (configs.some((config) => config.closeOnSetChange)) {
     const open = await openConnections(service, leaving, context)
     if (open > 0) {
@@ -217,7 +217,7 @@ async function prepareRemoval(
   const unhealthy = before.withStatus(edits)
   // Not where it would put the cluster into panic: then the row lingers, drained, until its check fails.
   const panics = [...leaving].some(
-    (member) => context.lens.panic(unhealthy, views, member) !== undefined,
+    (member) => context.reader.panic(unhealthy, views, member) !== undefined,
   )
   if (panics) return before
   const { seq, set } = await context.store.publish(unhealthy, before, context.signal)
@@ -269,8 +269,8 @@ async function seenUnhealthy(
 }
 
 /**
- * Waits a moment for what the proxies say to a publication. Returns Envoy's words where nobody took
- * it and somebody refused it; silence is no refusal, the receipts tell the rest.
+ * Waits a moment for what the proxies say to a publication. Returns Envoy's words where no proxy took
+ * it and one refused it; silence is no refusal, the receipts tell the rest.
  */
 async function answer(
   service: string,

@@ -61,5 +61,5 @@ export async function unmark(
       throw error
     }
   }
-  return 'the set is changed by somebody else again and again'
+  return 'the set is changed by another writer again and again'
 }

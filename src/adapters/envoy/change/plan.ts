@@ -12,7 +12,7 @@ import {
   type Endpoint,
 } from '../codec/assignment.js'
 import type { ProxyView } from '../session/roster.js'
-import type { ClusterLens } from '../read/read.js'
+import type { MemberReader } from '../read/read.js'
 import type { Wanted } from '../read/wanted.js'
 import { toAdminState, toEdsStatus, type EdsStatus } from '../codec/status.js'
 import type { EndpointStore } from '../sources/store.js'
@@ -25,7 +25,7 @@ export interface WantedChange extends Wanted {
 /** What a change is judged by. */
 export interface PlanContext {
   readonly store: EndpointStore
-  readonly lens: ClusterLens
+  readonly reader: MemberReader
   readonly onPanic: 'refuse' | 'allow'
 }
 
@@ -63,7 +63,7 @@ export function planChange(
 ): Plan {
   const { change, service, member } = wanted
   if (set === undefined) {
-    return reject(wanted, 'NOT_FOUND', context.lens.whyNoSet(wanted.ref.pool))
+    return reject(wanted, 'NOT_FOUND', context.reader.whyNoSet(wanted.ref.pool))
   }
   if (change.kind === 'add') return planAdd(wanted, change, set)
   const endpoint = set.endpoints.find((found) => found.member === member)
@@ -142,7 +142,7 @@ function panicPlan(
   context: PlanContext,
 ): Plan | undefined {
   if (context.onPanic === 'allow') return undefined
-  const verdict = context.lens.panic(next, views, wanted.member)
+  const verdict = context.reader.panic(next, views, wanted.member)
   if (verdict === undefined) return undefined
   const { cluster, subset, healthy, total, threshold } = verdict
   const where =
@@ -154,7 +154,7 @@ function panicPlan(
   )
 }
 
-/** The status an endpoint had before we drained it, by its ticket; healthy where nobody knows. */
+/** The status an endpoint had before we drained it, by its ticket; healthy where that is not known. */
 function statusBefore(native: Change extends never ? never : unknown): EdsStatus {
   const value =
     typeof native === 'object' && native !== null && 'status' in native ? native.status : undefined

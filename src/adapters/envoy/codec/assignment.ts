@@ -110,24 +110,31 @@ export function deduplicated<E extends Endpoint>(
   lists: readonly (readonly E[])[],
   drained: (endpoint: E) => E,
 ): readonly (readonly E[])[] {
-  const counts = new Map<string, { entries: number; draining: boolean }>()
+  if (!hasTwice(lists)) return lists
+  const draining = new Set<string>()
   for (const { member, status } of lists.flat()) {
-    if (member === undefined) continue
-    const found = counts.get(member) ?? { entries: 0, draining: false }
-    counts.set(member, {
-      entries: found.entries + 1,
-      draining: found.draining || status === 'DRAINING',
-    })
+    if (member !== undefined && status === 'DRAINING') draining.add(member)
   }
-  if ([...counts.values()].every(({ entries }) => entries === 1)) return lists
   const kept = new Set<string>()
   return lists.map((list) =>
     list.flatMap((endpoint) => {
       if (endpoint.member === undefined) return [endpoint]
       if (kept.has(endpoint.member)) return []
       kept.add(endpoint.member)
-      const draining = counts.get(endpoint.member)?.draining === true
-      return [draining && endpoint.status !== 'DRAINING' ? drained(endpoint) : endpoint]
+      const isDraining = draining.has(endpoint.member)
+      return [isDraining && endpoint.status !== 'DRAINING' ? drained(endpoint) : endpoint]
     }),
   )
+}
+
+function hasTwice(lists: readonly (readonly Endpoint[])[]): boolean {
+  const seen = new Set<string>()
+  for (const list of lists) {
+    for (const { member } of list) {
+      if (member === undefined) continue
+      if (seen.has(member)) return true
+      seen.add(member)
+    }
+  }
+  return false
 }

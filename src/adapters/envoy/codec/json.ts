@@ -18,30 +18,28 @@ import {
   formatLocality,
   parseLocality,
   type Assignment,
-  type Endpoint,
   type EndpointNative,
   type NewEndpoint,
 } from './assignment.js'
 import {
-  addressOf,
-  arrayAt,
-  field,
-  join,
-  keyOf,
-  objectAt,
-  shown,
-  typeName,
-  withoutKeys,
-} from './proto-json.js'
-import { toEdsStatus, type EdsStatus } from './status.js'
+  checkWeight,
+  parseEndpoint,
+  type EndpointGroup,
+  type JsonEndpoint,
+} from './json-endpoint.js'
+import { arrayAt, field, join, keyOf, shown, typeName, withoutKeys } from './proto-json.js'
+import type { EdsStatus } from './status.js'
+import { whole, type Steps } from './steps.js'
 
 export const CLA_TYPE = 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment'
 const DEFAULT_OVERPROVISIONING = 140
 
-interface Group {
+/** Endpoints that are parsed in one step, and a text that takes one of its own; characters. */
+const STEP = 500
+const LARGE = 100_000
+
+interface Group extends EndpointGroup {
   readonly raw: JsonObject
-  readonly priority: number
-  readonly locality: string
   readonly endpoints: readonly JsonEndpoint[]
 }
 
@@ -68,6 +66,11 @@ export class JsonAssignment implements Assignment {
 
   /** @throws AssignmentProblem with the path of what is wrong */
   static parse(value: unknown, at = ''): JsonAssignment {
+    return whole(JsonAssignment.steps(value, at))
+  }
+
+  /** The same, with a pause where a large set has taken a while. */
+  static *steps(value: unknown, at = ''): Steps<JsonAssignment> {
     if (!isObject(value)) {
       throw new AssignmentProblem(at, `expected a ClusterLoadAssignment, found ${typeName(value)}`)
     }
@@ -82,9 +85,10 @@ export class JsonAssignment implements Assignment {
         'expected the name of the endpoint set (the EDS service name of the cluster)',
       )
     }
-    const groups = arrayAt(value, 'endpoints', at).map((group, i) =>
-      parseGroup(group, `${join(at, 'endpoints')}[${i}]`, i),
-    )
+    const groups: Group[] = []
+    for (const [i, group] of arrayAt(value, 'endpoints', at).entries()) {
+      groups.push(yield* groupSteps(group, `${join(at, 'endpoints')}[${i}]`, i))
+    }
     const lists = deduplicated(
       groups.map((group) => group.endpoints),
       (endpoint) => endpoint.to('DRAINING'),
@@ -172,71 +176,6 @@ export class JsonAssignment implements Assignment {
   }
 }
 
-/** One `LbEndpoint` in JSON. */
-export class JsonEndpoint implements Endpoint {
-  readonly member: string | undefined
-  readonly address: string | undefined
-  readonly port: number | undefined
-  readonly hostname: string | undefined
-  readonly status: EdsStatus | undefined
-  readonly weight: number | undefined
-  readonly priority: number
-  readonly labels: JsonObject | undefined
-  readonly raw: JsonObject
-  readonly #locality: string
-  readonly #place: readonly [number, number]
-  readonly #before: JsonEndpoint | undefined
-
-  constructor(
-    fields: Omit<Endpoint, 'native'>,
-    raw: JsonObject,
-    locality: string,
-    place: readonly [number, number],
-    before?: JsonEndpoint,
-  ) {
-    this.member = fields.member
-    this.address = fields.address
-    this.port = fields.port
-    this.hostname = fields.hostname
-    this.status = fields.status
-    this.weight = fields.weight
-    this.priority = fields.priority
-    this.labels = fields.labels
-    this.raw = raw
-    this.#locality = locality
-    this.#place = place
-    this.#before = before
-  }
-
-  /** The same endpoint with another status. `UNKNOWN` is written by leaving the field out. */
-  to(status: EdsStatus): JsonEndpoint {
-    if (this.#before?.status === status) return this.#before
-    const key = keyOf(this.raw, 'health_status')
-    const rest = withoutKeys(this.raw, key)
-    // A spread keeps a field's place, so that a set that is put back is the same text again.
-    const { member, address, port, hostname, weight, priority, labels } = this
-    const raw = status === 'UNKNOWN' ? rest : { ...this.raw, [key]: status }
-    return new JsonEndpoint(
-      { member, address, port, hostname, status, weight, priority, labels },
-      raw,
-      this.#locality,
-      this.#place,
-      this.#before ?? this,
-    )
-  }
-
-  native(): EndpointNative {
-    return {
-      status: this.status ?? 'UNKNOWN',
-      ...(this.weight === undefined ? {} : { weight: this.weight }),
-      priority: this.priority,
-      locality: this.#locality,
-      place: this.#place,
-      endpoint: this.raw,
-    }
-  }
-}
-
 /** What a file or a REST reply holds: the resources, and everything around them. */
 export interface EdsDocument {
   readonly version: string | undefined
@@ -247,6 +186,11 @@ export interface EdsDocument {
 
 /** @throws AssignmentProblem with the path of what is wrong */
 export function parseEdsJson(text: string): EdsDocument {
+  return whole(edsSteps(text))
+}
+
+/** The same, with a pause where a large document has taken a while. */
+export function* edsSteps(text: string): Steps<EdsDocument> {
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -256,7 +200,8 @@ export function parseEdsJson(text: string): EdsDocument {
       `not JSON: ${cause instanceof Error ? quote(cause.message) : 'unreadable'}`,
     )
   }
-  return parseEdsValue(value)
+  if (text.length > LARGE) yield
+  return yield* valueSteps(value)
 }
 
 /**
@@ -265,6 +210,10 @@ export function parseEdsJson(text: string): EdsDocument {
  * @throws AssignmentProblem with the path of what is wrong
  */
 export function parseEdsValue(value: unknown): EdsDocument {
+  return whole(valueSteps(value))
+}
+
+function* valueSteps(value: unknown): Steps<EdsDocument> {
   if (!isObject(value)) {
     throw new AssignmentProblem('', `expected an object with resources, found ${typeName(value)}`)
   }
@@ -277,11 +226,11 @@ export function parseEdsValue(value: unknown): EdsDocument {
   }
   const version = field(value, 'version_info')
   const rest = withoutKeys(value, keyOf(value, 'version_info'), keyOf(value, 'resources'))
-  return {
-    version: typeof version === 'string' ? version : undefined,
-    assignments: resources.map((resource, i) => JsonAssignment.parse(resource, `resources[${i}]`)),
-    rest,
+  const assignments: JsonAssignment[] = []
+  for (const [i, resource] of resources.entries()) {
+    assignments.push(yield* JsonAssignment.steps(resource, `resources[${i}]`))
   }
+  return { version: typeof version === 'string' ? version : undefined, assignments, rest }
 }
 
 /** The text of a file that Envoy reads, or of a REST reply. */
@@ -297,14 +246,17 @@ export function formatEdsJson(
   })
 }
 
-function parseGroup(value: unknown, at: string, index: number): Group {
+function* groupSteps(value: unknown, at: string, index: number): Steps<Group> {
   if (!isObject(value))
     throw new AssignmentProblem(at, `expected an object, found ${typeName(value)}`)
   checkWeight(field(value, 'load_balancing_weight'), join(at, 'load_balancing_weight'))
   const base = group(value, [])
-  const endpoints = arrayAt(value, 'lb_endpoints', at).map((endpoint, i) =>
-    parseEndpoint(endpoint, `${join(at, 'lb_endpoints')}[${i}]`, base, [index, i]),
-  )
+  const endpoints: JsonEndpoint[] = []
+  for (const [i, endpoint] of arrayAt(value, 'lb_endpoints', at).entries()) {
+    if (i > 0 && i % STEP === 0) yield
+    endpoints.push(parseEndpoint(endpoint, `${join(at, 'lb_endpoints')}[${i}]`, base, [index, i]))
+  }
+  if (endpoints.length >= STEP) yield
   return { ...base, endpoints }
 }
 
@@ -320,65 +272,6 @@ function group(raw: JsonObject, endpoints: readonly JsonEndpoint[]): Group {
     locality: formatLocality([part('region'), part('zone'), part('sub_zone')]),
     endpoints,
   }
-}
-
-function parseEndpoint(
-  value: unknown,
-  at: string,
-  group: Group,
-  place: readonly [number, number],
-): JsonEndpoint {
-  if (!isObject(value))
-    throw new AssignmentProblem(at, `expected an object, found ${typeName(value)}`)
-  const weight = checkWeight(
-    field(value, 'load_balancing_weight'),
-    join(at, 'load_balancing_weight'),
-  )
-  const inner = objectAt(field(value, 'endpoint'), join(at, 'endpoint')) ?? {}
-  const hostname = field(inner, 'hostname')
-  return new JsonEndpoint(
-    {
-      ...addressOf(field(inner, 'address'), join(at, 'endpoint.address')),
-      hostname: typeof hostname === 'string' && hostname !== '' ? hostname : undefined,
-      status: parseStatus(field(value, 'health_status'), join(at, 'health_status')),
-      weight,
-      priority: group.priority,
-      labels: labelsOf(field(value, 'metadata')),
-    },
-    value,
-    group.locality,
-    place,
-  )
-}
-
-/** What another shape holds Envoy would refuse, so it makes no subset. */
-function labelsOf(metadata: Json | undefined): JsonObject | undefined {
-  const filters = isObject(metadata) ? field(metadata, 'filter_metadata') : undefined
-  const labels = isObject(filters) ? filters['envoy.lb'] : undefined
-  return isObject(labels) ? labels : undefined
-}
-
-function parseStatus(value: Json | undefined, at: string): EdsStatus | undefined {
-  if (value === undefined || value === null) return 'UNKNOWN'
-  if (typeof value === 'number') return toEdsStatus(value)
-  const status = typeof value === 'string' ? toEdsStatus(value) : undefined
-  if (status !== undefined) return status
-  throw new AssignmentProblem(
-    at,
-    `${shown(value)} is no health status, Envoy would read it as HEALTHY without a word; expected one of UNKNOWN, HEALTHY, UNHEALTHY, DRAINING, TIMEOUT, DEGRADED`,
-  )
-}
-
-function checkWeight(value: Json | undefined, at: string): number | undefined {
-  if (value === undefined || value === null) return undefined
-  const weight = typeof value === 'string' ? Number(value) : value
-  if (typeof weight === 'number' && Number.isInteger(weight) && weight >= 1 && weight < 2 ** 32) {
-    return weight
-  }
-  throw new AssignmentProblem(
-    at,
-    `${shown(value)} is no weight: Envoy takes whole numbers from 1 on and rejects the whole set otherwise; to send nothing new to an endpoint, drain it`,
-  )
 }
 
 function placeOf(groups: readonly Group[], native: EndpointNative): number {

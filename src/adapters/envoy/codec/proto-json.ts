@@ -71,8 +71,20 @@ export function field(value: JsonObject, name: string): Json | undefined {
 
 export function keyOf(value: JsonObject, name: string): string {
   if (name in value || !name.includes('_')) return name
-  const camel = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  const camel = camelOf(name)
   return camel in value ? camel : name
+}
+
+/** Of the few names that our code asks for, of each endpoint again. */
+const camels = new Map<string, string>()
+
+function camelOf(name: string): string {
+  let camel = camels.get(name)
+  if (camel === undefined) {
+    camel = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+    camels.set(name, camel)
+  }
+  return camel
 }
 
 export function arrayAt(value: JsonObject, name: string, at: string): readonly Json[] {

@@ -3,6 +3,7 @@ import { AssignmentProblem } from './assignment.js'
 import { isObject } from '../../../kit/json.js'
 import { JsonAssignment } from './json.js'
 import { field } from './proto-json.js'
+import { whole, type Steps } from './steps.js'
 
 /**
  * Endpoint sets given as values: a list of `ClusterLoadAssignment`s in EDS JSON, one of them, or a
@@ -11,12 +12,24 @@ import { field } from './proto-json.js'
  * @throws the code given, with the path of what is wrong
  */
 export function parseSets(value: unknown, subject: string, code: ErrorCode): JsonAssignment[] {
+  return whole(setSteps(value, subject, code))
+}
+
+/** The same, with a pause where a large set has taken a while. */
+export function* setSteps(
+  value: unknown,
+  subject: string,
+  code: ErrorCode,
+): Steps<JsonAssignment[]> {
   try {
     const resources = isObject(value) ? (field(value, 'resources') ?? [value]) : value
     if (!Array.isArray(resources)) {
       throw new AssignmentProblem('', 'expected a list of ClusterLoadAssignment objects')
     }
-    const sets = resources.map((resource: unknown, i) => JsonAssignment.parse(resource, `[${i}]`))
+    const sets: JsonAssignment[] = []
+    for (const [i, resource] of resources.entries()) {
+      sets.push(yield* JsonAssignment.steps(resource, `[${i}]`))
+    }
     checkSets(sets)
     return sets
   } catch (problem) {

@@ -20,7 +20,7 @@ export function toEdsStatus(value: string | number): EdsStatus | undefined {
 }
 
 /**
- * Only DRAINING is a drain. UNHEALTHY and TIMEOUT take no new work either, but they are somebody's
+ * Only DRAINING is a drain. UNHEALTHY and TIMEOUT take no new work either, but they are another's
  * word about health: a drain on top of them is ours to set and to undo.
  */
 export function toAdminState(status: EdsStatus | undefined): AdminState | 'unknown' {

@@ -17,7 +17,7 @@ import { takeLoads } from './load-reports.js'
 import { bind, createServer, type ByteStream, type Listening, type ServerTls } from './server.js'
 import { WireAssignment } from './wire-assignment.js'
 import type { XdsResource } from './xds-codec.js'
-import { XdsStream, type StreamKind } from './xds-stream.js'
+import { allNames, XdsStream, type StreamKind } from './xds-stream.js'
 
 /** Checked options. */
 export interface GrpcSettings {
@@ -41,6 +41,7 @@ export class GrpcEndpoints implements ServedEndpoints {
   readonly #settings: GrpcSettings
   readonly #sets: ServedSets<WireAssignment>
   readonly #book = new ReceiptBook(() => systemClock.now())
+  readonly #names = allNames()
   readonly #streams = new Set<XdsStream>()
   readonly #others: readonly XdsResource[]
   readonly #closing = new AbortController()
@@ -140,7 +141,9 @@ export class GrpcEndpoints implements ServedEndpoints {
 
   async #open(host: SinkHost): Promise<void> {
     const { initial, tls } = this.#settings
-    if (initial.sets !== undefined) await this.set(initial.sets)
+    if (initial.sets !== undefined) {
+      this.#sets.begin(await toSets(initial.sets, 'grpcEndpoints() initial', 'INVALID_OPTIONS'))
+    }
     const server = createServer({
       sotw: (stream, isWhole) => this.#serve(stream, { delta: false, isWhole }),
       delta: (stream, isWhole) => this.#serve(stream, { delta: true, isWhole }),
@@ -159,6 +162,7 @@ export class GrpcEndpoints implements ServedEndpoints {
 
   /** To every stream, one after another: a large set for a large fleet must not stop everything else. */
   async #push(cluster: string): Promise<void> {
+    for (const stream of this.#streams) stream.served(cluster)
     const large = (this.#sets.get(cluster)?.set.endpoints.length ?? 0) > LARGE
     for (const stream of [...this.#streams]) {
       if (large) await breathe()
@@ -169,6 +173,7 @@ export class GrpcEndpoints implements ServedEndpoints {
   #serve(stream: ByteStream, kind: StreamKind): void {
     const source = {
       book: this.#book,
+      names: this.#names,
       endpoints: (cluster: string) => this.#sets.get(cluster),
       others: (type: string) => this.#others.filter((other) => other.type === type),
     }

@@ -49,7 +49,7 @@ export interface GrpcEndpointsOptions {
    * `{ adopt: true, else: sets, held: () => heldMembers(store) }` starts both. @default 'adopt'
    */
   readonly initial?: InitialEndpoints | undefined
-  /** Pause between two load reports while somebody looks, at least 100 ms. @default 250 ms */
+  /** Pause between two load reports while the provider looks, at least 100 ms. @default 250 ms */
   readonly loadInterval?: Duration | undefined
   /** Resources of other types for clients that take everything from one ADS stream. @default none */
   readonly resources?: readonly StaticResource[] | undefined

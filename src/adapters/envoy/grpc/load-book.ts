@@ -1,16 +1,26 @@
 import type { Version } from '../../../kit/version.js'
 import type { LoadCount, LoadReports, NodeLoad } from '../sources/sink.js'
 import type { LoadStatsRequest } from './gen/envoy/service/load_stats/v3/lrs_pb.js'
+import { checkName, NameLimit } from './name-limit.js'
 import { addressOf } from './wire-endpoint.js'
 
-/** While nobody looks. */
+/** Without a look. */
 const IDLE_INTERVAL = 60_000
-/** Somebody looks as long as he looked within this time. */
+/** A look counts as going on for this long. */
 const DEMAND = 10_000
 /** A report is 61 KB, so a fleet is asked less often. */
 const PER_NODE = 10
-/** More endpoints than any proxy has. */
-const MAX_MEMBERS = 200_000
+/** More clusters and endpoints than any proxy has. */
+const ONE = {
+  count: 200_000,
+  characters: 16_000_000,
+  of: 'clusters and endpoints in the load reports of one proxy',
+}
+const ALL = {
+  count: 20_000_000,
+  characters: 1_000_000_000,
+  of: 'clusters and endpoints in the load reports of all proxies',
+}
 
 interface ClusterCounts {
   service: string
@@ -27,8 +37,8 @@ interface LoadStream {
   readonly incarnation: string
   readonly ask: (interval: number) => void
   readonly clusters: Map<string, ClusterCounts>
-  /** In all of its clusters. */
-  members: number
+  /** Of its clusters, and of the endpoints in all of them. */
+  readonly names: NameLimit
   /** The earliest moment the last report can be from; before the first: when reports were asked for. */
   bound: number
   /** The last change of the interval. */
@@ -50,6 +60,7 @@ export class LoadBook implements LoadReports {
   readonly #interval: number
   readonly #serves: (service: string) => boolean
   readonly #streams = new Map<object, LoadStream>()
+  readonly #names = new NameLimit(ALL)
   readonly #listeners = new Set<() => void>()
   #demandedAt = -Infinity
   #asked = IDLE_INTERVAL
@@ -115,7 +126,7 @@ export class LoadBook implements LoadReports {
       incarnation: `load stream ${++this.#count}`,
       ask,
       clusters: new Map(),
-      members: 0,
+      names: new NameLimit(ONE, this.#names),
       bound: now,
       asked: { at: now, before: 0 },
       lastReport: undefined,
@@ -127,7 +138,7 @@ export class LoadBook implements LoadReports {
 
   report(key: object, { clusterStats }: LoadStatsRequest): void {
     const stream = this.#streams.get(key)
-    if (stream === undefined) return
+    if (stream?.connected !== true) return
     const now = this.#now()
     stream.lastReport = now
     const known = clusterStats.filter(({ clusterName }) => stream.clusters.has(clusterName))
@@ -135,13 +146,8 @@ export class LoadBook implements LoadReports {
     stream.bound = Math.min(now, boundOf(stream, Math.max(0, ...covered)))
     const begun = new Set<ClusterCounts>()
     for (const stats of clusterStats) {
-      const counts = stream.clusters.get(stats.clusterName) ?? {
-        service: stats.clusterName,
-        sampledAt: stream.bound,
-        members: new Map<string, { active: number; arrivals: number }>(),
-        coarse: false,
-      }
-      stream.clusters.set(stats.clusterName, counts)
+      const counts = clusterOf(stream, stats.clusterName)
+      checkName(stats.clusterServiceName, 'a cluster_service_name')
       if (stats.clusterServiceName !== '') counts.service = stats.clusterServiceName
       counts.sampledAt = stream.bound
       // A cluster that is listed twice is counted together.
@@ -155,14 +161,9 @@ export class LoadBook implements LoadReports {
             counts.coarse ||= hasWork(endpoint) // whoever's it is
             continue
           }
-          const known = counts.members.get(member)
-          if (known === undefined && ++stream.members > MAX_MEMBERS) {
-            throw new Error(`more than ${MAX_MEMBERS} endpoints in the load reports of one proxy`)
-          }
-          const count = known ?? { active: 0, arrivals: 0 }
+          const count = countOf(stream, counts, member)
           count.active += Number(endpoint.totalRequestsInProgress)
           count.arrivals += Number(endpoint.totalIssuedRequests)
-          counts.members.set(member, count)
         }
       }
     }
@@ -176,6 +177,9 @@ export class LoadBook implements LoadReports {
     stream.since = this.#now()
     const isOurs = [...stream.clusters.values()].some(({ service }) => this.#serves(service))
     if (!isOurs) this.#streams.delete(key)
+    // Who is gone is unread: its counts tell nothing any more.
+    stream.clusters.clear()
+    stream.names.giveAll()
     for (const fn of [...this.#listeners]) fn()
   }
 
@@ -206,6 +210,29 @@ export class LoadBook implements LoadReports {
       of: (service, member) => sumOf(stream, service, member),
     }
   }
+}
+
+function clusterOf(stream: LoadStream, cluster: string): ClusterCounts {
+  let counts = stream.clusters.get(cluster)
+  if (counts === undefined) {
+    stream.names.take(cluster)
+    counts = { service: cluster, sampledAt: stream.bound, members: new Map(), coarse: false }
+    stream.clusters.set(cluster, counts)
+  }
+  return counts
+}
+
+function countOf(
+  { names }: LoadStream,
+  { members }: ClusterCounts,
+  member: string,
+): { active: number; arrivals: number } {
+  let count = members.get(member)
+  if (count === undefined) {
+    names.take(member)
+    members.set(member, (count = { active: 0, arrivals: 0 }))
+  }
+  return count
 }
 
 function askAgain(stream: LoadStream, interval: number, at: number, before: number): void {

@@ -27,7 +27,7 @@ export interface LoadReportsOptions {
   readonly host?: string | undefined
   /** @default plain text (h2c) */
   readonly tls?: GrpcTls | undefined
-  /** Pause between two reports while somebody looks, at least 100 ms. @default 250 ms */
+  /** Pause between two reports while the provider looks, at least 100 ms. @default 250 ms */
   readonly interval?: Duration | undefined
 }
 
@@ -121,8 +121,9 @@ export function takeLoads(
     }
     const { id, version, features } = decodeNode(node)
     known = true
+    const sendsAll = features.includes(SEND_ALL)
     book.begin(key, id, version, (interval) => {
-      const clusters = features.includes(SEND_ALL) ? undefined : [...names()]
+      const clusters = sendsAll ? undefined : [...names()]
       stream.write(Buffer.from(encodeLoads(interval, clusters)))
     })
   })

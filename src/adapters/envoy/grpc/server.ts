@@ -83,7 +83,7 @@ export function createServer(handlers: Handlers, most = MAX_STREAMS): Server {
   return server
 }
 
-/** ADS and EDS, where there is somebody who answers them. */
+/** ADS and EDS, where there are handlers for them. */
 function endpointServices({ sotw, delta }: Handlers) {
   if (sotw === undefined || delta === undefined) return []
   const each = (isWhole: boolean) => ({

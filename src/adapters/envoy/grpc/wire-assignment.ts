@@ -77,7 +77,7 @@ export class WireAssignment implements Assignment {
 
   /**
    * The same set in protobuf. What these protos cannot carry is refused with its path: dropped, it
-   * would be a change nobody asked for.
+   * would be a change that was not asked for.
    */
   static async fromJson(set: JsonAssignment, at = ''): Promise<WireAssignment> {
     const { endpoints, ...rest } = set.toJson()

@@ -19,6 +19,7 @@ import {
   LoadStatsResponseSchema,
   type LoadStatsRequest,
 } from './gen/envoy/service/load_stats/v3/lrs_pb.js'
+import { checkName } from './name-limit.js'
 import { bodyOf, without } from './wire.js'
 
 /** Who sends: `node` of a request. */
@@ -83,6 +84,7 @@ export function decodeDelta(bytes: Uint8Array): XdsRequest {
 export function decodeNode(bytes: Uint8Array | undefined): NodeIdentity {
   if (bytes === undefined) return { id: '', version: undefined, features: [] }
   const node = fromBinary(NodeSchema, without(bytes, 9))
+  checkName(node.id, 'node.id')
   const build =
     node.userAgentVersionType.case === 'userAgentBuildVersion'
       ? node.userAgentVersionType.value.version

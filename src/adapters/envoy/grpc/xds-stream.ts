@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { CLA_TYPE } from '../codec/json.js'
 import type { ReceiptBook } from '../sources/receipts.js'
 import type { Published } from '../sources/sink.js'
+import { NameLimit } from './name-limit.js'
 import { onMessage, type ByteStream } from './server.js'
 import type { WireAssignment } from './wire-assignment.js'
 import {
@@ -25,6 +26,8 @@ export interface StreamKind {
 /** What streams are served from. */
 export interface XdsSource {
   readonly book: ReceiptBook
+  /** What is remembered of names for all streams together. */
+  readonly names: NameLimit
   endpoints(cluster: string): (Published & { readonly set: WireAssignment }) | undefined
   /** Resources of other types, as they were given. */
   others(type: string): readonly XdsResource[]
@@ -45,7 +48,16 @@ interface Subscription {
 
 /** More sets than any proxy asks for, and more answers than any owes. */
 const MAX_NAMES = 10_000
+const MAX_CHARACTERS = 1_000_000
 const MAX_SENT = 512
+/** Of Envoy's words to a refusal, which hold the whole set. */
+const MAX_WORDS = 4_000
+
+/** What is remembered of names for all streams of a server. */
+export function allNames(): NameLimit {
+  const of = 'resource names on all streams'
+  return new NameLimit({ count: 10_000_000, characters: 100_000_000, of })
+}
 
 /**
  * One stream of one proxy: state of the world or delta, EDS alone or ADS.
@@ -59,6 +71,7 @@ export class XdsStream {
   readonly #delta: boolean
   readonly #isWhole: boolean
   readonly #source: XdsSource
+  readonly #names: NameLimit
   readonly #sent = new Map<string, Sent>()
   readonly #subscriptions = new Map<string, Subscription>()
   /** By type: what is to be sent once the client has read what was sent before. */
@@ -78,9 +91,13 @@ export class XdsStream {
     this.#delta = delta
     this.#isWhole = isWhole
     this.#source = source
+    const bounds = { count: MAX_NAMES, characters: MAX_CHARACTERS }
+    this.#names = new NameLimit({ ...bounds, of: 'resource names on one stream' }, source.names)
     const end = (): void => {
       if (this.#over) return
       this.#over = true
+      this.#subscriptions.clear()
+      this.#names.giveAll()
       source.book.gone(this)
       onEnd()
     }
@@ -94,21 +111,32 @@ export class XdsStream {
     stream.on('close', end)
   }
 
+  /** A set is served, perhaps for the first time: who asked for it is known from now on. */
+  served(cluster: string): void {
+    if (this.#isAsked(cluster)) this.#enter(cluster)
+  }
+
   /** A set has a new publication. */
   push(cluster: string): void {
-    if (this.#subscriptions.get(CLA_TYPE)?.names.has(cluster) === true) {
-      this.#send(CLA_TYPE, [cluster])
-    }
+    if (this.#isAsked(cluster)) this.#send(CLA_TYPE, [cluster])
   }
 
   close(): void {
     this.#stream.end()
   }
 
+  #isAsked(cluster: string): boolean {
+    return this.#subscriptions.get(CLA_TYPE)?.names.has(cluster) === true
+  }
+
   #onRequest(bytes: Uint8Array): void {
+    if (this.#over) return
     const request = this.#delta ? decodeDelta(bytes) : decodeSotw(bytes)
     this.#node ??= decodeNode(request.node)
     this.#receive(request)
+    // There is nothing of it to send, now or later: what is asked for is not remembered.
+    const { type } = request
+    if (type !== CLA_TYPE && this.#source.others(type).length === 0) return
     if (this.#delta) this.#onDelta(request)
     else this.#onSotw(request)
   }
@@ -120,7 +148,7 @@ export class XdsStream {
     this.#sent.delete(nonce)
     for (const [cluster, seq] of sent.seqs) {
       if (error === undefined) this.#source.book.acked(this, cluster, seq)
-      else this.#source.book.nacked(this, cluster, seq, error)
+      else this.#source.book.nacked(this, cluster, seq, error.slice(0, MAX_WORDS))
     }
   }
 
@@ -163,18 +191,22 @@ export class XdsStream {
 
   #add(type: string, subscription: Subscription, names: readonly string[]): void {
     for (const name of names) {
+      if (subscription.names.has(name)) continue
+      this.#names.take(name)
       subscription.names.add(name)
-      if (subscription.names.size > MAX_NAMES) {
-        throw new Error(`more than ${MAX_NAMES} resource names on one stream`)
-      }
-      if (type !== CLA_TYPE || this.#node === undefined) continue
-      const { id, version } = this.#node
-      this.#source.book.subscribe(this, id, version, name, this.#isWhole)
+      if (type === CLA_TYPE) this.#enter(name)
     }
   }
 
+  /** A set that is not served has no receipts: anybody may ask for any name. */
+  #enter(cluster: string): void {
+    if (this.#node === undefined || this.#source.endpoints(cluster) === undefined) return
+    const { id, version } = this.#node
+    this.#source.book.subscribe(this, id, version, cluster, this.#isWhole)
+  }
+
   #drop(type: string, subscription: Subscription, name: string): void {
-    subscription.names.delete(name)
+    if (subscription.names.delete(name)) this.#names.give(name)
     if (type === CLA_TYPE) this.#source.book.unsubscribe(this, name)
   }
 

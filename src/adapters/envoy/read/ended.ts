@@ -13,8 +13,8 @@ export interface Listing {
 }
 
 /**
- * Which processes have ended. Where the caller's list is all there is, and everybody on it could be read,
- * whoever is not on it has: a ticket may know proxies that were replaced while nobody looked.
+ * Which processes have ended. Where the caller's list is all there is, and every proxy on it could be read,
+ * those that are not on it have: a ticket may know proxies that were replaced between two looks.
  */
 export function endedOf(
   views: readonly ProxyView[],

@@ -4,7 +4,7 @@ import type { EdsStatus } from '../codec/status.js'
 import type { ProxyView } from '../session/roster.js'
 import type { EndpointSink } from '../sources/sink.js'
 import type { EndpointStore } from '../sources/store.js'
-import { PanicLens } from './panic-lens.js'
+import { PanicView } from './panic-view.js'
 
 const MERGE_WINDOW = 1_000
 /** Timers of a busy proxy come late. */
@@ -20,12 +20,12 @@ export interface ForceOptions {
 
 /** Whether a proxy has taken an endpoint's state, and acts on it. */
 export class Force {
-  readonly panic: PanicLens
+  readonly panic: PanicView
   readonly #options: ForceOptions
 
   constructor(options: ForceOptions) {
     this.#options = options
-    this.panic = new PanicLens(options)
+    this.panic = new PanicView(options)
   }
 
   /** Why a proxy has not taken the endpoint's state yet; undefined: it has. */

@@ -20,11 +20,12 @@ export function plannedHost(
 ): PanicHost {
   const row = endpoint.member === undefined ? undefined : rows?.hosts.get(endpoint.member)
   const failing = row !== undefined && (row.failedCheck || row.ejected)
-  // From UNHEALTHY to DRAINING nothing is rebuilt: Envoy goes on counting it as it did.
+  // From not healthy to DRAINING nothing is rebuilt, whether the set or a check said so: Envoy goes on counting it as it
+  // did (1.36.2 to 1.40.0; with a failing active check 1.39.3 and 1.40.0).
   const isKept =
     row === undefined
       ? endpoint.member !== undefined && counted.has(endpoint.member)
-      : row.eds === 'UNHEALTHY'
+      : row.eds !== 'DRAINING' && (row.eds === 'UNHEALTHY' || failing)
   return {
     priority: endpoint.priority,
     healthy: takesWork(endpoint.status) && !failing,
@@ -52,7 +53,7 @@ export function healthOf(
 ): Health {
   if (status === 'UNHEALTHY' || status === 'TIMEOUT') return 'down'
   if (rows.some((row) => row?.failedCheck === true || row?.ejected === true)) return 'down'
-  // Without an admin API nobody is there who could tell it, now or later.
+  // Without an admin API it can't be told, now or later.
   if (configs.length === 0) return rows.length === 0 && hasAdmin ? 'unknown' : 'unchecked'
   if (!configs.some((config) => config.activeChecks)) return 'unchecked'
   return rows.length === 0 || rows.includes(undefined) ? 'unknown' : 'up'

@@ -1,3 +1,4 @@
+import { RecentMap } from '../../../kit/recent-map.js'
 import type { ClusterRows } from '../codec/admin.js'
 import type { ProxyView } from '../session/roster.js'
 import type { Wanted } from './wanted.js'
@@ -27,7 +28,12 @@ interface Known {
  * that left its set and came back.
  */
 export class Leftovers {
-  readonly #known = new Map<string, Known>()
+  readonly #known: RecentMap<string, Known>
+
+  /** @param now - monotonic */
+  constructor(now: () => number) {
+    this.#known = new RecentMap(now)
+  }
 
   /** @param begun - all that the rows of the member have begun */
   of(

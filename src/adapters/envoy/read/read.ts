@@ -1,4 +1,5 @@
 import type { LoadScope, PoolReading, PresentReading, Reading } from '../../../provider/contract.js'
+import type { RecentMap } from '../../../kit/recent-map.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
 import type { ClusterConfig, OtherCluster } from '../codec/config-dump.js'
@@ -7,7 +8,7 @@ import type { ProxyView } from '../session/roster.js'
 import { Force, type ForceOptions } from './force.js'
 import { Leftovers } from './leftovers.js'
 import { downMembers, healthOf, queuedAt, rowsOf, whenNone } from './hosts.js'
-import type { PanicVerdict } from './panic-lens.js'
+import type { PanicVerdict } from './panic-view.js'
 import { boundsOf, goneScope, isRemovedThere, removedScope, type Bounds } from './removed.js'
 import { blank, previousLoad } from './scope.js'
 import type { Wanted } from './wanted.js'
@@ -18,25 +19,26 @@ const CONNECT_TIMEOUT = 5_000
 /** Stands for whoever will serve the cluster, until a proxy lists it. */
 export const NO_PROXY = 'no proxy'
 
-export interface LensOptions extends ForceOptions {
+export interface ReaderOptions extends ForceOptions {
   /** Whether admin APIs are listed at all. */
   readonly hasAdmin: boolean
   readonly connectTimeout: number | undefined
 }
 
 /** What a member's work and state are, put together from the store, the receipts and the proxies. */
-export class ClusterLens {
-  readonly #options: LensOptions
+export class MemberReader {
+  readonly #options: ReaderOptions
   readonly #force: Force
-  readonly #leftovers = new Leftovers()
+  readonly #leftovers: Leftovers
   /** Cluster name by endpoint set, where exactly one cluster is fed by it. */
   readonly #pools = new Map<string, string>()
   #services: ReadonlyMap<string, string> = new Map()
   #others: readonly OtherCluster[] = []
 
-  constructor(options: LensOptions) {
+  constructor(options: ReaderOptions) {
     this.#options = options
     this.#force = new Force(options)
+    this.#leftovers = new Leftovers(options.now)
   }
 
   /** Which set feeds which cluster; a set may also be called by its own name. */
@@ -90,7 +92,7 @@ export class ClusterLens {
     { ref, service, member }: Wanted,
     views: readonly ProxyView[],
     clockOffset: number,
-    seen: Map<string, Bounds>,
+    seen: RecentMap<string, Bounds>,
   ): Reading {
     const endpoint = this.#options.store.endpoint(service, member)
     const key = refKey(ref)
@@ -224,10 +226,10 @@ export class ClusterLens {
         [],
     )
     if (scopes.some((scope) => scope.state !== 'ended')) return scopes
-    const nobody = views.some((view) => view.state === 'read')
+    const without = views.some((view) => view.state === 'read')
       ? `no proxy lists a cluster fed by the endpoint set '${service}'`
       : 'no proxy is known yet'
-    return [...scopes, { ...blank(NO_PROXY, clockOffset + this.#options.now()), note: nobody }]
+    return [...scopes, { ...blank(NO_PROXY, clockOffset + this.#options.now()), note: without }]
   }
 
   #readScope(

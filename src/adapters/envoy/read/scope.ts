@@ -3,7 +3,7 @@ import type { ProxyView } from '../session/roster.js'
 
 /**
  * The process before a hot restart, as its child tells: no counts by endpoint, so all that it holds for
- * the cluster stands for the member. It is in force once nobody can come to it any more.
+ * the cluster stands for the member. It is in force once no client can come to it any more.
  */
 export function previousLoad(view: ProxyView, now: number): LoadScope | undefined {
   const { previous, role, scope } = view

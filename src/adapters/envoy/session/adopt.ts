@@ -6,7 +6,7 @@ import { field, keyOf, withoutKeys } from '../codec/proto-json.js'
 import { CAUTION, nameOf, objectsIn } from '../codec/raw-sets.js'
 import { toEdsStatus, type EdsStatus } from '../codec/status.js'
 
-/** Nobody holds any set. */
+/** No proxy holds any set. */
 export function nothingToAdopt(proxies: readonly string[]): DrainableError {
   return new DrainableError(
     'REJECTED',

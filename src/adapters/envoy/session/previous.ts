@@ -48,9 +48,9 @@ export class Parent {
   /** Uptime of all epochs at the first look that saw the child's listeners up. */
   #upAt = Infinity
   #ended = false
-  /** Nobody is connected to it, and nobody can come. */
+  /** No client is connected to it, and none can come. */
   #closed = false
-  /** Clusters it was seen without work for, after nobody could come to it any more. */
+  /** Clusters it was seen without work for, after no client could come to it any more. */
   readonly #empty = new Set<string>()
 
   constructor(incarnation: string, epoch: number, shutdown: number) {

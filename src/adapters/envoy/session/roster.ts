@@ -15,7 +15,7 @@ export interface ProxyView {
   /**
    * - `proxy`: a proxy
    * - `previous`: the process of one before its hot restart
-   * - `place`: of somebody who is known to be there, or expected, and is not known by himself
+   * - `place`: of a proxy that is known to be there, or expected, and was not seen itself
    */
   readonly role: 'proxy' | 'previous' | 'place'
   /** What the proxy shows of its previous process. */
@@ -38,7 +38,7 @@ export interface Known {
 /** Ended proxies are still listed for this long, for drains that saw them. */
 const ENDED_FOR = 3_600_000
 
-/** Everybody who was seen once: on the list until the caller's list drops it, or `goneAfter` has passed. */
+/** Every process that was seen once: on the list until the caller's list drops it, or `goneAfter` has passed. */
 export class Roster {
   readonly #known = new Map<string, Known>()
   /** By node: processes that are known to have ended, and whose streams may still be in the receipts. */

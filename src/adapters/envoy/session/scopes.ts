@@ -1,5 +1,6 @@
 import type { ProxyReading } from './proxy.js'
 import type { EdsStatus } from '../codec/status.js'
+import { PanicCounts } from './panic-counts.js'
 import { UnlistedBounds, type Unlisted } from './unlisted.js'
 
 /** Since when a proxy shows an endpoint as it does. */
@@ -21,8 +22,7 @@ export class ScopeTracker {
   readonly #rejected = new Map<string, { readonly count: number; readonly version: string }>()
   readonly #refusing = new Set<string>()
   readonly #unlisted = new UnlistedBounds()
-  /** By cluster: what Envoy counted of requests in panic mode, and by how much that grew at the last look. */
-  readonly #panics = new Map<string, { readonly count: number; readonly grown: number }>()
+  readonly #panics = new PanicCounts()
 
   seen(reading: ProxyReading): void {
     if (this.#incarnation !== reading.incarnation) {
@@ -41,10 +41,14 @@ export class ScopeTracker {
         if (shown.get(member)?.eds !== eds) shown.set(member, { eds, since: reading.at })
       }
       if (shown.size > hosts.size) {
-        for (const member of shown.keys()) if (!hosts.has(member)) shown.delete(member)
+        for (const member of shown.keys()) {
+          if (hosts.has(member)) continue
+          shown.delete(member)
+          this.#panics.forget(cluster, member)
+        }
       }
       this.#seenVersion(cluster, reading)
-      this.#seenPanics(cluster, reading)
+      this.#panics.seen(cluster, reading)
       this.#unlisted.seen(cluster, reading.unlisted.get(cluster), reading.at)
     }
   }
@@ -77,18 +81,9 @@ export class ScopeTracker {
     return this.#refusing.has(cluster)
   }
 
-  /** By how many requests in panic mode a cluster's count grew at the last look. */
-  panics(cluster: string): number {
-    return this.#panics.get(cluster)?.grown ?? 0
-  }
-
-  #seenPanics(cluster: string, { stats }: ProxyReading): void {
-    const count = ['lb_healthy_panic', 'lb_subsets_fallback_panic'].reduce(
-      (sum, name) => sum + (stats.of(cluster, name) ?? 0),
-      0,
-    )
-    const before = this.#panics.get(cluster)?.count ?? count
-    this.#panics.set(cluster, { count, grown: Math.max(0, count - before) })
+  /** By how many requests in panic mode a cluster's count grew since that member was last asked about. */
+  panics(cluster: string, member: string): number {
+    return this.#panics.since(cluster, member)
   }
 
   #seenVersion(cluster: string, reading: ProxyReading): void {

@@ -37,6 +37,11 @@ export class Fleet {
     this.#roster = new Roster(options.goneAfter, options.now)
   }
 
+  /** The admin addresses of the last look, without user info. */
+  get listed(): readonly string[] {
+    return this.#listed.map((address) => parseAdminAddress(address).name)
+  }
+
   /** What the proxies that answer are: asked once per start of each. */
   async learn(ctx: Pick<CallContext, 'clock' | 'signal'>): Promise<readonly Proxy[]> {
     const { signal } = ctx
@@ -50,7 +55,7 @@ export class Fleet {
     return proxies
   }
 
-  /** One look at every proxy; throws only where an admin list is there and nobody on it answers. */
+  /** One look at every proxy; throws only where an admin list is there and no proxy on it answers. */
   async read(
     services: readonly string[],
     sink: EndpointSink,
@@ -98,7 +103,7 @@ export class Fleet {
     return sets
   }
 
-  /** What can be adopted, for a sink that has sets of its own; throws where nobody on the list answers. */
+  /** What can be adopted, for a sink that has sets of its own; throws where no proxy on the list answers. */
   async recover(own: ReadonlySet<string>, signal: AbortSignal): Promise<Recovered> {
     const proxies = await this.#list(signal)
     const { dumps, error } = await this.#dumps(proxies, signal)
@@ -148,7 +153,7 @@ export class Fleet {
         this.#listedOnce = true
       } catch (cause) {
         signal.throwIfAborted()
-        // An old list is safer than none: nobody is dropped because a lookup failed.
+        // An old list is safer than none: no proxy is dropped because a lookup failed.
         if (!this.#listedOnce) {
           throw isDrainableError(cause)
             ? cause

@@ -1,11 +1,14 @@
 import { abortable } from '../../../provider/abort.js'
 import * as z from 'zod'
+import { systemClock } from '../../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { isRefusal } from '../../../kit/errors.js'
 import { parseOptions } from '../../../provider/options.js'
+import { quote } from '../../../provider/quote.js'
 import type { Assignment } from '../codec/assignment.js'
 import { JsonAssignment } from '../codec/json.js'
-import { parseSets } from '../codec/sets.js'
+import { setSteps } from '../codec/sets.js'
+import { inTurns } from './in-turns.js'
 import {
   NotPublished,
   Superseded,
@@ -26,46 +29,63 @@ export interface CallbackEndpointsOptions {
    *
    * Where it certainly did not take it, reject with a `DrainableError` that says so (`REJECTED`, `CONFLICT`,
    * `FORBIDDEN`, `UNAUTHENTICATED`, `INVALID_OPTIONS`): the change is refused then, and tried again where the
-   * error is `retryable`. After any other error nobody knows whether it was taken, and the sets are looked at
+   * error is `retryable`. After any other error it is not known whether it was taken, and the sets are looked at
    * until the change shows; the error is the cause that is named.
    */
   readonly publish: (set: unknown) => Promise<void>
+  /**
+   * Names the fleet, where a process has several: drains, floors and tickets belong to `callback:<instance>`. Give the
+   * same name after a restart. Two fleets of one process that go by one name are refused at the second one's calls.
+   * @default no name: the instance is `callback`
+   */
+  readonly instance?: string | undefined
 }
 
 const isFunction = (value: unknown): boolean => typeof value === 'function'
 const schema = z.strictObject({
   load: z.custom<() => Promise<unknown>>(isFunction, 'expected a function'),
   publish: z.custom<(set: unknown) => Promise<void>>(isFunction, 'expected a function'),
+  instance: z.string().min(1).exactOptional(),
 })
 
+/** Sinks that looked lately, with the proxies that they look at: only for finding two fleets of one name. */
+const inUse = new Map<
+  CallbackEndpoints,
+  { readonly proxies: readonly string[]; readonly at: number }
+>()
+/** Who holds a member looks more often; milliseconds. */
+const LATELY = 60_000
+
 /**
- * Endpoint sets that somebody else serves (Istio, Envoy Gateway, Contour, Consul, a controller of
+ * Endpoint sets that another control plane serves (Istio, Envoy Gateway, Contour, Consul, a controller of
  * your own): you read them and hand changed ones over, the proxies' admin API is the receipt.
  *
  * @throws `INVALID_OPTIONS`
  */
 export function callbackEndpoints(options: CallbackEndpointsOptions): EndpointSink {
   const checked = parseOptions(schema, options, 'callbackEndpoints()')
-  return new CallbackEndpoints(checked.load, checked.publish)
+  return new CallbackEndpoints(checked)
 }
 
 class CallbackEndpoints implements EndpointSink {
   readonly kind = 'callback'
-  readonly instance = 'callback'
-  /** Nobody knows how long a foreign control plane takes. */
+  readonly instance: string
+  /** It is not known how long a foreign control plane takes. */
   readonly lateBound = 30_000
   readonly #load: () => Promise<unknown>
   readonly #publish: (set: unknown) => Promise<void>
   readonly #known = new Map<string, Published>()
   #seq = 0
 
-  constructor(load: () => Promise<unknown>, publish: (set: unknown) => Promise<void>) {
+  constructor({ load, publish, instance }: z.output<typeof schema>) {
     this.#load = load
     this.#publish = publish
+    this.instance = instance === undefined ? 'callback' : `callback:${instance}`
   }
 
-  load(_host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>> {
-    return this.#read(signal)
+  async load(host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>> {
+    this.#refuseOther(host.proxies?.() ?? [])
+    return await this.#read(signal)
   }
 
   async publish(set: Assignment, signal?: AbortSignal, expected?: Assignment): Promise<Published> {
@@ -82,10 +102,28 @@ class CallbackEndpoints implements EndpointSink {
   }
 
   close(): Promise<void> {
+    inUse.delete(this)
     return Promise.resolve()
   }
 
-  /** Reads once more: what somebody else changed since the set was read must not be overwritten. */
+  /** Two providers of one fleet share their proxies; those of two fleets have none in common. */
+  #refuseOther(proxies: readonly string[]): void {
+    if (proxies.length === 0) return
+    const now = systemClock.now()
+    for (const [sink, { proxies: others, at }] of inUse) {
+      if (now - at > LATELY) inUse.delete(sink)
+      if (sink === this || sink.instance !== this.instance || now - at > LATELY) continue
+      if (others.some((name) => proxies.includes(name))) continue
+      throw new DrainableError(
+        'INVALID_OPTIONS',
+        `callbackEndpoints(): the fleet of ${quote(others[0] ?? '', 120)} goes by the instance '${quote(this.instance, 80)}' too, and its drains and tickets would mix with those of ${quote(proxies[0] ?? '', 120)}: give each callbackEndpoints() an instance of its own, or the same proxies where both are one fleet`,
+        { provider: 'envoy', retryable: false },
+      )
+    }
+    inUse.set(this, { proxies, at: now })
+  }
+
+  /** Reads once more: what another writer changed since the set was read must not be overwritten. */
   async #expect(expected: Assignment, signal: AbortSignal | undefined): Promise<void> {
     const sets = await this.#read(signal).catch((error: unknown) => {
       throw isDrainableError(error) && signal?.aborted !== true ? new NotPublished(error) : error
@@ -101,7 +139,7 @@ class CallbackEndpoints implements EndpointSink {
         cause,
       })
     })
-    const sets = parseSets(value, 'callbackEndpoints load()', 'MALFORMED_REPLY')
+    const sets = await inTurns(setSteps(value, 'callbackEndpoints load()', 'MALFORMED_REPLY'))
     for (const set of sets) {
       const known = this.#known.get(set.cluster)
       if (known?.set.version === set.version) continue

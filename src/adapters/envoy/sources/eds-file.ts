@@ -5,8 +5,9 @@ import { basename, dirname, join } from 'node:path'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { printable, quote } from '../../../provider/quote.js'
 import { AssignmentProblem, type Assignment } from '../codec/assignment.js'
-import { formatEdsJson, JsonAssignment, parseEdsJson, type EdsDocument } from '../codec/json.js'
+import { edsSteps, formatEdsJson, JsonAssignment, type EdsDocument } from '../codec/json.js'
 import { formatEdsYaml, parseEdsYaml } from '../codec/yaml.js'
+import { inTurns } from './in-turns.js'
 import { NotPublished, Superseded, type Published } from './sink.js'
 import { importYaml, isYaml } from './yaml-package.js'
 
@@ -97,7 +98,7 @@ export class EdsFile {
   async #parse(text: string): Promise<EdsDocument> {
     const yaml = isYaml(this.#path) ? await importYaml(this.#path) : undefined
     try {
-      return yaml === undefined ? parseEdsJson(text) : parseEdsYaml(yaml, text)
+      return yaml === undefined ? await inTurns(edsSteps(text)) : parseEdsYaml(yaml, text)
     } catch (problem) {
       if (!(problem instanceof AssignmentProblem)) throw problem
       throw new DrainableError('MALFORMED_REPLY', `${this.#path}: ${problem.toString()}`)
@@ -129,7 +130,7 @@ export class EdsFile {
     }
   }
 
-  /** Writes beside the file and moves it there, unless somebody else was faster. */
+  /** Writes beside the file and moves it there, unless another writer was faster. */
   async #replace(text: string, stamp: string): Promise<void> {
     const name = `.${basename(this.#path)}.${randomBytes(6).toString('hex')}.tmp`
     const temporary = join(dirname(this.#path), name)

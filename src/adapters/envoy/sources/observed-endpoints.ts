@@ -1,10 +1,23 @@
+import * as z from 'zod'
 import { DrainableError } from '../../../provider/error.js'
+import { parseOptions } from '../../../provider/options.js'
 import { quote } from '../../../provider/quote.js'
 import { AssignmentProblem } from '../codec/assignment.js'
 import { JsonAssignment } from '../codec/json.js'
 import { union } from '../codec/union.js'
 import type { JsonObject } from '../../../kit/json.js'
 import type { EndpointSink, Published, SinkHost } from './sink.js'
+
+/** Options of {@link observedEndpoints}. */
+export interface ObservedEndpointsOptions {
+  /**
+   * Names the fleet, where several are looked at under `combineProviders()`.
+   * @default no name: the instance is `observed`
+   */
+  readonly instance?: string | undefined
+}
+
+const schema = z.strictObject({ instance: z.string().min(1).exactOptional() })
 
 /**
  * The endpoint sets of a control plane that is not yours (Istio, Envoy Gateway, Contour, Consul, go-control-plane), read
@@ -22,19 +35,25 @@ import type { EndpointSink, Published, SinkHost } from './sink.js'
  * await using run = watch(lb, { pool: 'web', member: '10.0.0.1:8080' })
  * run.on('idle', ({ proof }) => console.log(proof.text))
  * ```
+ * @throws `INVALID_OPTIONS`
  */
-export function observedEndpoints(): EndpointSink {
-  return new ObservedEndpoints()
+export function observedEndpoints(options: ObservedEndpointsOptions = {}): EndpointSink {
+  const { instance } = parseOptions(schema, options, 'observedEndpoints()')
+  return new ObservedEndpoints(instance)
 }
 
 class ObservedEndpoints implements EndpointSink {
   readonly kind = 'observed'
-  readonly instance = 'observed'
+  readonly instance: string
   readonly lateBound = 0
   /** By proxy: what it held when it was read last. One that does not answer may hold it still. */
   readonly #held = new Map<string, readonly JsonObject[]>()
   readonly #known = new Map<string, Published>()
   #seq = 0
+
+  constructor(instance: string | undefined) {
+    this.instance = instance === undefined ? 'observed' : `observed:${instance}`
+  }
 
   async load(host: SinkHost, signal: AbortSignal): Promise<ReadonlyMap<string, Published>> {
     const proxies = (await host.held?.(signal)) ?? []

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import * as z from 'zod'
 import { systemClock } from '../../../provider/clock.js'
 import { DrainableError } from '../../../provider/error.js'
@@ -10,7 +10,8 @@ import { isCount, isObject, type JsonObject } from '../../../kit/json.js'
 import { CLA_TYPE, JsonAssignment } from '../codec/json.js'
 import { initialOption, readInitial, type HeldMembers, type InitialEndpoints } from './initial.js'
 import { ReceiptBook, type NodeReceipt } from './receipts.js'
-import { Pollers } from './rest-pollers.js'
+import { MAX_POLLERS, Pollers } from './rest-pollers.js'
+import { listenRest, type Answer, type RestServer } from './rest-server.js'
 import { ServedSets } from './served-sets.js'
 import { checkSets, parseSets } from '../codec/sets.js'
 import type { EndpointSink, Published, SinkHost } from './sink.js'
@@ -42,15 +43,9 @@ const schema = z.strictObject({
   host: z.string().min(1).exactOptional(),
   initial: initialOption.exactOptional(),
 })
-/** Envoy sends its whole node with each poll: 77 KB. */
-const MAX_REQUEST = 4 * 1024 * 1024
 /** More sets than any proxy asks for at once. */
 const MAX_NAMES = 10_000
-/** A whole request must be in by then. */
-const REQUEST_TIME = 30_000
-const MAX_CONNECTIONS = 10_000
-/** Envoy keeps its connection between two polls. */
-const KEEP_ALIVE = 75_000
+const MAX_ID = 4_096
 
 /**
  * A REST xDS server for endpoint sets: the fallback where gRPC is not wanted. Envoy polls it, and
@@ -87,7 +82,7 @@ class RestEndpoints implements ServedEndpoints {
   readonly #book = new ReceiptBook(() => systemClock.now())
   readonly #pollers = new Pollers(this.#book, () => systemClock.now())
   readonly #closing = new AbortController()
-  #server: Server | undefined
+  #server: RestServer | undefined
   #opening: Promise<void> | undefined
 
   constructor(host: string, port: number, initial: ParsedInitial) {
@@ -101,12 +96,11 @@ class RestEndpoints implements ServedEndpoints {
       otherwise: otherwise && (() => Promise.resolve(otherwise)),
       held,
     })
-    for (const set of sets ?? []) this.#sets.put(set)
+    this.#sets.begin(sets ?? [])
   }
 
   get address(): { host: string; port: number } | undefined {
-    const at = this.#server?.address()
-    return typeof at === 'object' && at !== null ? { host: at.address, port: at.port } : undefined
+    return this.#server?.address()
   }
 
   open(host: SinkHost): Promise<void> {
@@ -166,82 +160,45 @@ class RestEndpoints implements ServedEndpoints {
     this.#closing.abort()
     const server = this.#server
     this.#server = undefined
-    if (server === undefined) return
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
+    await server?.close()
   }
 
-  #listen(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const server = createServer((request, response) => {
-        // Whatever a client sends, it ends its own request and nothing else.
-        this.#answer(request, response).catch(() => {
-          if (response.headersSent) response.destroy()
-          else response.writeHead(400).end()
-        })
-      })
-      server.requestTimeout = REQUEST_TIME
-      server.keepAliveTimeout = KEEP_ALIVE
-      server.headersTimeout = REQUEST_TIME
-      server.maxConnections = MAX_CONNECTIONS
-      server.once('error', (cause) =>
-        reject(
-          new DrainableError(
-            'INVALID_OPTIONS',
-            `restEndpoints(): cannot listen on ${this.#host}:${this.#port}: ${cause.message}`,
-            { cause },
-          ),
-        ),
-      )
-      server.listen(this.#port, this.#host, () => {
-        server.on('error', () => undefined) // one connection that could not be taken
-        this.#server = server
-        resolve()
-      })
-    })
+  async #listen(): Promise<void> {
+    const answer = (body: JsonObject, socket: Socket): Answer => this.#answer(body, socket)
+    this.#server = await listenRest(answer, { host: this.#host, port: this.#port })
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const path = (request.url ?? '').split('?')[0]
-    if (request.method !== 'POST' || path !== '/v3/discovery:endpoints') {
-      response.writeHead(404).end()
-      return
-    }
-    const body = await readJson(request)
-    if (body === undefined) {
-      response.writeHead(400).end()
-      return
-    }
+  #answer(body: JsonObject, socket: Socket): Answer {
     const names = namesIn(body['resource_names'])
+    if (typeof names === 'string') return { status: 400, why: names }
     const { node, version_info: said } = body
-    if (names === undefined) {
-      response.writeHead(400).end()
-      return
-    }
     const found = names.flatMap((name) => this.#sets.get(name) ?? [])
     const told = typeof said === 'string' ? said : ''
-    const poll = { node: idOf(node), version: nodeVersion(node), told, socket: request.socket }
-    const noted = this.#pollers.note(poll, found)
-    if (typeof noted === 'string') {
-      response.writeHead(noted === 'full' ? 503 : 304).end()
-      return
-    }
-    response.writeHead(200, { 'content-type': 'application/json' }).end(
-      JSON.stringify({
+    const id = idOf(node)
+    if (id.length > MAX_ID)
+      return { status: 400, why: `node.id is longer than ${MAX_ID} characters` }
+    const noted = this.#pollers.note({ node: id, version: nodeVersion(node), told, socket }, found)
+    if (noted === 'full') return { status: 503, why: `more than ${MAX_POLLERS} proxies` }
+    if (noted === 'held') return { status: 304 }
+    return {
+      status: 200,
+      body: {
         version_info: noted.version,
         type_url: CLA_TYPE,
         resources: found.map((published) => published.set.toJson()),
-      }),
-    )
+      },
+    }
   }
 }
 
-/** Each name once; undefined where there is anything but names. */
-function namesIn(value: unknown): string[] | undefined {
+/** Each name once; or what is wrong, in words. */
+function namesIn(value: unknown): string[] | string {
   if (value === undefined || value === null) return []
-  if (!Array.isArray(value) || !value.every((name) => typeof name === 'string')) return undefined
+  if (!Array.isArray(value) || !value.every((name) => typeof name === 'string')) {
+    return 'resource_names is no list of names'
+  }
   const names = [...new Set(value)]
-  return names.length > MAX_NAMES ? undefined : names
+  return names.length > MAX_NAMES ? `more than ${MAX_NAMES} resource_names` : names
 }
 
 function idOf(node: unknown): string {
@@ -259,22 +216,6 @@ function nodeVersion(node: unknown): Version | undefined {
   })
   if (major === undefined || minor === undefined || patch === undefined) return undefined
   return { major, minor, patch, text: `${major}.${minor}.${patch}` }
-}
-
-async function readJson(request: IncomingMessage): Promise<JsonObject | undefined> {
-  const chunks: Buffer[] = []
-  let size = 0
-  try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
-      size += chunk.length
-      if (size > MAX_REQUEST) return undefined
-      chunks.push(chunk)
-    }
-    const value: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'))
-    return isObject(value) ? value : undefined
-  } catch {
-    return undefined
-  }
 }
 
 function toSets(resources: readonly JsonObject[]): Promise<readonly JsonAssignment[]> {

@@ -9,8 +9,8 @@ const SILENT = 30_000
 const PAUSES = 3
 const SWEEP = 5_000
 /** More proxies than any server of ours has. */
-const MAX_POLLERS = 10_000
-/** Answers that somebody new was given and has not taken yet. */
+export const MAX_POLLERS = 10_000
+/** Answers that a new process was given and has not taken yet. */
 const MAX_GIVEN = 16
 /** Between the versions of the sets and the name that we gave the poller. */
 const MARK = '~'
@@ -41,7 +41,7 @@ interface Poller {
  * Who polls a REST server, one process from another.
  *
  * A poll tells its node and the `version_info` of the last answer that was taken. Two processes of one
- * node.id (a copied bootstrap) look the same by that, so each answer to somebody new has a name of its own in
+ * node.id (a copied bootstrap) look the same by that, so each answer to a new one has a name of its own in
  * its `version_info`, which the poller repeats from then on.
  */
 export class Pollers {
@@ -121,7 +121,7 @@ export class Pollers {
     return name
   }
 
-  /** Somebody new has taken the answer: from now on he is known by its name, and not as new as well. */
+  /** A new process has taken the answer: from now on it is known by that name, and not as new as well. */
   #take(node: string, name: string): void {
     const fresh = this.#pollers.get(keyOf(node, ''))
     const clusters = fresh?.given.get(name)

@@ -29,6 +29,8 @@ export class ServedSets<A extends Edited<A>> {
   readonly #options: ServedSetsOptions<A>
   readonly #sets = new Map<string, Published & { readonly set: A }>()
   readonly #listeners = new Set<(cluster: string) => void>()
+  /** Sets that the caller gave while others were still to be adopted: nothing that is adopted replaces them. */
+  readonly #given = new Set<string>()
   #seq = 0
   #loading: Promise<void> | undefined
   #loaded = false
@@ -66,13 +68,24 @@ export class ServedSets<A extends Edited<A>> {
     if (expected !== undefined && this.#sets.get(set.cluster)?.set !== expected) {
       throw new Superseded(set.cluster)
     }
-    return this.put(set)
+    return this.#put(set)
   }
 
-  put(set: A): Published & { readonly set: A } {
+  /** The sets that are there at the start: nothing is adopted then. */
+  begin(sets: readonly A[]): void {
+    for (const set of sets) this.#put(set)
+    this.#loaded ||= sets.length > 0
+  }
+
+  /** A whole set of the caller. The others are still adopted, where none were there at the start. */
+  put(set: A): void {
+    if (!this.#loaded) this.#given.add(set.cluster)
+    this.#put(set)
+  }
+
+  #put(set: A): Published & { readonly set: A } {
     const published = { set, seq: ++this.#seq, version: set.version }
     this.#sets.set(set.cluster, published)
-    this.#loaded = true
     for (const fn of this.#listeners) fn(set.cluster)
     return published
   }
@@ -82,31 +95,58 @@ export class ServedSets<A extends Edited<A>> {
   }
 
   async #adopt(host: SinkHost, signal: AbortSignal): Promise<void> {
-    const { convert, otherwise, held, instance } = this.#options
-    const refs = await readHeld(held, instance)
+    const { convert, otherwise, instance } = this.#options
+    const refs = await readHeld(this.#options.held, instance)
     const own = (await otherwise?.()) ?? []
-    const left =
-      (await host.recover?.(new Set(own.map(({ cluster }) => cluster)), signal)) ?? NOTHING
+    const ownNames = new Set([...own.map(({ cluster }) => cluster), ...this.#given])
+    const left = (await host.recover?.(ownNames, signal)) ?? NOTHING
     // Without sets of its own it has nothing to serve: adopt() says why.
-    const nothing = left.sets.length === 0 && own.length === 0
+    const nothing = left.sets.length === 0 && ownNames.size === 0
     const found = nothing ? await host.adopt(signal) : left.sets
     const adopted = found.length === 0 ? [] : await convert(found)
     const names = new Set(adopted.map(({ cluster }) => cluster))
     const sets = [...adopted, ...own.filter(({ cluster }) => !names.has(cluster))]
-    for (const set of sets) this.put(withHeld(set, refs, left))
+    // All that is given by now: also what came while the proxies were asked.
+    const open = sets.filter(({ cluster }) => !this.#given.has(cluster))
+    const held = placesOf(refs, sets, left)
+    for (const set of open) this.#put(withHeld(set, held, left))
+    this.#loaded = true
   }
 }
 
-/** The set with everybody DRAINING in it who is held: nothing may open them between two processes of ours. */
+/**
+ * The members that are held, by set. A ref names a cluster, and which set feeds it may not be known, where no proxy
+ * told: then it stands for every set that has the member. No held member is opened.
+ */
+function placesOf(
+  refs: readonly MemberRef[],
+  sets: readonly Assignment[],
+  { services }: Recovered,
+): ReadonlyMap<string, ReadonlySet<string>> {
+  const members = new Map(
+    sets.map(({ cluster, endpoints }) => [cluster, new Set(endpoints.map((one) => one.member))]),
+  )
+  const held = new Map(sets.map(({ cluster }) => [cluster, new Set<string>()]))
+  for (const { pool, member: name } of refs) {
+    const member = canonicalMember(name)
+    const service = services.get(pool)
+    const isKnown = service !== undefined || members.get(pool)?.has(member) === true
+    for (const [cluster, there] of members) {
+      const isMeant = isKnown ? cluster === (service ?? pool) : there.has(member)
+      if (isMeant) held.get(cluster)?.add(member)
+    }
+  }
+  return held
+}
+
+/** The set with every held member DRAINING in it: nothing may open them between two processes of ours. */
 function withHeld<A extends Edited<A>>(
   set: A,
-  refs: readonly MemberRef[],
-  { draining, services }: Recovered,
+  held: ReadonlyMap<string, ReadonlySet<string>>,
+  { draining }: Recovered,
 ): A {
-  const held = refs.flatMap(({ pool, member }) =>
-    (services.get(pool) ?? pool) === set.cluster ? [canonicalMember(member)] : [],
-  )
-  const members = new Set([...held, ...(draining.get(set.cluster) ?? [])])
+  const { cluster } = set
+  const members = new Set([...(held.get(cluster) ?? []), ...(draining.get(cluster) ?? [])])
   const edits = set.endpoints.flatMap(({ member, status }) =>
     member !== undefined && members.has(member) && status !== 'DRAINING'
       ? [[member, 'DRAINING' satisfies EdsStatus] as const]

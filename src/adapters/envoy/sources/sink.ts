@@ -21,6 +21,8 @@ export interface SinkHost {
   recover?(own: ReadonlySet<string>, signal: AbortSignal): Promise<Recovered>
   /** What each proxy of the list holds, for a sink that only looks; throws where none of them answers. */
   held?(signal: AbortSignal): Promise<readonly HeldSets[]>
+  /** The admin addresses of the last look; none before the first. */
+  proxies?(): readonly string[]
 }
 
 /** What one proxy of the list holds. */
@@ -66,7 +68,7 @@ export interface LoadCount {
 
 /** Load reports (LRS): counts that the proxies push. */
 export interface LoadReports {
-  /** Asks for reports while somebody looks; they cost 61 KB each. */
+  /** Asks for reports while the provider looks; they cost 61 KB each. */
   demand(): void
   /** Every proxy that ever sent a report from here and was not dropped. */
   nodes(): readonly NodeLoad[]
@@ -121,7 +123,7 @@ export interface EndpointSink {
 }
 
 /**
- * Thrown by {@link EndpointSink.publish} where the set was changed by somebody else since it was read: it is
+ * Thrown by {@link EndpointSink.publish} where the set was changed by another writer since it was read: it is
  * read and changed again.
  */
 export class Superseded extends Error {}

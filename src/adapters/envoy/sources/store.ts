@@ -45,7 +45,11 @@ export class EndpointStore {
   async load(host: SinkHost, signal: AbortSignal): Promise<void> {
     const found = await this.#sink.load(host, signal)
     for (const name of this.#sets.keys()) if (!found.has(name)) this.#sets.delete(name)
-    for (const [name, published] of found) this.#take(name, published)
+    for (const [name, published] of found) {
+      const isNew = this.#sets.get(name)?.published !== published
+      if (isNew && published.set.endpoints.length > LARGE) await breathe()
+      this.#take(name, published)
+    }
   }
 
   /** @throws Superseded where another set than `expected` stands by now */
@@ -124,13 +128,12 @@ export class EndpointStore {
       const before = state.byMember.get(member)
       if (anew.has(endpoint.priority) || endpoint.status !== 'DRAINING') state.kept.delete(member)
       else if (isIll(before)) state.kept.add(member)
-      if (before !== endpoint && before?.status !== endpoint.status) {
-        state.changed.set(member, published.seq)
-      }
+      const isSame = before === endpoint || before?.status === endpoint.status
+      if (before === undefined || !isSame) state.changed.set(member, published.seq)
     }
     for (const member of state.byMember.keys()) {
       if (byMember.has(member)) continue
-      state.changed.set(member, published.seq)
+      state.changed.delete(member)
       state.kept.delete(member)
     }
     state.published = published

@@ -109,7 +109,7 @@ test('a removal that stays marked is unknown, not refused', async () => {
   expect(it.plane.published).toEqual(['UNHEALTHY'])
 })
 
-test('a removal that a foreign change makes impossible is unmarked in the changed set', async () => {
+test('a removal that a foreign change prevents is unmarked in that set', async () => {
   await using it = await open(setOf(members, { [first]: 'DRAINING' }), (plane) => {
     plane.afterPublish = () => {
       // Somebody takes all others out, and keeps our mark

@@ -175,7 +175,7 @@ test('a provider that was closed says so once and for all', async () => {
   })
 })
 
-test('a file that is gone can come back, one without the set stays without it', async () => {
+test('a file that is gone can come back, one without the set stays so', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'drainable-envoy-'))
   const path = join(dir, 'web.json')
   await using fake = await startFake({ pools: { web: members } })

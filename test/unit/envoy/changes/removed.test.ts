@@ -19,7 +19,7 @@ const initial = [
   },
 ]
 
-test('removed is said once no proxy lists the row any more: a slow REST poller', async () => {
+test('removed is said once no proxy lists the row: a slow REST poller', async () => {
   const sink = restEndpoints({ port: 0, initial })
   const admin: string[] = []
   await using lb = envoy({ endpoints: sink, admin: () => Promise.resolve(admin) })

@@ -119,7 +119,7 @@ describe('sets of another control plane', () => {
     await until(() => run.report().members[0]?.phase === 'idle')
   })
 
-  test('where statistics of the cluster are hidden, what is left there is unread', async () => {
+  test('with statistics of the cluster hidden, what is left there is unread', async () => {
     await using it = await stage({ hiddenStats: [/upstream_rq_total/, /upstream_cx_total/] })
     await it.two.give(DRAINED)
     await it.one.give({ '10.0.0.2': 'HEALTHY' })

@@ -140,7 +140,7 @@ describe('the life of a parent', () => {
     ])
   })
 
-  test('work that is not shown any more once it may have been killed is not finished', () => {
+  test('work that may have been killed by now is not finished', () => {
     const parent = new Parent('epoch 0', 0, 10_000)
     const busy = { connections: 1, active: new Map([['web', 1]]) }
     expect(parent.seen(trace(2, busy), 0, 0)).toMatchObject({ state: 'alive', active: 1 })

@@ -99,7 +99,7 @@ test('where nobody has an admin API, each stream is a process', async () => {
   expect([one.url, two.url]).toHaveLength(2)
 })
 
-test('a stream that a later one replaced is forgotten, one that goes on is not', () => {
+test('a stream that a later one replaced is forgotten, a live one is not', () => {
   let now = 0
   const book = new ReceiptBook(() => now)
   const [lost, twin, fresh] = [{}, {}, {}]

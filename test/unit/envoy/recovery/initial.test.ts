@@ -17,16 +17,14 @@ const A = '10.0.0.1:80'
 const B = '10.0.0.2:80'
 const C = '10.0.0.3:80'
 
-const setOf = (...members: readonly string[]) => ({
-  cluster_name: 'web',
-  endpoints: [
-    {
-      lb_endpoints: members.map((name) => ({
-        endpoint: { address: { socket_address: { address: name.slice(0, -3), port_value: 80 } } },
-      })),
-    },
-  ],
+const hostOf = (member: string) => ({
+  endpoint: { address: { socket_address: { address: member.slice(0, -3), port_value: 80 } } },
 })
+const named = (cluster_name: string, ...members: readonly string[]) => ({
+  cluster_name,
+  endpoints: [{ lb_endpoints: members.map(hostOf) }],
+})
+const setOf = (...members: readonly string[]) => named('web', ...members)
 const held = (...members: readonly string[]) => members.map((member) => ({ pool: 'web', member }))
 
 /** What a sink serves first, by member. */
@@ -82,6 +80,74 @@ test('held names the cluster where its set has another name', async () => {
   expect(await first(initial, [fake])).toEqual({ [A]: 'drain', [B]: 'ready' })
 })
 
+describe('held names a cluster, and no proxy says which set feeds it', () => {
+  test('the member is drained in the set that has it', async () => {
+    const initial = {
+      adopt: true,
+      else: [setOf(A, B)],
+      held: [{ pool: 'shop', member: A }],
+    } as const
+    expect(await first(initial, [])).toEqual({ [A]: 'drain', [B]: 'ready' })
+  })
+
+  test('a set of the same name without the member is not the one', async () => {
+    const held = [{ pool: 'shop', member: A }]
+    const initial = { adopt: true, else: [setOf(A, B), named('shop', C)], held } as const
+    expect(await first(initial, [])).toEqual({ [A]: 'drain', [B]: 'ready', [C]: 'ready' })
+  })
+
+  test('a set of that name with the member is the only one', async () => {
+    const held = [{ pool: 'shop', member: A }]
+    const initial = { adopt: true, else: [named('web', A), named('shop', A)], held } as const
+    await using lb = envoy({ endpoints: restEndpoints({ port: 0, initial }), admin: () => none() })
+    const { readings } = await lb.observe('all', ctx())
+    expect(readings.map(({ ref, ...one }) => [ref.pool, 'own' in one && one.own])).toEqual([
+      ['web', 'ready'],
+      ['shop', 'drain'],
+    ])
+  })
+})
+
+const none = (): Promise<string[]> => Promise.resolve([])
+
+describe.each([
+  ['REST', () => restEndpoints({ port: 0 })],
+  ['gRPC', () => grpcEndpoints({ port: 0 })],
+])('set() of a %s sink that adopts', (_, sinkOf) => {
+  const members = async (lb: ReturnType<typeof envoy>) => {
+    const { readings } = await lb.observe('all', ctx())
+    return readings.map(({ ref }) => `${ref.pool} ${ref.member}`).sort()
+  }
+
+  test('before it adopts: the other sets are adopted, and this one stays', async () => {
+    await using fake = await startFake({ pools: { web: [A, B], api: [A] } })
+    const sink = sinkOf()
+    await sink.set([setOf(B, C)])
+    await using lb = envoy({ endpoints: sink, admin: [fake.url] })
+    expect(await members(lb)).toEqual([`api ${A}`, `web ${B}`, `web ${C}`])
+  })
+
+  test('while it adopts: what is adopted does not replace it', async () => {
+    await using fake = await startFake({ pools: { web: [A, B], api: [A] } })
+    const sink = sinkOf()
+    let asked = 0
+    const admin = async () => {
+      if (asked++ === 0) await sink.set([setOf(B, C)])
+      return [fake.url]
+    }
+    await using lb = envoy({ endpoints: sink, admin })
+    expect(await members(lb)).toEqual([`api ${A}`, `web ${B}`, `web ${C}`])
+  })
+
+  test('with nothing to adopt: it is served alone', async () => {
+    await using fake = await startFake({ pools: { web: [] } })
+    const sink = sinkOf()
+    await sink.set([setOf(A)])
+    await using lb = envoy({ endpoints: sink, admin: [fake.url] })
+    expect(await members(lb)).toEqual([`web ${A}`])
+  })
+})
+
 test('while held fails nothing is served, and the call says why', async () => {
   await using fake = await startFake({ pools: { web: [A, B] } })
   const failing = () => Promise.reject(new Error('the store is away'))
@@ -110,7 +176,7 @@ test.each([
   }
 })
 
-test('a controller and its proxies start anew: nobody is opened, the drain ends well', async () => {
+test('a controller and its proxies start anew: no held member is opened', async () => {
   await using folder = await temporaryFolder()
   const tickets = fileTickets(folder.path)
   const before = await startFake({ pools: { web: [] } })

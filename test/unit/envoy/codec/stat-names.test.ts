@@ -1,9 +1,9 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
-import { Proxy } from '../../../src/adapters/envoy/session/proxy.js'
+import { Proxy } from '../../../../src/adapters/envoy/session/proxy.js'
 import { startFake } from 'drainable/testing/envoy'
-import { systemClock } from '../../../src/provider/clock.js'
+import { systemClock } from '../../../../src/provider/clock.js'
 
 const clock = systemClock
 

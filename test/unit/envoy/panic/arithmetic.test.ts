@@ -3,7 +3,7 @@ import {
   panickedPriorities,
   type PanicHost,
   type PanicRules,
-} from '../../../src/adapters/envoy/read/panic.js'
+} from '../../../../src/adapters/envoy/read/panic.js'
 
 /** h healthy, d draining, u unhealthy, g degraded; one text per priority. */
 function hosts(...priorities: string[]): PanicHost[] {
@@ -55,7 +55,7 @@ describe('panic', () => {
     expect([...panickedPriorities(hosts('huu'), { ...rules, overprovisioning: 2 })]).toEqual([0])
   })
 
-  test('with weighted_priority_health a host counts by its weight, its share does not', () => {
+  test('weighted_priority_health counts a host by its weight, its share not', () => {
     const rules = { ...RULES, isWeighted: true }
     const ill = hosts('hu', 'huu')
     const heavy = ill.map((host, i) => ({ ...host, weight: i === 1 ? 9 : 1 }))

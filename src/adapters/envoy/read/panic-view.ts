@@ -34,7 +34,7 @@ interface Part {
 }
 
 /** Whether drained hosts get traffic all the same. */
-export class PanicLens {
+export class PanicView {
   readonly #options: PanicOptions
   /** By set and rules: both are the same objects from look to look. */
   readonly #subsets = new WeakMap<Assignment, Map<string, readonly Subset[]>>()
@@ -87,11 +87,12 @@ export class PanicLens {
     for (const part of this.#partsOf(hostsOf(rows), member, config, set)) {
       if (isPanicked(part, member, rules))
         return `${inWords(part, what)} is in panic mode: ${means}`
-      if (isPanicked(asCounted(part, member, rows, stats), member, rules)) {
-        return `${inWords(part, what)} is in panic mode: Envoy has not counted the last changes of health yet (an endpoint that goes from UNHEALTHY to DRAINING is counted as before), and ${means}`
+      const counted = asCounted(part, member, rows, stats) ?? this.#asSeen(part, rows, set)
+      if (isPanicked(counted, member, rules)) {
+        return `${inWords(part, what)} is in panic mode: Envoy has not counted the last changes of health yet (an endpoint that is not healthy is counted as before when it goes to DRAINING), and ${means}`
       }
     }
-    const grown = view.tracker.panics(rows.cluster)
+    const grown = view.tracker.panics(rows.cluster, member)
     if (grown === 0 || rules.threshold === 0 || rules.failOnPanic) return undefined
     if (this.#isElsewhere(rows, member, config, set, rules)) return undefined
     return `${what} is in panic mode for some requests (lb_healthy_panic, lb_subsets_fallback_panic: ${grown} more): ${means}`
@@ -110,7 +111,7 @@ export class PanicLens {
   }
 
   /**
-   * Why nobody can say whether a member is the last of a subset; undefined: there is nothing to say.
+   * Why it can't be said whether a member is the last of a subset; undefined: there is nothing to say.
    *
    * @param isSubset - whether the cluster is known to have subsets
    */
@@ -179,6 +180,28 @@ export class PanicLens {
       .some((subset) => panickedPriorities(partOf(hosts, subset).hosts, rules).size > 0)
   }
 
+  /**
+   * Where the gauges are hidden: drained hosts that may have been not healthy before, and are then counted as they
+   * were, by what was published and by the checks that fail now.
+   */
+  #asSeen(part: Part, { hosts }: ClusterRows, set: Assignment | undefined): Part {
+    const asBefore = set === undefined ? undefined : this.#options.store.countedAsBefore(set)
+    const mayCount = (member: string | undefined): boolean => {
+      const row = member === undefined ? undefined : hosts.get(member)
+      return (
+        row !== undefined && (asBefore?.has(row.member) === true || row.failedCheck || row.ejected)
+      )
+    }
+    return {
+      ...part,
+      hosts: part.hosts.map((host) =>
+        host.excluded && mayCount(host.member)
+          ? { ...host, excluded: false, healthy: false }
+          : host,
+      ),
+    }
+  }
+
   #all(rules: SubsetRules | undefined, set: Assignment | undefined): readonly Subset[] {
     if (rules === undefined || set === undefined) return []
     const known = this.#subsets.get(set) ?? new Map<string, readonly Subset[]>()
@@ -219,13 +242,13 @@ function inWords({ subset }: Part, cluster: string): string {
 
 /**
  * The hosts as Envoy's own gauges count them, `membership_*`: where fewer are healthy, or left out of the
- * sum, than the rows show, they are taken from those of the member's priority.
+ * sum, than the rows show, they are taken from those of the member's priority. Undefined: the gauges are hidden.
  */
-function asCounted(part: Part, member: string, rows: ClusterRows, stats: Stats): Part {
+function asCounted(part: Part, member: string, rows: ClusterRows, stats: Stats): Part | undefined {
   const shown = hostsOf(rows)
   const gauge = (name: string): number | undefined => stats.of(rows.cluster, `membership_${name}`)
   const [healthy, degraded, excluded] = [gauge('healthy'), gauge('degraded'), gauge('excluded')]
-  if (healthy === undefined || degraded === undefined || excluded === undefined) return part
+  if (healthy === undefined || degraded === undefined || excluded === undefined) return undefined
   const count = (is: (host: PanicHost) => boolean): number => shown.filter(is).length
   let included = count((host) => host.excluded) - excluded
   let ill = count((host) => host.healthy) - (healthy + degraded)

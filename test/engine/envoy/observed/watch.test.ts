@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { drain, select, watch } from 'drainable'
 import { envoy, observedEndpoints } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
-import { engines } from '../../support/engines.js'
-import { ask } from '../../support/envoy/client.js'
-import { delay, until } from '../../support/wait.js'
-import { setOf } from '../../support/envoy/sets.js'
-import { startBackend } from '../../support/envoy/backend.js'
-import { startEnvoy } from '../../support/envoy/proxy.js'
+import { engines } from '../../../support/engines.js'
+import { ask } from '../../../support/envoy/client.js'
+import { delay, until } from '../../../support/wait.js'
+import { setOf } from '../../../support/envoy/sets.js'
+import { startBackend } from '../../../support/envoy/backend.js'
+import { startEnvoy } from '../../../support/envoy/proxy.js'
 
 /** A control plane of somebody else: it owns the sets, and the provider under test knows nothing of it. */
 async function controlPlane(port: number, sets: readonly unknown[]) {

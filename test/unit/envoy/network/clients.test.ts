@@ -7,7 +7,7 @@ import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { DiscoveryRequestSchema } from '../../../../src/adapters/envoy/grpc/gen/envoy/service/discovery/v3/discovery_pb.js'
 import type { ByteStream } from '../../../../src/adapters/envoy/grpc/server.js'
 import { WireAssignment } from '../../../../src/adapters/envoy/grpc/wire-assignment.js'
-import { XdsStream } from '../../../../src/adapters/envoy/grpc/xds-stream.js'
+import { allNames, XdsStream } from '../../../../src/adapters/envoy/grpc/xds-stream.js'
 import { ReceiptBook } from '../../../../src/adapters/envoy/sources/receipts.js'
 import { LoadBook } from '../../../../src/adapters/envoy/grpc/load-book.js'
 import { systemClock } from '../../../../src/provider/clock.js'
@@ -129,16 +129,14 @@ describe('whatever is sent to the gRPC server', () => {
     await other.ended
   })
 
-  test('9,000 names are taken in within a moment', async () => {
+  test('9,000 names are taken in, and forgotten with their stream', async () => {
     const { sink, open } = await grpc()
     const wide = open()
     wide.listen()
     const names = Array.from({ length: 9_000 }, (_, i) => (i === 8_999 ? 'web' : `n${i}`))
-    const begun = performance.now()
     wide.stream.write(asking('x', names))
     await expect.poll(() => wide.got.length).toBe(1)
     wide.stream.write(asking('x', names.slice(1)))
-    expect(performance.now() - begun).toBeLessThan(3_000)
     wide.stream.cancel()
     await wide.ended
     await expect.poll(() => sink.nodes?.().size).toBe(0)
@@ -155,6 +153,7 @@ describe('whatever is sent to the gRPC server', () => {
     let seq = 1
     const source = {
       book: new ReceiptBook(() => 0),
+      names: allNames(),
       endpoints: () => ({ set, seq, version: String(seq) }),
       others: () => [],
     }

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { callbackEndpoints, envoy, type EnvoyOptions } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { startFake, type FakeOptions } from 'drainable/testing/envoy'
-import { parseClusterConfigs } from '../../../src/adapters/envoy/codec/config-dump.js'
-import { JsonAssignment } from '../../../src/adapters/envoy/codec/json.js'
-import { subsetsOf } from '../../../src/adapters/envoy/read/subsets.js'
-import { systemClock } from '../../../src/provider/clock.js'
+import { parseClusterConfigs } from '../../../../src/adapters/envoy/codec/config-dump.js'
+import { JsonAssignment } from '../../../../src/adapters/envoy/codec/json.js'
+import { subsetsOf } from '../../../../src/adapters/envoy/read/subsets.js'
+import { systemClock } from '../../../../src/provider/clock.js'
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -195,6 +195,48 @@ describe('what Envoy counts is not what it shows', () => {
     await it.close()
   })
 
+  test('in panic a drain of one whose active check fails is refused', async () => {
+    const it = await stage([{}, {}, {}], { activeChecks: true })
+    await using lb = it.provide()
+    for (const i of [2, 3]) it.fake.setHealth(refOf(i), false)
+    expect(await it.hold(lb, 2)).toMatchObject({ status: 'rejected', error: { code: 'REJECTED' } })
+    await it.close()
+  })
+
+  const HIDDEN = [/membership/, /panic/]
+
+  test('its drain is counted as before, also where the gauges are hidden', async () => {
+    const it = await stage([{}, {}, {}], { activeChecks: true, hiddenStats: HIDDEN })
+    await using lb = it.provide({ onPanic: 'allow' })
+    for (const i of [2, 3]) it.fake.setHealth(refOf(i), false)
+    await it.hold(lb, 2)
+    await expect
+      .poll(async () => await it.scope(lb, 2))
+      .toMatchObject({
+        inForce: false,
+        note: expect.stringContaining('counted as before') as unknown,
+      })
+    expect(Array.from({ length: 3 }, () => it.fake.send('web')?.member)).toContain('10.0.0.2:80')
+    for (const i of [2, 3]) it.fake.setHealth(refOf(i), true)
+    await expect.poll(async () => (await it.scope(lb, 2))?.inForce).toBe(true)
+    await it.close()
+  })
+
+  test('UNHEALTHY to DRAINING by us: counted as before without the gauges', async () => {
+    const ill = { status: 'UNHEALTHY' }
+    const it = await stage([{}, ill, ill], { hiddenStats: HIDDEN })
+    await using lb = it.provide({ onPanic: 'allow' })
+    await it.scope(lb, 2)
+    await it.hold(lb, 2)
+    await expect
+      .poll(async () => await it.scope(lb, 2))
+      .toMatchObject({
+        inForce: false,
+        note: expect.stringContaining('counted as before') as unknown,
+      })
+    await it.close()
+  })
+
   test('requests in panic that nothing explains: not in force at that look', async () => {
     const it = await stage([{}, {}, {}, {}], { hiddenStats: [/membership/] })
     await using lb = it.provide()
@@ -203,6 +245,21 @@ describe('what Envoy counts is not what it shows', () => {
     it.fake.countPanic('web')
     expect(await it.scope(lb, 1)).toMatchObject({ inForce: false })
     expect((await it.scope(lb, 1))?.inForce).toBe(true)
+    await it.close()
+  })
+
+  test('requests in panic are told to each drained member', async () => {
+    const it = await stage([{}, {}, {}, {}, {}, {}, {}], { hiddenStats: [/membership/] })
+    await using lb = it.provide()
+    for (const i of [1, 2]) {
+      await it.hold(lb, i)
+      await expect.poll(async () => (await it.scope(lb, i))?.inForce).toBe(true)
+    }
+    it.fake.countPanic('web')
+    // A change of a third one looks at the proxies too.
+    await it.hold(lb, 3)
+    for (const i of [1, 2]) expect(await it.scope(lb, i)).toMatchObject({ inForce: false })
+    for (const i of [1, 2]) expect((await it.scope(lb, i))?.inForce).toBe(true)
     await it.close()
   })
 })

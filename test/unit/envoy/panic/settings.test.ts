@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { parseClustersJson, runtimeThreshold } from '../../../src/adapters/envoy/codec/admin.js'
-import { parseClusterConfigs } from '../../../src/adapters/envoy/codec/config-dump.js'
-import { JsonAssignment } from '../../../src/adapters/envoy/codec/json.js'
-import { WireAssignment } from '../../../src/adapters/envoy/grpc/wire-assignment.js'
+import { parseClustersJson, runtimeThreshold } from '../../../../src/adapters/envoy/codec/admin.js'
+import { parseClusterConfigs } from '../../../../src/adapters/envoy/codec/config-dump.js'
+import { JsonAssignment } from '../../../../src/adapters/envoy/codec/json.js'
+import { WireAssignment } from '../../../../src/adapters/envoy/grpc/wire-assignment.js'
 
 const configOf = (cluster: object) =>
   parseClusterConfigs(

@@ -4,7 +4,7 @@ import {
   formatEdsJson,
   JsonAssignment,
   parseEdsJson,
-} from '../../../src/adapters/envoy/codec/json.js'
+} from '../../../../src/adapters/envoy/codec/json.js'
 
 const lb = (port: number, rest: object = {}) => ({
   endpoint: { address: { socket_address: { address: '10.0.0.1', port_value: port } } },
@@ -33,7 +33,7 @@ describe('EDS JSON', () => {
     ])
   })
 
-  test('keeps what it does not know, in its order, and puts a restored set back to the byte', () => {
+  test('keeps what it does not know, and restores a set to the byte', () => {
     const given = {
       '@type': 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
       policy: { drop_overloads: [{ category: 'x' }], overprovisioning_factor: 200 },

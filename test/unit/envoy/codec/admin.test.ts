@@ -5,17 +5,17 @@ import {
   parseClustersJson,
   parseServerInfo,
   parseStats,
-} from '../../../src/adapters/envoy/codec/admin.js'
+} from '../../../../src/adapters/envoy/codec/admin.js'
 import {
   adoptable,
   parseBootStamp,
   parseClusterConfigs,
-} from '../../../src/adapters/envoy/codec/config-dump.js'
-import { JsonAssignment } from '../../../src/adapters/envoy/codec/json.js'
-import type { JsonObject } from '../../../src/kit/json.js'
+} from '../../../../src/adapters/envoy/codec/config-dump.js'
+import { JsonAssignment } from '../../../../src/adapters/envoy/codec/json.js'
+import type { JsonObject } from '../../../../src/kit/json.js'
 
 const fixture = (name: string): string =>
-  readFileSync(new URL(`../../fixtures/envoy/${name}`, import.meta.url), 'utf8')
+  readFileSync(new URL(`../../../fixtures/envoy/${name}`, import.meta.url), 'utf8')
 
 function inText(text: string, size = text.length) {
   const decoder = new ClustersTextDecoder(['web'])
@@ -192,7 +192,7 @@ describe('adoption', () => {
     }
   ).static_endpoint_configs[0]!.endpoint_config
 
-  test('takes statuses from /clusters: the dump calls a draining host unhealthy', () => {
+  test('takes statuses from /clusters: the dump calls a drained host ill', () => {
     const rows = parseClustersJson(fixture('clusters-draining.json'))[0]!.hosts
     const set = JsonAssignment.parse(adoptable(dump, rows))
     expect(set.endpoints.map(({ status }) => status)).toEqual(['DRAINING', 'HEALTHY', 'HEALTHY'])

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { JsonAssignment } from '../../../src/adapters/envoy/codec/json.js'
-import { LoadBook } from '../../../src/adapters/envoy/grpc/load-book.js'
-import { WireAssignment } from '../../../src/adapters/envoy/grpc/wire-assignment.js'
-import { concat, fieldsOf, head, withVarint } from '../../../src/adapters/envoy/grpc/wire.js'
+import { JsonAssignment } from '../../../../src/adapters/envoy/codec/json.js'
+import { LoadBook } from '../../../../src/adapters/envoy/grpc/load-book.js'
+import { WireAssignment } from '../../../../src/adapters/envoy/grpc/wire-assignment.js'
+import { concat, fieldsOf, head, withVarint } from '../../../../src/adapters/envoy/grpc/wire.js'
 import {
   decodeDelta,
   decodeLoads,
@@ -12,7 +12,7 @@ import {
   encodeDelta,
   encodeLoads,
   encodeSotw,
-} from '../../../src/adapters/envoy/grpc/xds-codec.js'
+} from '../../../../src/adapters/envoy/grpc/xds-codec.js'
 
 interface Recording {
   b64: string
@@ -24,7 +24,7 @@ interface Recording {
 
 const recording = (name: string): Recording =>
   JSON.parse(
-    readFileSync(new URL(`../../fixtures/envoy/${name}`, import.meta.url), 'utf8'),
+    readFileSync(new URL(`../../../fixtures/envoy/${name}`, import.meta.url), 'utf8'),
   ) as Recording
 const bytes = (b64: string): Uint8Array => new Uint8Array(Buffer.from(b64, 'base64'))
 const CLA = 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment'
@@ -96,7 +96,7 @@ describe('recorded answers of Envoy', () => {
     expect(encodeSotw(CLA, '2', 'n2', [resource]).length).toBeGreaterThan(set.toBytes().length)
   })
 
-  test('load reports: counts by endpoint, the absent are idle, the unlisted unknown', () => {
+  test('load reports: the absent endpoint is idle, the unlisted unknown', () => {
     const {
       report_busy_b64_with_node_reduced_to_id_and_cluster: busy,
       server_response_b64: asked,

@@ -1,0 +1,49 @@
+const SWEEP = 60_000
+
+/** What is remembered for as long as it is asked for: names that come and go, as pods do, leave nothing behind. */
+export class RecentMap<K, V> {
+  readonly #now: () => number
+  readonly #keep: number
+  readonly #entries = new Map<K, { readonly value: V; at: number }>()
+  #sweptAt: number
+
+  /**
+   * @param now - monotonic, in milliseconds
+   * @param keep - milliseconds after which an entry that was neither read nor written is forgotten
+   */
+  constructor(now: () => number, keep = 3_600_000) {
+    this.#now = now
+    this.#keep = keep
+    this.#sweptAt = now()
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  get(key: K): V | undefined {
+    const entry = this.#entries.get(key)
+    if (entry !== undefined) entry.at = this.#now()
+    return entry?.value
+  }
+
+  set(key: K, value: V): void {
+    const at = this.#now()
+    this.#entries.set(key, { value, at })
+    const since = at - this.#sweptAt
+    if (since < SWEEP) return
+    this.#sweptAt = at
+    // After a long pause the others have not had their turn yet.
+    if (since < this.#keep) this.#sweep(at)
+  }
+
+  keys(): K[] {
+    return [...this.#entries.keys()]
+  }
+
+  #sweep(now: number): void {
+    for (const [key, { at }] of this.#entries) {
+      if (now - at > this.#keep) this.#entries.delete(key)
+    }
+  }
+}

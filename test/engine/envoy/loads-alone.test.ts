@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'vitest'
+import { ready, startDrain } from 'drainable'
+import { envoy } from 'drainable/envoy'
+import { grpcEndpoints } from 'drainable/envoy/grpc'
+import { engines } from '../../support/engines.js'
+import { startBackend } from '../../support/envoy/backend.js'
+import { startTraffic } from '../../support/envoy/client.js'
+import { startEnvoy } from '../../support/envoy/proxy.js'
+import { setOf } from '../../support/envoy/sets.js'
+import { until } from '../../support/wait.js'
+
+/** Of what nothing may come to a member before it is idle, ms; half of what the rule asks for. */
+const QUIET = 500
+
+describe.each(engines('envoy'))('by load reports alone under traffic, Envoy $version', (engine) => {
+  test('drains one after another: no request after idle, none shortly before', async () => {
+    const { path } = engine
+    await using all = new AsyncDisposableStack()
+    const backends = await Promise.all([1, 2, 3].map(() => startBackend()))
+    for (const backend of backends) all.use(backend)
+    const initial = [setOf(backends.map(({ port }) => port))]
+    const sink = grpcEndpoints({ port: 0, initial, loadInterval: 100 })
+    const lb = all.use(envoy({ endpoints: sink, expect: 2, connectTimeout: 500 }))
+    const { port: loads } = await until(() => sink.address, 'a listening sink')
+    const ways = [{ delta: false }, { delta: true, ads: true }]
+    const proxies = await Promise.all(
+      ways.map((way, i) => startEnvoy({ path, eds: { grpc: loads, ...way }, loads, id: `p${i}` })),
+    )
+    for (const proxy of proxies) all.use(proxy)
+    const traffic = proxies.map(({ http }) => all.use(startTraffic(http)))
+    const served = (i: number) => until(() => traffic[i]!.sent > 20, 'traffic')
+    await Promise.all(proxies.map((_, i) => served(i)))
+    for (const backend of backends) {
+      const ref = { pool: 'web', member: backend.member }
+      await using run = startDrain(lb, ref, { timeout: '60s' })
+      const at: Record<string, number> = {}
+      for (const event of ['in-force', 'idle'] as const) {
+        run.on(event, () => (at[event] = performance.now()))
+      }
+      const [member] = (await run.done).members
+      expect(member).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+      expect(at['idle']).toBeGreaterThan(at['in-force'] ?? Infinity)
+      const sent = traffic.map((one) => one.sent)
+      await until(() => traffic.every((one, i) => one.sent > sent[i]! + 50), 'more traffic')
+      const last = backend.requests.at(-1) ?? 0
+      expect((at['idle'] ?? 0) - last).toBeGreaterThan(QUIET)
+      await run.close()
+      await ready(lb, ref, { waitHealthy: false })
+      await until(() => backend.requests.at(-1) !== last, 'requests again')
+    }
+    for (const { errors } of traffic) expect(errors).toEqual([])
+  }, 120_000)
+})

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest'
+import { callbackEndpoints, envoy } from 'drainable/envoy'
+import { startFake } from 'drainable/testing/envoy'
+import { systemClock } from '../../../src/provider/clock.js'
+
+const clock = systemClock
+const ctx = (ms = 10_000) => ({ signal: AbortSignal.timeout(ms), clock })
+const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80', '10.0.0.4:80']
+const endpointOf = (name: string) => ({
+  endpoint: { address: { socket_address: { address: name.slice(0, -3), port_value: 80 } } },
+})
+const setOf = (members: readonly string[]) => ({
+  cluster_name: 'web',
+  endpoints: [{ lb_endpoints: members.map(endpointOf) }],
+})
+const ref = { pool: 'web', member: names[0]! }
+
+test('work of a proxy that was unread is not forgotten with the endpoint', async () => {
+  await using fake = await startFake({ pools: { web: names } })
+  let members: readonly string[] = names
+  const sink = callbackEndpoints({
+    load: () => Promise.resolve(setOf(members)),
+    publish: () => Promise.resolve(),
+  })
+  await using other = await startFake({ pools: { web: names }, node: 'envoy-2' })
+  await using lb = envoy({ endpoints: sink, admin: [fake.url, other.url] })
+  await lb.observe([ref], ctx())
+  await fake.occupy(ref)
+  await lb.observe([ref], ctx())
+  const recovers = fake.fail({ how: 'status' })
+  const unread = await lb.observe([ref], ctx())
+  expect(unread.readings[0]?.scopes.map(({ state }) => state)).toContain('unread')
+  await recovers()
+  members = names.slice(1)
+  await fake.setBehind(ref, 'gone')
+  await other.setBehind(ref, 'gone')
+  const gone = await lb.observe([ref], ctx())
+  expect(gone.readings[0]?.present).toBe(false)
+  expect(gone.readings[0]?.scopes.find(({ scope }) => scope === fake.url)).toMatchObject({
+    state: 'read',
+    active: 1,
+  })
+})
+
+test('without /stats, what a removed endpoint still holds is unread', async () => {
+  await using fake = await startFake({
+    pools: { web: names },
+    allowPaths: ['/clusters', '/server_info', '/config_dump'],
+  })
+  let members: readonly string[] = names
+  const sink = callbackEndpoints({
+    load: () => Promise.resolve(setOf(members)),
+    publish: () => Promise.resolve(),
+  })
+  await using lb = envoy({ endpoints: sink, admin: [fake.url] })
+  await fake.occupy(ref)
+  await lb.observe([ref], ctx())
+  members = names.slice(1)
+  await fake.setBehind(ref, 'gone')
+  const { readings } = await lb.observe([ref], ctx())
+  expect(readings[0]?.scopes.map(({ state }) => state)).toEqual(['unread'])
+})

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { callbackEndpoints, envoy, restEndpoints } from 'drainable/envoy'
+import { startFake } from 'drainable/testing/envoy'
+import { systemClock } from '../../../src/provider/clock.js'
+
+const clock = systemClock
+const ctx = (ms = 10_000) => ({ signal: AbortSignal.timeout(ms), clock })
+const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80', '10.0.0.4:80']
+const endpointOf = (name: string) => ({
+  endpoint: { address: { socket_address: { address: name.slice(0, -3), port_value: 80 } } },
+})
+const setOf = (members: readonly string[]) => ({
+  cluster_name: 'web',
+  endpoints: [{ lb_endpoints: members.map(endpointOf) }],
+})
+
+test('an admin function that hangs does not hold an aborted call', async () => {
+  const sink = callbackEndpoints({
+    load: () => Promise.resolve(setOf(names)),
+    publish: () => Promise.resolve(),
+  })
+  await using lb = envoy({ endpoints: sink, admin: () => new Promise(() => undefined) })
+  const hung = new Promise((resolve) => setTimeout(resolve, 1_000, 'hung'))
+  const call = lb.observe('all', ctx(50)).catch(() => 'aborted')
+  expect(await Promise.race([call, hung])).toBe('aborted')
+})
+
+test('a call that waits for the adoption ends with its own signal alone', async () => {
+  await using fake = await startFake({ pools: { web: names } })
+  fake.fail({ how: 'silent' })
+  await using lb = envoy({ endpoints: restEndpoints({ port: 0 }), admin: [fake.url] })
+  const one = lb.observe('all', ctx(100)).catch((error: unknown) => error)
+  await one // nothing else would end it
+  const reason = new Error('mine alone')
+  const giveUp = new AbortController()
+  const other = lb.observe('all', { signal: giveUp.signal, clock }).catch((e: unknown) => e)
+  const second = lb.observe('all', ctx()).catch((error: unknown) => error)
+  const asked = fake.requests.length
+  await expect.poll(() => fake.requests.length).toBeGreaterThan(asked)
+  giveUp.abort(reason)
+  expect(await other).toBe(reason)
+  expect(await second).not.toBe(reason)
+})
