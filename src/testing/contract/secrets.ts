@@ -92,7 +92,8 @@ function parts(secret: string): string[] {
 
 function asJson(value: unknown): string {
   try {
-    return (JSON.stringify(value) as string | undefined) ?? ''
+    // In a list, because a value of its own may have no JSON at all.
+    return JSON.stringify([value])
   } catch {
     return '' // a value with a loop in it has no JSON
   }
