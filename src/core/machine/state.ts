@@ -190,6 +190,8 @@ export interface Verdict {
 export interface ScopeMark {
   readonly incarnation: string
   readonly arrivals: number | null
+  /** {@link LoadScope.countersFrom} */
+  readonly countersFrom?: string
 }
 
 /** How it ends, and what is done about it. */

@@ -131,6 +131,7 @@ const scopeSchema = z.strictObject({
   queued: count,
   pooled: z.number().exactOptional(),
   arrivals: count.exactOptional(),
+  countersFrom: text.exactOptional(),
   inForce: z.boolean().exactOptional(),
   admin: z.enum(['ready', 'drain', 'maint', 'unknown']).exactOptional(),
   open: z.boolean().exactOptional(),
@@ -160,7 +161,12 @@ const proofSchema = z.strictObject({
 
 /** Names with a value: no name can be mistaken for a property of objects. */
 const marks = z.array(
-  z.strictObject({ scope: text, incarnation: text, arrivals: count.nullable() }),
+  z.strictObject({
+    scope: text,
+    incarnation: text,
+    arrivals: count.nullable(),
+    countersFrom: text.exactOptional(),
+  }),
 )
 const incarnations = z.array(z.tuple([text, text]))
 

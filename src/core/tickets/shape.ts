@@ -199,6 +199,7 @@ interface FrozenVerdict {
     readonly scope: string
     readonly incarnation: string
     readonly arrivals: number | null
+    readonly countersFrom?: string
   }[]
   readonly sealedAt: number | null
 }
