@@ -171,7 +171,7 @@ const marks = z.array(
 const incarnations = z.array(z.tuple([text, text]))
 
 /** The form of {@link frozenSchema}: counted up when it changes. */
-export const STATE_FORM = 3
+export const STATE_FORM = 4
 
 /** The machine's state between two processes; moments in epoch milliseconds. */
 export const frozenSchema = z.strictObject({
@@ -222,6 +222,7 @@ export const frozenSchema = z.strictObject({
     unverified: z.string().nullable(),
     sealFailures: count,
     lost: z.array(z.strictObject({ scope: text, active: count, at: z.iso.datetime() })),
+    isForeign: z.boolean(),
   }),
   /** The undo of a hold that left too few serving: what follows it, and why. */
   yielding: z.strictObject({ then: z.enum(['refuse', 'wait']), because: z.string() }).nullable(),
