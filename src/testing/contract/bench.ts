@@ -283,6 +283,12 @@ export function assertRejected(
   return error
 }
 
+/** A refusal for good of what the product can't do. */
+export function assertUnsupported(result: ChangeResult, what: string): void {
+  const error = assertRejected(result, ['UNSUPPORTED'], what)
+  assert.equal(error.retryable, false, `${what}: trying again does not help`)
+}
+
 /** How a call ended, whichever way. */
 export async function outcome<T>(call: Promise<T>): Promise<{ value: T } | { error: unknown }> {
   try {

@@ -5,6 +5,7 @@ import { damage } from './damage.js'
 import { failures } from './failures.js'
 import type { CaseContext, ContractCase, ContractHarness } from './harness.js'
 import { load } from './load.js'
+import { membership } from './membership.js'
 import { reads } from './reads.js'
 import { secrets } from './secrets.js'
 
@@ -51,6 +52,7 @@ export function providerContract(open: () => Promise<ContractHarness>): readonly
   return Object.entries({
     ...reads,
     ...changes,
+    ...membership,
     ...load,
     ...failures,
     ...damage,
