@@ -1,12 +1,11 @@
 import type * as Undici from 'undici'
 import type { Agent, Dispatcher } from 'undici'
-import { isIP } from 'node:net'
-import type { TLSSocket } from 'node:tls'
 import type { Clock } from '../provider/clock.js'
 import type { Tls } from '../provider/contract.js'
 import { DrainableError, type ErrorCode } from '../provider/error.js'
-import { checkPinned, glanceAtCertificate, toTlsConnect } from './tls.js'
-import { isDistrust, isPlainPort, isUnknownIssuer, withAdvice } from './tls-words.js'
+import { Connecting, connector, GivenUp } from './connect.js'
+import { toTlsConnect, type TlsConnect } from './tls.js'
+import { isDistrust, isPlainPort } from './tls-words.js'
 
 /** How an adapter reaches its product over HTTP. */
 export interface HttpOptions {
@@ -21,7 +20,7 @@ export interface HttpOptions {
   readonly dispatcher?: Dispatcher | undefined
   /** How many sockets at once. Default 4. */
   readonly connections?: number
-  /** Milliseconds a connect may take. Default 5,000. */
+  /** Milliseconds a connect may take, the TLS handshake included, on the clock of the call. Default 5,000. */
   readonly connectTimeout?: number
   /** Milliseconds a whole call may take, connect included. Default 10,000. */
   readonly callTimeout?: number
@@ -58,8 +57,6 @@ export interface HttpReply {
   readonly text: string
 }
 
-type TlsConnect = ReturnType<typeof toTlsConnect>
-
 /** Loaded at the first call: who imports an adapter, and calls nothing yet, does not wait for it. */
 let loaded: Promise<typeof Undici> | undefined
 export const undici = (): Promise<typeof Undici> => (loaded ??= import('undici'))
@@ -79,6 +76,7 @@ export class HttpClient implements AsyncDisposable {
   readonly #prefix: string
   readonly #options: HttpOptions
   readonly #secure: TlsConnect
+  readonly #connecting = new Connecting()
   /** Made at the first call. */
   #own: Promise<Agent> | undefined
   #closed = false
@@ -98,20 +96,9 @@ export class HttpClient implements AsyncDisposable {
     const ms = call.timeout ?? this.#options.callTimeout ?? 10_000
     const cancel = call.clock.setTimeout(() => limit.abort(), ms)
     const signal = AbortSignal.any([call.signal, limit.signal])
-    const text = typeof call.body === 'string'
+    const end = this.#connecting.begin(call.clock)
     try {
-      const { request } = await undici()
-      const reply = await request(`${this.origin}${this.#prefix}${call.path}`, {
-        method: call.method,
-        dispatcher: this.#options.dispatcher ?? (await this.#agent()),
-        signal,
-        headers: {
-          accept: 'application/json',
-          ...(call.body === undefined || text ? {} : { 'content-type': 'application/json' }),
-          ...call.headers,
-        },
-        body: call.body === undefined ? null : text ? call.body : JSON.stringify(call.body),
-      })
+      const reply = await this.#request(call, signal)
       const { statusCode: status, headers, body } = reply
       if (call.take === undefined || status !== 200) {
         return { status, headers, text: await body.text() }
@@ -124,6 +111,30 @@ export class HttpClient implements AsyncDisposable {
       throw this.#toError(cause, limit.signal.aborted ? ms : undefined, call)
     } finally {
       cancel()
+      end()
+    }
+  }
+
+  /** Once more where the connection that it would have got was given up with the calls before it. */
+  async #request(call: HttpCall, signal: AbortSignal): Promise<Undici.Dispatcher.ResponseData> {
+    const { request } = await undici()
+    const text = typeof call.body === 'string'
+    for (;;) {
+      try {
+        return await request(`${this.origin}${this.#prefix}${call.path}`, {
+          method: call.method,
+          dispatcher: this.#options.dispatcher ?? (await this.#agent()),
+          signal,
+          headers: {
+            accept: 'application/json',
+            ...(call.body === undefined || text ? {} : { 'content-type': 'application/json' }),
+            ...call.headers,
+          },
+          body: call.body === undefined ? null : text ? call.body : JSON.stringify(call.body),
+        })
+      } catch (error) {
+        if (!(error instanceof GivenUp) || signal.aborted) throw error
+      }
     }
   }
 
@@ -163,7 +174,7 @@ export class HttpClient implements AsyncDisposable {
     const { connections = 4, maxReply = 32 * 1024 * 1024 } = this.#options
     const agent = new Agent({
       connections,
-      connect: connector(this.#options, this.#secure, buildConnector),
+      connect: connector(this.#options, this.#secure, buildConnector, this.#connecting),
       pipelining: 1,
       bodyTimeout: 0,
       headersTimeout: 0,
@@ -174,10 +185,13 @@ export class HttpClient implements AsyncDisposable {
     return agent
   }
 
-  /** Cuts every socket of our own; the caller's dispatcher stays open. */
+  /** Cuts every socket of our own, also one that is being connected; the caller's dispatcher stays open. */
   async close(): Promise<void> {
     this.#closed = true
-    await (await this.#own)?.destroy()
+    const agent = await this.#own
+    const destroyed = agent?.destroy()
+    this.#connecting.giveUp()
+    await destroyed
   }
 
   /** As {@link HttpClient.close}. */
@@ -252,49 +266,6 @@ export function assertPrivate(url: URL, allowPlaintext: boolean | undefined, fie
     'INVALID_OPTIONS',
     `${field}: credentials would cross the network in the clear to ${url.origin}, use https or set allowPlaintext: true`,
   )
-}
-
-function connector(
-  options: HttpOptions,
-  secure: TlsConnect,
-  build: typeof Undici.buildConnector,
-): Undici.buildConnector.connector {
-  const connect = build({
-    ...secure,
-    timeout: options.connectTimeout ?? 5_000,
-    // A resumed TLS session shows no certificate, and without one there is nothing to compare.
-    ...(options.tls?.fingerprint256 === undefined ? {} : { maxCachedSessions: 0 }),
-    ...(options.socketPath === undefined ? {} : { socketPath: options.socketPath }),
-  } as Undici.buildConnector.BuildOptions)
-  return (target, callback) => {
-    connect(target, (...[error, socket]) => {
-      if (error !== null) {
-        if (!isUnknownIssuer(error)) callback(error, null)
-        else {
-          const host = options.tls?.servername ?? target.hostname
-          const where =
-            options.socketPath === undefined
-              ? { host: target.hostname.replace(/^\[|\]$/g, ''), port: Number(target.port) || 443 }
-              : { path: options.socketPath }
-          const servername = isIP(host.replace(/^\[|\]$/g, '')) === 0 ? { servername: host } : {}
-          void glanceAtCertificate({ ...secure, ...where, ...servername }).then((fingerprint) => {
-            callback(withAdvice(error, fingerprint), null)
-          })
-        }
-        return
-      }
-      const wrong =
-        target.protocol === 'https:'
-          ? checkPinned(options.tls, (socket as TLSSocket).getPeerCertificate())
-          : undefined
-      if (wrong === undefined) {
-        callback(null, socket)
-        return
-      }
-      socket.destroy()
-      callback(wrong, null)
-    })
-  }
 }
 
 const CONNECT_CODES = new Set([

@@ -6,9 +6,12 @@ import {
   type PeerCertificate,
 } from 'node:tls'
 import * as z from 'zod'
-import type { Tls } from '../provider/contract.js'
+import type { CallContext, Tls } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { readPem } from './pem.js'
+
+/** What {@link toTlsConnect} gives. */
+export type TlsConnect = ConnectionOptions
 
 /** The `tls` option of every adapter that speaks HTTPS. */
 export const tlsSchema = z
@@ -75,23 +78,31 @@ function assertUsable(options: ConnectionOptions): void {
   }
 }
 
-/** Longest that a look at a certificate may take, ms. */
+/** Longest that a look at a certificate may take, ms on the clock of the call. */
 const GLANCE = 2_000
 
 /**
  * The SHA-256 fingerprint of the certificate that is shown there, whoever signed it; undefined where none
- * came. Nothing is sent but the handshake.
+ * came, or the signal fired before. Nothing is sent but the handshake.
  */
-export function glanceAtCertificate(options: ConnectionOptions): Promise<string | undefined> {
+export function glanceAtCertificate(
+  options: ConnectionOptions,
+  { clock, signal }: Pick<CallContext, 'clock' | 'signal'>,
+): Promise<string | undefined> {
+  if (signal.aborted) return Promise.resolve(undefined)
   return new Promise((resolve) => {
     const socket = connect({ ...options, rejectUnauthorized: false }, () => done())
     const done = (): void => {
+      cancel()
+      signal.removeEventListener('abort', done)
       const certificate = socket.getPeerCertificate() as Partial<PeerCertificate> | null
       resolve(certificate?.fingerprint256)
       socket.destroy()
     }
-    socket.once('error', done)
-    socket.setTimeout(GLANCE, done)
+    const cancel = clock.setTimeout(done, GLANCE)
+    signal.addEventListener('abort', done, { once: true })
+    // Not once: a socket that is destroyed in the middle may fail again.
+    socket.on('error', done)
   })
 }
 

@@ -135,6 +135,12 @@ export interface LoadScope {
   /** Cumulative: everything that starts or restarts work (HAProxy: stot + wretr). A fall is a change too. */
   readonly arrivals?: number
   /**
+   * The life in which `arrivals` began at zero (Envoy: the process; Citrix ADC: the boot). Where another text is read,
+   * every arrival came since then, also where the figure is the one of before. Leave it out where the product may carry
+   * its counters into another life (HAProxy: `stats-file`), or can't tell: then only another figure shows that work came.
+   */
+  readonly countersFrom?: string
+  /**
    * The state that this process itself has taken for the member: its own or an inherited one, whichever
    * is higher. The core compares it with its wish, which a provider is never told: an old worker that
    * stayed at ready or at drain is not in force. Default: {@link PresentReading.own} speaks for this

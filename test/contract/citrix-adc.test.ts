@@ -1,9 +1,12 @@
 import { citrixAdc, type CitrixAdcOptions } from 'drainable/citrix-adc'
-import { type ContractHarness, providerContract } from 'drainable/testing'
+import type { ContractHarness } from 'drainable/testing'
 import { type FakeOptions, startFake } from 'drainable/testing/citrix-adc'
 import type { DrainableProvider } from 'drainable/provider'
-import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/provider/clock.js'
+import { describe } from 'vitest'
+import { selfSignedCertificate } from '../../src/testing/tls-certificate.js'
+import { contractTests } from '../support/contract.js'
+import { sentSecrets } from '../support/sent-secrets.js'
+import { SKIPPED } from './skipped/citrix-adc.js'
 
 const GROUP = {
   pool: 'sg web',
@@ -30,17 +33,20 @@ async function open(
 ): Promise<ContractHarness> {
   const fake = await startFake({
     tick: 20,
+    password: 'adc-4f71c2',
     pools: { 'sg web': GROUP.members.map(({ member }) => member), other: ['10.0.0.1:81'] },
     vservers: { 'vs api': VSERVER.members.map(({ member }) => member) },
     ...fakeOptions,
   })
+  const client = selfSignedCertificate()
+  const sent = sentSecrets(fake.url, fake.password, client.key)
   const connect = (password: string): DrainableProvider =>
     citrixAdc({
       url: fake.urls,
       username: fake.username,
       password,
       freshness: '50ms',
-      ...(fake.ca === '' ? {} : { tls: { ca: fake.ca } }),
+      ...(fake.ca === '' ? {} : { tls: { ca: fake.ca, cert: client.cert, key: client.key } }),
       ...options,
     })
   const provider = connect(fake.password)
@@ -60,59 +66,48 @@ async function open(
       return Promise.resolve()
     },
     damage: async (how) => fake.fail({ how }),
+    secrets: sent.secrets,
     sockets: () => fake.sockets,
     refuseChange: async (nth) =>
       fake.fail({ match: /action=disable|object=/, how: 'status', skip: nth, times: 1 }),
     stranger: () => ({ provider: connect('not-the-password'), password: 'not-the-password' }),
     requests: () => fake.requests.length,
     async [Symbol.asyncDispose]() {
+      sent.end()
       await provider.close()
       await fake.close()
     },
   }
 }
 
-const SETUPS: Readonly<Record<string, () => Promise<ContractHarness>>> = {
-  'service group members': () => open(GROUP),
-  'services of a virtual server': () => open(VSERVER),
-  'a pair, header authentication, saved states': () =>
-    open(GROUP, { ha: true }, { auth: 'headers', save: true }),
-  'plain HTTP, empty answers to actions, connections that outlive a disable': () =>
-    open(GROUP, {
-      tls: false,
-      actionReply: 'empty',
-      loneObjects: true,
-      tokenIn: 'cookie',
-      pools: {
-        'sg web': {
-          downstateflush: 'DISABLED',
-          members: GROUP.members.map(({ member }) => member),
+const SETUPS = {
+  'service group members': ['group', () => open(GROUP)],
+  'services of a virtual server': ['services', () => open(VSERVER)],
+  'a pair, header authentication, saved states': [
+    'group',
+    () => open(GROUP, { ha: true }, { auth: 'headers', save: true }),
+  ],
+  // Of members whose connections outlive a disable nothing can be cut.
+  'plain HTTP, empty answers to actions, connections that outlive a disable': [
+    'lasting',
+    () =>
+      open(GROUP, {
+        tls: false,
+        actionReply: 'empty',
+        loneObjects: true,
+        tokenIn: 'cookie',
+        pools: {
+          'sg web': {
+            downstateflush: 'DISABLED',
+            members: GROUP.members.map(({ member }) => member),
+          },
         },
-      },
-    }),
-}
+      }),
+  ],
+} as const
 
-/** Of members whose connections outlive a disable nothing can be cut: that is refused, see the test below. */
-const NOTHING_TO_CUT = 'cuts work where it can, and says so where it can not'
-
-for (const [name, harness] of Object.entries(SETUPS)) {
-  const lasting = name.includes('outlive')
+for (const [name, [setup, harness]] of Object.entries(SETUPS)) {
   describe(name, { concurrent: true }, () => {
-    for (const each of providerContract(harness)) {
-      if (lasting && each.name === NOTHING_TO_CUT) continue
-      test(each.name, each.run, each.timeout)
-    }
-    if (!lasting) return
-    test('refuses to cut what a disable does not cut, as a value', async () => {
-      await using opened = await harness()
-      const { provider, members } = opened
-      const [ref] = members
-      const { signal } = new AbortController()
-      const ctx = { signal, clock: systemClock }
-      await opened.occupy?.(ref)
-      await provider.apply([{ kind: 'hold', ref, to: 'drain' }], ctx)
-      const [result] = await provider.apply([{ kind: 'terminate', ref }], ctx)
-      expect(result).toMatchObject({ status: 'rejected', error: { code: 'UNSUPPORTED' } })
-    })
+    contractTests(SKIPPED[setup], harness)
   })
 }

@@ -1,6 +1,8 @@
 import { combineProviders, type MemberRef } from 'drainable'
-import { fakeProvider, providerContract, type ContractHarness } from 'drainable/testing'
-import { describe, test } from 'vitest'
+import { fakeProvider, type ContractHarness } from 'drainable/testing'
+import { describe } from 'vitest'
+import { contractTests } from '../support/contract.js'
+import { SKIPPED } from './skipped/combined.js'
 
 /** Two balancers as one; the cases work on a pool of the first. */
 async function open(): Promise<ContractHarness> {
@@ -23,6 +25,7 @@ async function open(): Promise<ContractHarness> {
       east.disconnect()
       west.disconnect()
     },
+    loseAnswer: async () => east.failNext('throw-after', { verb: 'apply' }),
     requests: () => east.requests.length,
     async [Symbol.asyncDispose]() {
       await provider.close()
@@ -33,5 +36,5 @@ async function open(): Promise<ContractHarness> {
 }
 
 describe('a combined provider', () => {
-  for (const { name, timeout, run } of providerContract(open)) test(name, run, timeout)
+  contractTests(SKIPPED.fake, open)
 })

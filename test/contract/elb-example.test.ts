@@ -1,7 +1,9 @@
 import { awsTargetGroup } from '../../examples/elb/adapter.js'
 import { FakeTargetGroup } from '../../examples/elb/fake.js'
-import { providerContract, type ContractHarness } from 'drainable/testing'
-import { describe, test } from 'vitest'
+import type { ContractHarness } from 'drainable/testing'
+import { describe } from 'vitest'
+import { contractTests } from '../support/contract.js'
+import { SKIPPED } from './skipped/elb-example.js'
 
 const ARN = 'arn:aws:elasticloadbalancing:eu-west-1:123456789012:targetgroup/web/1'
 
@@ -23,5 +25,5 @@ function open(): Promise<ContractHarness> {
 }
 
 describe.concurrent('the adapter of docs/adapters/your-own.md', () => {
-  for (const c of providerContract(open)) test(c.name, c.run, c.timeout)
+  contractTests(SKIPPED.example, open)
 })

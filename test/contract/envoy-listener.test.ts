@@ -1,8 +1,9 @@
-import { test } from 'vitest'
 import { envoyListener } from 'drainable/envoy-listener'
 import type { MemberRef } from 'drainable/provider'
-import { providerContract, type ContractHarness } from 'drainable/testing'
+import type { ContractHarness } from 'drainable/testing'
 import { startFake, type EnvoyListenerFake } from 'drainable/testing/envoy-listener'
+import { contractTests } from '../support/contract.js'
+import { SKIPPED } from './skipped/envoy-listener.js'
 
 /** Three gateways, each with an admin API of its own. */
 async function open(): Promise<ContractHarness> {
@@ -29,6 +30,16 @@ async function open(): Promise<ContractHarness> {
     },
     reload: () => every((fake) => fake.restart()),
     disconnect: () => every((fake) => fake.fail({ how: 'refuse' })),
+    loseAnswer: () =>
+      every((fake) => fake.fail({ match: /^POST /, how: 'reset', execute: true, times: 1 })),
+    refuseChange: async (nth) => {
+      const ends = fakes.map((fake) =>
+        fake.fail({ match: /^POST /, how: 'status', skip: nth, times: 1 }),
+      )
+      return async () => {
+        await Promise.all(ends.map((end) => end()))
+      }
+    },
     damage: async (how) => {
       const ends = fakes.map((fake) => fake.fail({ how }))
       return async () => {
@@ -44,4 +55,4 @@ async function open(): Promise<ContractHarness> {
   }
 }
 
-for (const c of providerContract(() => open())) test(c.name, { timeout: c.timeout }, () => c.run())
+contractTests(SKIPPED.fake, open)

@@ -12,9 +12,11 @@ import {
   type ServedEndpoints,
 } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
-import { providerContract, type ContractHarness } from 'drainable/testing'
+import type { ContractHarness } from 'drainable/testing'
 import { startFake, type FakeOptions } from 'drainable/testing/envoy'
 import { systemClock } from '../../src/provider/clock.js'
+import { contractTests } from '../support/contract.js'
+import { SKIPPED } from './skipped/envoy.js'
 
 // The fourth is nobody's: it keeps the cluster out of panic when the cases drain every member.
 const ADDRESSES = ['10.0.0.1:80', '10.0.0.2:80', '[2001:db8::3]:8080', '10.0.0.4:80'] as const
@@ -113,6 +115,7 @@ async function overCallback(): Promise<ContractHarness> {
   const dir = await mkdtemp(join(tmpdir(), 'drainable-envoy-'))
   const file = join(dir, 'web.json')
   let sets = initial()
+  let loses = false
   const write = async (): Promise<void> => {
     await writeFile(
       `${file}.new`,
@@ -128,6 +131,9 @@ async function overCallback(): Promise<ContractHarness> {
       publish: async (set) => {
         sets = [set] as Sets
         await write()
+        if (!loses) return
+        loses = false
+        throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })
       },
     }),
     admin: () => Promise.resolve([fake.url]),
@@ -146,6 +152,9 @@ async function overCallback(): Promise<ContractHarness> {
     disconnect: () => {
       fake.fail({ how: 'reset' })
       return Promise.resolve()
+    },
+    loseAnswer: async () => {
+      loses = true
     },
     damage: async (how) => fake.fail({ how }),
     sockets: () => fake.sockets,
@@ -199,6 +208,8 @@ async function served(
       fake.fail({ how: 'status' })
       return Promise.resolve()
     },
+    damage: async (how) => fake.fail({ how }),
+    sockets: () => fake.sockets,
     requests: () => fake.requests.length,
     [Symbol.asyncDispose]: async () => {
       await provider.close()
@@ -249,7 +260,8 @@ const setups: Readonly<Record<string, () => Promise<ContractHarness>>> = {
 
 for (const [name, open] of Object.entries(setups)) {
   describe(name, () => {
-    for (const c of providerContract(open)) test(c.name, { timeout: c.timeout }, () => c.run())
+    const from = name.startsWith('a file') ? 'file' : 'served'
+    contractTests(SKIPPED[open === overCallback ? 'callback' : from], open)
   })
 }
 

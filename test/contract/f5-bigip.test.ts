@@ -1,8 +1,13 @@
 import { f5Bigip, type F5BigipOptions } from 'drainable/f5-bigip'
 import type { DrainableProvider } from 'drainable/provider'
-import { providerContract, type ContractHarness } from 'drainable/testing'
+import type { ContractHarness } from 'drainable/testing'
 import { startFake, type BigipFake, type FakeOptions } from 'drainable/testing/f5-bigip'
-import { describe, test } from 'vitest'
+import { describe } from 'vitest'
+import { contractTests } from '../support/contract.js'
+import { sentSecrets } from '../support/sent-secrets.js'
+
+import { selfSignedCertificate } from '../../src/testing/tls-certificate.js'
+import { SKIPPED } from './skipped/f5-bigip.js'
 
 const MEMBERS = ['10.0.0.1:80', '10.0.0.2%1:80', '2001:db8::3.80'] as const
 
@@ -14,13 +19,19 @@ interface Case {
 }
 
 async function open({ fake: given, options, reload }: Case): Promise<ContractHarness> {
-  const fake = await startFake({ pools: { web: MEMBERS, other: ['10.0.0.1:81'] }, ...given })
+  const fake = await startFake({
+    pools: { web: MEMBERS, other: ['10.0.0.1:81'] },
+    password: 'bigip-4f71c2',
+    ...given,
+  })
+  const client = selfSignedCertificate()
+  const sent = sentSecrets(fake.url, fake.password, client.key)
   const connect = (password: string): DrainableProvider =>
     f5Bigip({
       url: fake.urls,
       username: fake.username,
       password,
-      ...(fake.ca === '' ? {} : { tls: { ca: fake.ca } }),
+      ...(fake.ca === '' ? {} : { tls: { ca: fake.ca, cert: client.cert, key: client.key } }),
       freshness: given.statsLag ?? 10,
       minInterval: 20,
       ...options,
@@ -39,6 +50,7 @@ async function open({ fake: given, options, reload }: Case): Promise<ContractHar
       fake.fail({ match: /^PATCH /, how: 'reset', execute: true, times: 1 })
     },
     damage: async (how) => fake.fail({ how }),
+    secrets: sent.secrets,
     sockets: () => fake.sockets,
     refuseChange: async (nth) =>
       fake.fail({ match: /^PATCH /, how: 'status', skip: nth, times: 1 }),
@@ -46,6 +58,7 @@ async function open({ fake: given, options, reload }: Case): Promise<ContractHar
     requests: () => fake.requests.length,
     timeScale: 2,
     [Symbol.asyncDispose]: async () => {
+      sent.end()
       await provider.close()
       await fake.close()
     },
@@ -79,5 +92,5 @@ const CASES: Readonly<Record<string, Case>> = {
 }
 
 describe.concurrent.each(Object.entries(CASES))('BIG-IP %s', (_name, given) => {
-  for (const c of providerContract(() => open(given))) test(c.name, c.run, c.timeout)
+  contractTests(SKIPPED.fake, () => open(given))
 })

@@ -1,6 +1,7 @@
-import { describe, test } from 'vitest'
-import { providerContract } from 'drainable/testing'
+import { describe } from 'vitest'
+import { contractTests } from '../support/contract.js'
 import { openFake } from '../unit/testing/fake-harness.js'
+import { SKIPPED } from './skipped/fake-provider.js'
 
 const KINDS = {
   'all that the contract has': {},
@@ -11,10 +12,9 @@ const KINDS = {
   'no counts': { counts: 'none', maint: 'unknown', terminate: false, add: false },
 } as const
 
-for (const [name, capabilities] of Object.entries(KINDS)) {
+for (const name of Object.keys(KINDS) as (keyof typeof KINDS)[]) {
+  const capabilities = KINDS[name]
   describe(`a provider with ${name}`, () => {
-    for (const c of providerContract(() => openFake({ capabilities }))) {
-      test(c.name, { timeout: c.timeout }, c.run)
-    }
+    contractTests(SKIPPED[name], () => openFake({ capabilities }))
   })
 }

@@ -1,8 +1,12 @@
-import { providerContract, type ContractHarness } from 'drainable/testing'
+import type { ContractHarness } from 'drainable/testing'
 import { startFake } from 'drainable/testing/haproxy-dataplane'
-import { describe, test } from 'vitest'
+import { describe } from 'vitest'
+import { contractTests } from '../support/contract.js'
 import { connect } from '../support/dataplane.js'
+import { sentSecrets } from '../support/sent-secrets.js'
+import { SKIPPED } from './skipped/haproxy-dataplane.js'
 
+const PASSWORD = 'dataplane-4f71c2'
 const MEMBERS = ['web1', 'web2', 'web3'] as const
 
 async function open(
@@ -13,9 +17,11 @@ async function open(
   const fake = await startFake({
     pools: { web: MEMBERS.map((name) => ({ name, cutsWhenDown })), other: ['web1'] },
     version,
+    password: PASSWORD,
     reloadDelay: 20,
   })
-  const provider = connect(fake, options)
+  const sent = sentSecrets(fake.url, PASSWORD)
+  const provider = connect(fake, { password: PASSWORD, ...options })
   const [a, b, c] = MEMBERS.map((member) => ({ pool: 'web', member }))
   return {
     provider,
@@ -29,6 +35,7 @@ async function open(
       fake.fail({ match: /^PUT /, how: 'reset', execute: true, times: 1 })
     },
     damage: async (how) => fake.fail({ how }),
+    secrets: sent.secrets,
     sockets: () => fake.sockets,
     // what somebody else opens is put back by a durable drain: the case could not begin again
     ...(options?.durable === true
@@ -43,6 +50,7 @@ async function open(
     },
     requests: () => fake.requests.length,
     [Symbol.asyncDispose]: async () => {
+      sent.end()
       await provider.close()
       await fake.close()
     },
@@ -51,23 +59,17 @@ async function open(
 
 // the cases wait for the API's floor between two looks most of the time: side by side they cost little
 describe.concurrent.each(['2.9', '3.0', '3.2', '3.4'])('Data Plane API %s', (version) => {
-  for (const c of providerContract(() => open(version, {}))) test(c.name, c.run, c.timeout)
+  contractTests(SKIPPED.fake, () => open(version, {}))
 })
 
 describe.concurrent('with maintCuts', () => {
-  for (const c of providerContract(() => open('3.2', { maintCuts: true }, true))) {
-    test(c.name, c.run, c.timeout)
-  }
+  contractTests(SKIPPED.maintCuts, () => open('3.2', { maintCuts: true }, true))
 })
 
 describe.concurrent('with durable drains', () => {
-  for (const c of providerContract(() => open('3.2', { durable: true, maintCuts: false }))) {
-    test(c.name, c.run, c.timeout)
-  }
+  contractTests(SKIPPED.durable, () => open('3.2', { durable: true, maintCuts: false }))
 })
 
 describe.concurrent('with membership in the configuration', () => {
-  for (const c of providerContract(() => open('3.2', { membership: 'configuration' }))) {
-    test(c.name, c.run, c.timeout)
-  }
+  contractTests(SKIPPED.fake, () => open('3.2', { membership: 'configuration' }))
 })

@@ -1,7 +1,9 @@
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
-import { type ContractHarness, providerContract } from 'drainable/testing'
+import type { ContractHarness } from 'drainable/testing'
 import { startFake } from 'drainable/testing/haproxy-runtime'
-import { describe, test } from 'vitest'
+import { describe } from 'vitest'
+import { contractTests } from '../support/contract.js'
+import { SKIPPED } from './skipped/haproxy-runtime.js'
 
 describe.each([
   ['2.6', true],
@@ -25,6 +27,9 @@ describe.each([
       setBehind: (member, to) => fake.setBehind(member, to),
       reload: () => fake.reload(),
       disconnect: () => fake.close(),
+      loseAnswer: async () => {
+        fake.fail({ match: /set server/, how: 'reset', execute: true, times: 1 })
+      },
       damage: async (how) => fake.fail({ how }),
       sockets: () => fake.sockets,
       refuseChange: async (nth) =>
@@ -41,5 +46,5 @@ describe.each([
       },
     }
   }
-  for (const { name, timeout, run } of providerContract(open)) test(name, run, timeout)
+  contractTests(SKIPPED.fake, open)
 })

@@ -2,6 +2,7 @@ import type { AdminState } from 'drainable'
 import { fakeClock, type FakeClock } from 'drainable/testing'
 import { ControlPlane, FATES } from './world/control-plane.js'
 import type { Chain } from './user/drain-call.js'
+import { Disturbances } from './disturbances.js'
 import { Figures } from './figures.js'
 import { withHost } from './user/host.js'
 import { Judge, type Fault } from './judge/judge.js'
@@ -24,9 +25,19 @@ export interface Story {
   readonly lines: readonly string[]
 }
 
-/** One scenario: the same for one seed, on every machine. */
-export async function play(seed: number, trace = false, lie?: Lie): Promise<Story> {
-  const scenario = new Scenario(seed, trace, lie)
+/**
+ * One scenario: the same for one seed, on every machine.
+ *
+ * @param disturbed - with other machines, states that contradict themselves for long and looks that fail for good; a seed
+ * tells the same story without them as before there were any
+ */
+export async function play(
+  seed: number,
+  trace = false,
+  lie?: Lie,
+  disturbed = true,
+): Promise<Story> {
+  const scenario = new Scenario(seed, trace, lie, disturbed)
   return scenario.play()
 }
 
@@ -52,8 +63,9 @@ class Scenario {
   readonly #processes: UserProcess[] = []
   readonly #users: User[] = []
   #wallJump = 0
+  readonly #disturbances: Disturbances | undefined
 
-  constructor(seed: number, trace: boolean, lie: Lie | undefined) {
+  constructor(seed: number, trace: boolean, lie: Lie | undefined, disturbed: boolean) {
     this.#seed = seed
     this.#trace = trace
     this.#random = new Random(seed)
@@ -73,6 +85,7 @@ class Scenario {
     this.#judge = new Judge(this.#truth, this.#samples)
     this.#truth.listener = this.#judge
     this.#waiting = new WaitingList(this.#judge)
+    if (disturbed) this.#disturbances = new Disturbances(seed, this.#plane, this.#samples)
   }
 
   async play(): Promise<Story> {
@@ -88,6 +101,7 @@ class Scenario {
     try {
       this.#newUser()
       if (this.#random.chance(0.25)) this.#newUser()
+      this.#disturbances?.begin(() => this.#newUser())
       this.#traffic.start()
       await this.#clock.advance(this.#random.int(0, 1_500))
       await this.#act()
@@ -119,6 +133,7 @@ class Scenario {
     const user = new User(process, this.#judge, this.#waiting, random, this.#chains, newProvider)
     this.#processes.push(process)
     this.#users.push(user)
+    this.#disturbances?.joins(user, () => this.#alive)
     return user
   }
 
@@ -190,6 +205,7 @@ class Scenario {
     for (let i = this.#random.int(3, 14); i > 0; i -= 1) {
       await this.#clock.advance(this.#random.int(0, pace))
       this.#random.weighted(actions)?.()
+      this.#disturbances?.strike()
     }
     await this.#clock.advance(this.#random.int(0, 3_000))
   }

@@ -124,7 +124,11 @@ export function marksOf(state: DrainState): ReadonlyMap<string, ScopeMark> {
   return new Map(
     [...state.proof.scopes].map(([name, { last }]) => [
       name,
-      { incarnation: last.incarnation, arrivals: last.arrivals ?? null },
+      {
+        incarnation: last.incarnation,
+        arrivals: last.arrivals ?? null,
+        ...(last.countersFrom === undefined ? {} : { countersFrom: last.countersFrom }),
+      },
     ]),
   )
 }
@@ -175,8 +179,8 @@ export function stillIdle(state: DrainState): boolean {
 
 /**
  * Whether work was seen on a member whose idle was said, as far as counters can tell: something in
- * flight or queued, or arrivals that moved. A new process counts from zero, so any arrival it knows
- * came after; a process that joined beside the old ones brings its history along.
+ * flight or queued, or arrivals that moved. Where counters began anew, any arrival came after; a process
+ * that joined beside the old ones brings its history along.
  */
 export function workSeen(state: DrainState): boolean {
   const { marks } = state.ending
@@ -192,10 +196,21 @@ export function workSeen(state: DrainState): boolean {
     if (last.active > 0 || last.queued > 0) return true
     const arrivals = last.arrivals ?? 0
     const mark = marks.get(name)
-    if (mark !== undefined)
-      return (
-        (mark.arrivals ?? 0) !== arrivals && (arrivals > 0 || mark.incarnation === last.incarnation)
-      )
+    if (mark !== undefined) return arrivedSince(mark, last)
     return replaced && !known.has(last.incarnation) && arrivals > 0
   })
+}
+
+/** Whether work came to a process since the mark, as its counter tells. */
+function arrivedSince(
+  mark: ScopeMark,
+  { incarnation, arrivals = 0, countersFrom }: LoadScope,
+): boolean {
+  const beganAnew =
+    mark.countersFrom !== undefined &&
+    countersFrom !== undefined &&
+    mark.countersFrom !== countersFrom
+  if (beganAnew) return arrivals > 0
+  // Another life, whose counters may have gone on or not: none at all is no sign of either.
+  return (mark.arrivals ?? 0) !== arrivals && (arrivals > 0 || mark.incarnation === incarnation)
 }

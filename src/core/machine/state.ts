@@ -148,6 +148,8 @@ export interface ProofState {
   readonly sealFailures: number
   /** Processes that ended, or lost their memory, while their last reading held work. */
   readonly lost: readonly { readonly scope: string; readonly active: number; readonly at: string }[]
+  /** Whether a part of the quiet time was counted between the clocks of two machines: no verdict stands on it. */
+  readonly isForeign: boolean
 }
 
 /** Two readings of one scope that both say zero, with nothing arrived between them. */
@@ -190,6 +192,8 @@ export interface Verdict {
 export interface ScopeMark {
   readonly incarnation: string
   readonly arrivals: number | null
+  /** {@link LoadScope.countersFrom} */
+  readonly countersFrom?: string
 }
 
 /** How it ends, and what is done about it. */
@@ -251,6 +255,7 @@ export const NO_PROOF: ProofState = {
   sealed: false,
   unverified: null,
   sealFailures: 0,
+  isForeign: false,
   lost: [],
 }
 

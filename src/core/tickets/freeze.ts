@@ -93,6 +93,7 @@ function plain(state: DrainState): FrozenState {
       unverified: proof.unverified,
       sealFailures: Math.min(proof.sealFailures, 1_000),
       lost: proof.lost,
+      isForeign: proof.isForeign,
     },
     yielding: yieldingOf(state),
     vanished,

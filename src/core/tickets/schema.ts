@@ -131,6 +131,7 @@ const scopeSchema = z.strictObject({
   queued: count,
   pooled: z.number().exactOptional(),
   arrivals: count.exactOptional(),
+  countersFrom: text.exactOptional(),
   inForce: z.boolean().exactOptional(),
   admin: z.enum(['ready', 'drain', 'maint', 'unknown']).exactOptional(),
   open: z.boolean().exactOptional(),
@@ -160,12 +161,17 @@ const proofSchema = z.strictObject({
 
 /** Names with a value: no name can be mistaken for a property of objects. */
 const marks = z.array(
-  z.strictObject({ scope: text, incarnation: text, arrivals: count.nullable() }),
+  z.strictObject({
+    scope: text,
+    incarnation: text,
+    arrivals: count.nullable(),
+    countersFrom: text.exactOptional(),
+  }),
 )
 const incarnations = z.array(z.tuple([text, text]))
 
 /** The form of {@link frozenSchema}: counted up when it changes. */
-export const STATE_FORM = 3
+export const STATE_FORM = 4
 
 /** The machine's state between two processes; moments in epoch milliseconds. */
 export const frozenSchema = z.strictObject({
@@ -216,6 +222,7 @@ export const frozenSchema = z.strictObject({
     unverified: z.string().nullable(),
     sealFailures: count,
     lost: z.array(z.strictObject({ scope: text, active: count, at: z.iso.datetime() })),
+    isForeign: z.boolean(),
   }),
   /** The undo of a hold that left too few serving: what follows it, and why. */
   yielding: z.strictObject({ then: z.enum(['refuse', 'wait']), because: z.string() }).nullable(),

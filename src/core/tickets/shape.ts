@@ -130,7 +130,7 @@ interface FrozenError {
 /** The machine's state between two processes; moments in epoch milliseconds. For `resumeDrain()`, not for programs to read. */
 export interface FrozenState {
   /** The form of this state: another one is refused, never guessed at. */
-  readonly v: 3
+  readonly v: 4
   readonly phase: 'active' | 'draining' | 'idle' | 'removed'
   readonly startedAt: number
   readonly hold: FrozenHold
@@ -189,6 +189,7 @@ interface FrozenProof {
   readonly unverified: string | null
   readonly sealFailures: number
   readonly lost: readonly { readonly scope: string; readonly active: number; readonly at: string }[]
+  readonly isForeign: boolean
 }
 
 /** The moment the rule was satisfied. */
@@ -199,6 +200,7 @@ interface FrozenVerdict {
     readonly scope: string
     readonly incarnation: string
     readonly arrivals: number | null
+    readonly countersFrom?: string
   }[]
   readonly sealedAt: number | null
 }

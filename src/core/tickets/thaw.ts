@@ -160,6 +160,8 @@ export function thawStep(
     },
     proof: {
       ...frozen.proof,
+      // What two machines call the same moment may be far apart, and stays so for every step after this one.
+      isForeign: frozen.proof.isForeign || gap.foreign,
       effectiveSince: earlier(frozen.proof.effectiveSince, options.now),
       scopes: new Map(
         frozen.proof.scopes.map((track) => [track.last.scope, untilNow(track, options.now)]),

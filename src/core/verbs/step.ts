@@ -17,7 +17,7 @@ import type { Members } from '../runner/members.js'
 import { pauseOf } from '../runner/look/pause-of.js'
 import { Run } from '../runner/run.js'
 import type { Prepared, RunSpec } from '../runner/run-spec.js'
-import { gapSince, restart, thawStep, type Gap } from '../tickets/thaw.js'
+import { gapSince, restart, thawStep } from '../tickets/thaw.js'
 import { checkTicket, parseTicket, type Ticket } from '../tickets/ticket.js'
 import { callShape, checkProvider, type Call } from './call.js'
 import { paceShape, parsePolicy, toResumedPolicy, type ResolvedPolicy } from './policy.js'
@@ -125,7 +125,7 @@ function beginStep(
     keeper: () => keeper,
     prepare: (context) => prepareDrain(context, resolved, target, subject, keeper),
   }
-  return new Step(spec, { ms: 0, foreign: false })
+  return new Step(spec)
 }
 
 /** The options of one step, checked. */
@@ -177,17 +177,15 @@ function resumeStep(
       }
     },
   }
-  return new Step(spec, gap)
+  return new Step(spec)
 }
 
 /** One step under way. */
 class Step {
   readonly #spec: RunSpec
-  readonly #gap: Gap
 
-  constructor(spec: RunSpec, gap: Gap) {
+  constructor(spec: RunSpec) {
     this.#spec = spec
-    this.#gap = gap
   }
 
   async go(): Promise<DrainStep> {
@@ -198,7 +196,7 @@ class Step {
       if (parts === undefined) throw this.#failure(await run.done)
       const { members, sender } = parts
       const look = run.first ?? (await this.#look(run, members))
-      if (this.#gap.foreign && wouldJudge(members, look)) await this.#lookTwice(run, members, look)
+      if (wouldJudge(members, look)) await this.#lookTwice(run, members, look)
       else await run.step(look)
       this.#spec.signal?.throwIfAborted()
       return describe(run, members, members.announcing || sender.sent, this.#spec.pace)
@@ -242,10 +240,10 @@ class Step {
   }
 }
 
-/** Whether a look would give a verdict on the word of another machine's clock. */
+/** Whether a look would give a verdict on quiet time that was counted between the clocks of two machines. */
 function wouldJudge(members: Members, look: Look): boolean {
   return members.all.some((state) => {
-    if (state.proof.verdict !== null) return false
+    if (!state.proof.isForeign || state.proof.verdict !== null) return false
     const input = members.stamp(members.inputOf(look, state))
     return transition(state, input, members.policy).state.proof.verdict !== null
   })
@@ -256,7 +254,7 @@ function startAnew(state: DrainState, now: number): DrainState {
   const scopes = new Map(
     [...state.proof.scopes].map(([name, track]) => [name, restart(track, now)]),
   )
-  return { ...state, proof: { ...state.proof, scopes } }
+  return { ...state, proof: { ...state.proof, scopes, isForeign: false } }
 }
 
 /** A step is more than a look: whoever takes it keeps a ticket, and comes back by a queue of their own. */

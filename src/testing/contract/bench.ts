@@ -27,7 +27,7 @@ export const NETWORK: readonly ErrorCode[] = ['UNREACHABLE', 'CONNECTION_LOST', 
 const EPOCH = 4_000_000_000
 
 /** The clock that the cases hand to the provider: real time, counted from somewhere else. */
-const clock = {
+export const clock: Clock = {
   now: (): number => EPOCH + performance.now(),
   setTimeout(fn: () => void, ms: number): () => void {
     const timer = setTimeout(fn, ms)
@@ -35,21 +35,13 @@ const clock = {
   },
 }
 
-/** A clock by which every wait is over at once. */
-export function hastyClock(): Clock {
-  let now = clock.now()
-  return {
-    now: () => now,
-    setTimeout(fn, ms) {
-      const due = now + ms
-      const timer = setImmediate(() => {
-        now = Math.max(now, due)
-        fn()
-      })
-      return () => clearImmediate(timer)
-    },
-  }
-}
+/** The parts of a harness that some cases need, and that not every product can give. */
+export type Hook = Exclude<OptionalKeys<ContractHarness>, 'occupy' | 'timeScale'>
+
+type OptionalKeys<T> = { [K in keyof T]-?: undefined extends T[K] ? K : never }[keyof T]
+
+/** Ends a case that can't judge anything here, with the reason. */
+export class Skipped extends Error {}
 
 /** What a case works with: the harness, and the provider's verbs with their bookkeeping done. */
 export class Bench {
@@ -91,6 +83,20 @@ export class Bench {
     const [lowest] = this.levels
     assert.ok(lowest, 'the ladder has a state beyond ready')
     return lowest
+  }
+
+  /** A hook of the harness; without it the case is skipped. */
+  hook<Name extends Hook>(name: Name): NonNullable<ContractHarness[Name]> {
+    const { harness } = this
+    const hook = harness[name] as ((...given: unknown[]) => unknown) | undefined
+    if (hook === undefined) throw new Skipped(`the harness has no ${name}`)
+    // Called on the harness: a hook may be a method.
+    return hook.bind(harness) as NonNullable<ContractHarness[Name]>
+  }
+
+  /** Ends the case as skipped: there is nothing that it could judge. */
+  skip(reason: string): never {
+    throw new Skipped(reason)
   }
 
   now(): number {
@@ -275,6 +281,12 @@ export function assertRejected(
   assert.ok(codes.includes(error.code), `${what}: ${codes.join(' or ')}, not ${error.code}`)
   assert.ok(error.message.length >= 10, `${what}: the message says what is wrong`)
   return error
+}
+
+/** A refusal for good of what the product can't do. */
+export function assertUnsupported(result: ChangeResult, what: string): void {
+  const error = assertRejected(result, ['UNSUPPORTED'], what)
+  assert.equal(error.retryable, false, `${what}: trying again does not help`)
 }
 
 /** How a call ended, whichever way. */

@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict'
-import { inspect } from 'node:util'
 import type { PresentReading, Reading, Snapshot } from '../../provider/contract.js'
 import { isDrainableError } from '../../provider/error.js'
-import { byName, hastyClock, outcome, readingOf } from './bench.js'
+import { byName, outcome, readingOf } from './bench.js'
 import type { Bench } from './bench.js'
 
 /** What a provider owes when answers are damaged, and when a call ends somewhere in its middle. */
 export const damage: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   'takes no cut or misshapen answer for less than it is': async (bench) => {
-    const { harness, a, b } = bench
-    if (!harness.damage) return
+    const { a, b } = bench
+    const damage = bench.hook('damage')
     const end = bench.counts ? await bench.occupy(a) : undefined
     const whole = await bench.present(a)
     for (const how of ['cut', 'garbage'] as const) {
-      const mend = await harness.damage(how)
+      const mend = await damage(how)
       for (const refs of [[a, b], 'all', [a]] as const) {
         const seen = await outcome(bench.observe(refs))
         if ('value' in seen) assertNotLess(seen.value, readingOf(seen.value, a), whole, how)
@@ -27,10 +26,10 @@ export const damage: Readonly<Record<string, (bench: Bench) => Promise<void>>> =
 
   'calls no change refused of which a part is left': async (bench) => {
     const { harness, a, b, level } = bench
-    if (!harness.refuseChange) return
+    const refuseChange = bench.hook('refuseChange')
     for (const nth of [0, 1, 2]) {
       const { identity } = await bench.present(a)
-      const mend = await harness.refuseChange(nth)
+      const mend = await refuseChange(nth)
       const changes = [
         { kind: 'hold', ref: a, to: level, identity },
         { kind: 'hold', ref: b, to: level },
@@ -50,52 +49,10 @@ export const damage: Readonly<Record<string, (bench: Bench) => Promise<void>>> =
     }
   },
 
-  'waits by the clock it is given, also for an answer': async (bench) => {
-    const { harness, a, level } = bench
-    if (!harness.damage) return
-    await bench.present(a)
-    const mend = await harness.damage('silent')
-    const ctx = { ...bench.ctx(), clock: hastyClock() }
-    const look = outcome(harness.provider.observe([a], ctx))
-    // By any other clock it would take the seconds that an answer is waited for.
-    const seen = await bench.within(look, 'observe under a hasty clock', HASTY)
-    if ('error' in seen) assert.ok(isDrainableError(seen.error), String(seen.error))
-    else assert.ok(unread(readingOf(seen.value, a)), 'a look without an answer has read nothing')
-    const change = { kind: 'hold', ref: a, to: level } as const
-    const call = outcome(harness.provider.apply([change], ctx))
-    await bench.within(call, 'apply under a hasty clock', HASTY)
-    await mend()
-  },
-
-  'does not send a refused password again and again': async (bench) => {
-    const stranger = bench.harness.stranger?.()
-    if (stranger === undefined) return
-    const { provider, password } = stranger
-    const { requests } = bench.harness
-    try {
-      const before = requests()
-      for (let i = 0; i < 5; i += 1) {
-        const end = await outcome(bench.within(provider.observe([bench.a], bench.ctx()), 'observe'))
-        assert.ok('error' in end, 'a reading without rights is no reading')
-        assert.ok(isDrainableError(end.error), String(end.error))
-        assert.equal(end.error.code, 'UNAUTHENTICATED')
-        const shown = inspect(end.error, { depth: 10, showHidden: true })
-        assert.ok(!shown.includes(password), 'no password in an error, nor in its causes')
-      }
-      const sent = requests() - before
-      assert.ok(
-        sent <= MOST_LOGINS,
-        `five calls sent ${sent} requests, expected ${MOST_LOGINS} at most`,
-      )
-    } finally {
-      await provider.close()
-    }
-  },
-
   'leaves no connection behind, wherever it is given up': async (bench) => {
-    const { harness, a, level } = bench
-    const { provider, sockets } = harness
-    if (!sockets) return
+    const { a, level } = bench
+    const { provider } = bench.harness
+    const sockets = bench.hook('sockets')
     const hold = { kind: 'hold', ref: a, to: level } as const
     const back = { kind: 'restore', ref: a, expect: level, to: 'ready' } as const
     await Promise.all([provider.apply([hold], bench.ctx()), provider.observe([a], bench.ctx())])
@@ -116,12 +73,6 @@ export const damage: Readonly<Record<string, (bench: Bench) => Promise<void>>> =
     await bench.until('none once it is closed', () => Promise.resolve(sockets() === 0 || undefined))
   },
 }
-
-/** Shorter than any limit of a call, in milliseconds. */
-const HASTY = 2_000
-
-/** One that is tried again for a product that now and then refuses good ones, and what comes around a login. */
-const MOST_LOGINS = 4
 
 /** The member is there, and no process that was read before is gone or has less work, unless it says unread. */
 function assertNotLess(
@@ -145,10 +96,6 @@ function assertNotLess(
     if (now.state === 'read')
       assert.ok(now.active + now.queued >= scope.active + scope.queued, `${how}: no less work`)
   }
-}
-
-function unread({ scopes }: Reading): boolean {
-  return scopes.every(({ state }) => state !== 'read')
 }
 
 /** The answers are whole again: so are the readings. */

@@ -3,6 +3,8 @@ import type { AdminState, DrainableProvider, MemberRef } from '../../provider/co
 /**
  * One balancer, freshly made for one case, with a provider connected to it. Write one for your own
  * adapter, hand its opener to {@link providerContract}, and give the cases to your test runner.
+ *
+ * A case that needs an optional part which is not here is skipped, and says which: see {@link ContractCase.run}.
  */
 export interface ContractHarness extends AsyncDisposable {
   readonly provider: DrainableProvider
@@ -33,6 +35,11 @@ export interface ContractHarness extends AsyncDisposable {
    * returned function ends that.
    */
   refuseChange?(nth: number): Promise<() => Promise<void>>
+  /**
+   * What the provider was given, or got from the product, that no message may show: passwords, private keys, tokens.
+   * Asked for after each call, because a token comes with a login.
+   */
+  readonly secrets?: () => readonly string[]
   /** A provider of the same product that was given a wrong password, and what it was given. It is closed by the case. */
   stranger?(): { readonly provider: DrainableProvider; readonly password: string }
   /** Connections that are open at the product at present. */
@@ -49,6 +56,18 @@ export interface ContractCase {
   readonly name: string
   /** Milliseconds to grant it. */
   readonly timeout: number
-  /** Opens a harness of its own, and throws (`node:assert`) where the provider breaks the contract. */
-  readonly run: () => Promise<void>
+  /**
+   * Opens a harness of its own, and throws (`node:assert`) where the provider breaks the contract.
+   *
+   * A case that can't judge anything, because the harness has not the hook that it needs or the product has not the
+   * thing that it is about, calls `context.skip` with the reason. It throws the reason where there is no such context: a
+   * case that judged nothing has not passed.
+   */
+  readonly run: (context?: CaseContext) => Promise<void>
+}
+
+/** What a test runner hands to a test, as far as a case needs it. The contexts of `node:test` and Vitest are ones. */
+export interface CaseContext {
+  /** Marks the test as skipped. It may throw, as Vitest's does, or return. */
+  skip(reason: string): unknown
 }

@@ -1,12 +1,15 @@
-import { Bench } from './bench.js'
+import { Bench, Skipped } from './bench.js'
 import { changes } from './changes.js'
+import { clocks } from './clocks.js'
 import { damage } from './damage.js'
 import { failures } from './failures.js'
-import type { ContractCase, ContractHarness } from './harness.js'
+import type { CaseContext, ContractCase, ContractHarness } from './harness.js'
 import { load } from './load.js'
+import { membership } from './membership.js'
 import { reads } from './reads.js'
+import { secrets } from './secrets.js'
 
-export type { ContractCase, ContractHarness } from './harness.js'
+export type { CaseContext, ContractCase, ContractHarness } from './harness.js'
 
 /** Long enough for a slow product's bounds, which a case keeps itself; reached only by one that hangs. */
 const TIMEOUT = 60_000
@@ -14,8 +17,8 @@ const TIMEOUT = 60_000
 /**
  * What every provider owes the core, as plain data bound to no test runner.
  *
- * What a product cannot do is tested to be refused properly, so no case is ever left out. Each case
- * opens a harness of its own and disposes of it.
+ * What a product cannot do is tested to be refused properly. A case whose hook the harness has not is skipped through
+ * the context of the test, with the reason. Each case opens a harness of its own and disposes of it.
  *
  * @param open - makes a balancer and a provider connected to it
  *
@@ -46,14 +49,39 @@ const TIMEOUT = 60_000
  * ```
  */
 export function providerContract(open: () => Promise<ContractHarness>): readonly ContractCase[] {
-  return Object.entries({ ...reads, ...changes, ...load, ...failures, ...damage }).map(
-    ([name, check]) => ({
-      name,
-      timeout: TIMEOUT,
-      run: async () => {
-        await using harness = await open()
-        await check(await Bench.over(harness))
-      },
-    }),
-  )
+  return Object.entries({
+    ...reads,
+    ...changes,
+    ...membership,
+    ...load,
+    ...failures,
+    ...damage,
+    ...clocks,
+    ...secrets,
+  }).map(([name, check]) => ({
+    name,
+    timeout: TIMEOUT,
+    // A rest parameter, because some runners take a declared one for a callback of theirs.
+    run: async (...[context]: [CaseContext?]) => {
+      const skipped = await whySkipped(open, check)
+      if (skipped === undefined) return
+      if (typeof context?.skip !== 'function') throw skipped
+      context.skip(skipped.message)
+    },
+  }))
+}
+
+/** Runs one case; returns why it could judge nothing, undefined where it did. */
+async function whySkipped(
+  open: () => Promise<ContractHarness>,
+  check: (bench: Bench) => Promise<void>,
+): Promise<Skipped | undefined> {
+  await using harness = await open()
+  try {
+    await check(await Bench.over(harness))
+    return undefined
+  } catch (error) {
+    if (error instanceof Skipped) return error
+    throw error
+  }
 }

@@ -26,22 +26,24 @@ export const load: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     const end = await bench.occupy(a)
     await end()
     await bench.untilReading(a, 'nothing is left', (r) => work(r) === 0)
-    if (before.scopes.some((scope) => scope.arrivals === undefined)) return
+    if (before.scopes.some((scope) => scope.arrivals === undefined)) {
+      return bench.skip('its scopes tell no arrivals')
+    }
     await bench.untilReading(a, 'an arrival is counted', ({ scopes }) =>
       scopes.some(({ scope, arrivals }) => arrivals !== byName(before.scopes).get(scope)?.arrivals),
     )
   },
 
   'keeps counting, and keeps the work, under drain': async (bench) => {
-    if (!bench.levels.includes('drain')) return
+    if (!bench.levels.includes('drain')) return bench.skip('its ladder has no drain')
     if (!bench.counts) return assertNoCounts(bench)
     await keepsWork(bench, 'drain')
   },
 
   'keeps counting, and keeps the work, under a maint that it calls gentle': async (bench) => {
-    if (!bench.levels.includes('maint') || !bench.counts) return
-    const { maint } = await bench.present(bench.a)
-    if ((maint ?? bench.capabilities.maint) !== 'gentle') return
+    if (!bench.counts) return bench.skip('it counts nothing')
+    const { maint = bench.capabilities.maint } = await bench.present(bench.a)
+    if (maint !== 'gentle') return bench.skip('it calls no maint gentle')
     await keepsWork(bench, 'maint')
   },
 
@@ -65,7 +67,7 @@ export const load: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   'keeps counting for a member through its restore': async (bench) => {
     if (!bench.counts) return assertNoCounts(bench)
     const { a, level } = bench
-    if (level !== 'drain') return
+    if (level !== 'drain') return bench.skip('its ladder has no drain')
     const { native } = await bench.present(a)
     const end = await bench.occupy(a)
     await bench.hold(a)

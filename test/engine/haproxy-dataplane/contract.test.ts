@@ -1,8 +1,11 @@
-import { providerContract, type ContractHarness } from 'drainable/testing'
-import { describe, test } from 'vitest'
+import type { ContractHarness } from 'drainable/testing'
+import { describe } from 'vitest'
+import { contractTests } from '../../support/contract.js'
 import { front, pairs, WEB } from '../../support/dataplane-front.js'
+import { connect } from '../../support/dataplane.js'
 import type { Engine } from '../../support/engines.js'
 import { until } from '../../support/haproxy.js'
+import { SKIPPED } from '../../contract/skipped/haproxy-dataplane.js'
 
 async function open(engine: Engine, api: string): Promise<ContractHarness> {
   const rig = await front(engine, api)
@@ -30,6 +33,18 @@ async function open(engine: Engine, api: string): Promise<ContractHarness> {
     },
     reload: () => rig.fake.reload(),
     disconnect: () => rig.fake.close(),
+    loseAnswer: async () => {
+      rig.fake.fail({ match: /^PUT /, how: 'reset', execute: true, times: 1 })
+    },
+    damage: async (how) => rig.fake.fail({ how }),
+    refuseChange: async (nth) =>
+      rig.fake.fail({ match: /^(PUT|POST|DELETE) /, how: 'status', skip: nth, times: 1 }),
+    sockets: () => rig.fake.sockets,
+    secrets: () => [Buffer.from('admin:secret').toString('base64')],
+    stranger: () => {
+      const password = 'not-the-password'
+      return { provider: connect(rig.fake, { password }), password }
+    },
     requests: () => rig.fake.requests.length,
     [Symbol.asyncDispose]: () => rig[Symbol.asyncDispose](),
   }
@@ -39,7 +54,6 @@ async function open(engine: Engine, api: string): Promise<ContractHarness> {
 describe.concurrent.each(pairs('2.6', '3.2'))(
   'Data Plane API $api before HAProxy $engine.version',
   (pair) => {
-    for (const c of providerContract(() => open(pair.engine, pair.api)))
-      test(c.name, c.run, c.timeout)
+    contractTests(SKIPPED.engine, () => open(pair.engine, pair.api))
   },
 )

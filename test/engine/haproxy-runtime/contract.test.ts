@@ -3,35 +3,50 @@ import { once } from 'node:events'
 import { createConnection, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
-import { type ContractHarness, providerContract } from 'drainable/testing'
-import { describe, test } from 'vitest'
+import type { ContractHarness } from 'drainable/testing'
+import { describe } from 'vitest'
+import { contractTests } from '../../support/contract.js'
 import { type Engine, engines } from '../../support/engines.js'
 import { Haproxy, type Mode, until } from '../../support/haproxy.js'
 import { Backend, request } from '../../support/haproxy-traffic.js'
+import { SKIPPED } from '../../contract/skipped/haproxy-runtime.js'
 
-/** Stands before the stats socket and counts the lines. */
-class Counter implements AsyncDisposable {
+/** What becomes of the answers that pass. */
+type Answers = 'whole' | 'lost' | 'cut' | 'garbage' | 'silent'
+
+/** Stands before the stats socket, counts the lines, and damages answers where it is told to. */
+class Between implements AsyncDisposable {
   lines = 0
   readonly path: string
   readonly #sockets = new Set<Socket>()
   readonly #server = createServer((client) => {
     const behind = createConnection({ path: this.#to })
+    this.#clients.add(client)
     for (const socket of [client, behind]) {
       this.#sockets.add(socket)
       socket.on('error', () => undefined)
       socket.on('close', () => {
         this.#sockets.delete(socket)
+        this.#clients.delete(client)
         client.destroy()
         behind.destroy()
       })
     }
+    let isChange = false
     client.on('data', (chunk: Buffer) => {
-      this.lines += chunk.toString().split('\n').length - 1
+      const text = chunk.toString()
+      this.lines += text.split('\n').length - 1
+      isChange ||= text.includes('set server')
+    })
+    behind.on('data', (chunk: Buffer) => this.#pass(client, chunk, isChange))
+    behind.on('end', () => {
+      if (this.#answers !== 'silent') client.end()
     })
     client.pipe(behind)
-    behind.pipe(client)
   })
+  readonly #clients = new Set<Socket>()
   readonly #to: string
+  #answers: Answers = 'whole'
 
   constructor(path: string, to: string) {
     this.path = path
@@ -41,6 +56,47 @@ class Counter implements AsyncDisposable {
   async open(): Promise<void> {
     this.#server.listen(this.path)
     await once(this.#server, 'listening')
+  }
+
+  /** Connections of the provider that are open at present. */
+  get sockets(): number {
+    return this.#clients.size
+  }
+
+  /** The next answer to a change is lost after HAProxy carried it out. */
+  loseAnswer(): void {
+    this.#answers = 'lost'
+  }
+
+  /** Damages every answer from now on; the returned function ends that. */
+  damage(answers: 'cut' | 'garbage' | 'silent'): () => void {
+    this.#answers = answers
+    return () => {
+      this.#answers = 'whole'
+      // What waits for an answer that was kept back waits for ever.
+      for (const client of this.#clients) client.destroy()
+    }
+  }
+
+  #pass(client: Socket, chunk: Buffer, isChange: boolean): void {
+    switch (this.#answers) {
+      case 'silent':
+        return
+      case 'cut':
+        client.end(chunk.subarray(0, chunk.length / 2))
+        return
+      case 'garbage':
+        client.end('<html>{"entries":')
+        return
+      case 'lost':
+        if (!isChange) break
+        this.#answers = 'whole'
+        client.destroy()
+        return
+      case 'whole':
+        break
+    }
+    client.write(chunk)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -73,10 +129,10 @@ ${SERVERS.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name}
   for (const name of SERVERS) {
     backends.set(name, await Backend.start(haproxy.port(name), name))
   }
-  const counter = new Counter(join(haproxy.dir, 'counted.sock'), haproxy.socket)
-  await counter.open()
+  const between = new Between(join(haproxy.dir, 'between.sock'), haproxy.socket)
+  await between.open()
   const provider = haproxyRuntime({
-    socket: counter.path,
+    socket: between.path,
     ...(mode === 'master' ? { master: haproxy.master } : {}),
     replyTimeout: '1s',
   })
@@ -112,12 +168,18 @@ ${SERVERS.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name}
       )
     },
     reload: () => haproxy.reload(),
-    disconnect: () => counter[Symbol.asyncDispose](),
-    requests: () => counter.lines,
+    disconnect: () => between[Symbol.asyncDispose](),
+    loseAnswer: async () => between.loseAnswer(),
+    damage: async (how) => {
+      const mend = between.damage(how)
+      return async () => mend()
+    },
+    sockets: () => between.sockets,
+    requests: () => between.lines,
     timeScale: 3,
     async [Symbol.asyncDispose]() {
       await provider.close()
-      await counter[Symbol.asyncDispose]()
+      await between[Symbol.asyncDispose]()
       await haproxy[Symbol.asyncDispose]()
       for (const backend of backends.values()) await backend[Symbol.asyncDispose]()
     },
@@ -127,9 +189,7 @@ ${SERVERS.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name}
 describe.each(engines('haproxy'))('Runtime API of HAProxy $version', (engine) => {
   // Without a master the difference is the kept connection alone: one version shows it.
   const modes: readonly Mode[] = engine.series === '3.0' ? ['master', 'plain'] : ['master']
-  describe.each(modes)('%s', (mode) => {
-    for (const { name, timeout, run } of providerContract(() => open(engine, mode))) {
-      test.concurrent(name, run, timeout)
-    }
+  describe.concurrent.each(modes)('%s', (mode) => {
+    contractTests(SKIPPED.engine, () => open(engine, mode))
   })
 })

@@ -35,6 +35,16 @@ export class Samples {
     this.#random = random
   }
 
+  /** Until when the balancer contradicts itself about the state of a member, by the member's key. */
+  readonly contradictsUntil = new Map<string, number>()
+
+  #contradictsForLong(ref: MemberRef): boolean {
+    const { clock, figures } = this.#truth
+    const isSo = (this.contradictsUntil.get(keyOf(ref)) ?? -Infinity) > clock.now()
+    if (isSo) figures.add('readings that contradict themselves for long')
+    return isSo
+  }
+
   /** What a process truly held when it was sampled. */
   factOf(scope: string, sampledAt: number, key: string): Fact | undefined {
     return this.#facts.get(`${scope}@${sampledAt}`)?.facts.get(key)
@@ -70,7 +80,8 @@ export class Samples {
         ? [...truth.members.values()].filter(({ present }) => present).map(({ ref }) => ref)
         : refs
     const readings = asked.map((ref) => {
-      const contradicts = !calm && this.#random.chance(failing.contradicts)
+      const byChance = !calm && this.#random.chance(failing.contradicts)
+      const contradicts = byChance || (!calm && this.#contradictsForLong(ref))
       return this.#read(ref, samples, unread, unlisted, contradicts)
     })
     const pools = new Set(refs === 'all' ? truth.pools.keys() : refs.map(({ pool }) => pool))

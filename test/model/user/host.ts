@@ -5,9 +5,31 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import os from 'node:os'
 import { syncBuiltinESMExports } from 'node:module'
+import { host as ownHost } from '../../../src/core/tickets/host.js'
 
 /** What two processes do not share although they run in this one: what the library leaves on `globalThis`. */
 export type Globals = Map<symbol, unknown>
+
+/** The machine of a user process, beside the one that the scenario begins on. */
+export interface Machine {
+  /** How far its wall clock is ahead, in milliseconds. */
+  readonly ahead: number
+  /** For how much longer it has been up, in milliseconds. */
+  readonly older: number
+  readonly boot: string
+}
+
+const FIRST: Machine = { ahead: 0, older: 0, boot: 'the first boot' }
+const MACHINE = Symbol('the machine of a user process')
+
+/** Says on which machine a user process runs. */
+export function runsOn(globals: Globals, machine: Machine): void {
+  globals.set(MACHINE, machine)
+}
+
+function machine(): Machine {
+  return (processes.getStore()?.get(MACHINE) as Machine | undefined) ?? FIRST
+}
 
 /** Where wall time, uptime and randomness come from at the moment. */
 export interface Host {
@@ -32,20 +54,27 @@ export function inProcess<T>(globals: Globals, run: () => T): T {
 
 /** Puts a host under this process; the returned function takes it away. */
 export function withHost(host: Host): () => void {
-  const real = { Date: globalThis.Date, random: Math.random, uptime: os.uptime }
+  const real = {
+    Date: globalThis.Date,
+    random: Math.random,
+    uptime: os.uptime,
+    boot: ownHost.boot,
+  }
+  const wall = (): number => host.wall() + machine().ahead
   class HostDate extends real.Date {
     constructor(...given: [] | [string | number | Date]) {
-      if (given.length === 0) super(host.wall())
+      if (given.length === 0) super(wall())
       else super(given[0])
     }
 
     static override now(): number {
-      return host.wall()
+      return wall()
     }
   }
   globalThis.Date = HostDate as DateConstructor
   Math.random = () => host.random()
-  os.uptime = () => host.uptime() / 1_000
+  os.uptime = () => (host.uptime() + machine().older) / 1_000
+  ownHost.boot = () => machine().boot
   syncBuiltinESMExports()
   for (const name of SHARED) {
     Object.defineProperty(globalThis, name, {
@@ -58,6 +87,7 @@ export function withHost(host: Host): () => void {
     globalThis.Date = real.Date
     Math.random = real.random
     os.uptime = real.uptime
+    ownHost.boot = real.boot
     syncBuiltinESMExports()
     for (const name of SHARED) Reflect.deleteProperty(globalThis, name)
     nowhere.clear()

@@ -57,6 +57,8 @@ export class User {
   readonly worksOn: Chain[] = []
   readonly #newProvider: () => ModelProvider
   #stepping = true
+  /** Who makes the next step of a drain, where it is another process. */
+  handsOver: (() => User | undefined) | undefined
 
   constructor(
     process: UserProcess,
@@ -426,6 +428,15 @@ export class User {
     this.#hold(call, chain, handle, controller)
   }
 
+  /** The next step is made by another process, often on another machine, from the ticket alone. */
+  #handOver(other: User, chain: Chain, failed: number): void {
+    this.#judge.truth.figures.add('steps handed to another process')
+    this.#tell(`${chain.id} is handed to ${other.process.name}`)
+    this.worksOn.splice(this.worksOn.indexOf(chain), 1)
+    other.worksOn.push(chain)
+    other.#step(chain, other.#newProvider(), undefined, this.#judge.now, failed)
+  }
+
   /** A drain by steps, from its beginning or its ticket. */
   steps(from?: Chain): void {
     const refs = this.#members(2)
@@ -463,10 +474,12 @@ export class User {
     )
     const again = (ms: number, failed: number): void => {
       const wait = Math.max(1, Math.min(ms, 1_000))
-      this.#judge.truth.clock.setTimeout(
-        () => this.#step(chain, provider, refs, knownSince, failed),
-        wait,
-      )
+      this.#judge.truth.clock.setTimeout(() => {
+        const other = process.alive ? this.handsOver?.() : undefined
+        if (other === undefined || other === this || chain.saved === undefined)
+          this.#step(chain, provider, refs, knownSince, failed)
+        else this.#handOver(other, chain, failed)
+      }, wait)
     }
     this.#waiting.expect(
       `step of ${chain.id}`,

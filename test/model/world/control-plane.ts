@@ -11,6 +11,8 @@ export class ControlPlane {
   frozenUntil = -Infinity
   /** Every look fails before that. */
   failingUntil = -Infinity
+  /** Every look fails before that with an error that no other try mends: a certificate, a password. */
+  failingForGoodUntil = -Infinity
   /** What happens to the next changes, in place of what the product's shares say. */
   readonly planned: ApplyFate[] = []
 
@@ -35,6 +37,10 @@ export class ControlPlane {
   observeFails(): boolean {
     if (this.calm) return false
     return this.failingUntil > this.now || this.random.chance(this.truth.product.failing.observe)
+  }
+
+  failsForGood(): boolean {
+    return !this.calm && this.failingForGoodUntil > this.now
   }
 
   fate(): ApplyFate {

@@ -135,6 +135,11 @@ export class ModelProvider implements DrainableProvider {
           later(ask, wait + 1)
           return
         }
+        if (plane.failsForGood()) {
+          plane.truth.figures.add('looks that failed for good')
+          finish(() => reject(refusedForGood(plane.random.pick(FOR_GOOD))))
+          return
+        }
         if (plane.observeFails()) {
           plane.truth.figures.add('failed looks')
           finish(() => reject(lostConnection('the look failed')))
@@ -341,6 +346,14 @@ class ApplyCall {
     if (this.#fate === 'hangs' && this.#plane.random.chance(0.5))
       this.#later(() => this.#execute(), this.#plane.lateness())
   }
+}
+
+/** What keeps looks from ever succeeding until a person does something. */
+const FOR_GOOD = ['UNREACHABLE', 'UNAUTHENTICATED', 'FORBIDDEN', 'MALFORMED_REPLY'] as const
+
+function refusedForGood(code: (typeof FOR_GOOD)[number]): DrainableError {
+  const data = { provider: 'model', retryable: false }
+  return new DrainableError(code, 'model: the look is refused until a person mends it', data)
 }
 
 function lostConnection(text: string): DrainableError {

@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fileTickets, ready, restore } from 'drainable'
-import type { MemberRef } from 'drainable/provider'
+import type { Clock, MemberRef } from 'drainable/provider'
 import { expect, test } from 'vitest'
-import { quickClock } from './quick-clock.js'
+import { systemClock } from '../../../src/provider/clock.js'
+import { ioClock } from '../../support/io-clock.js'
 import { rig, until, type Rig } from './rig.js'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
@@ -51,26 +52,32 @@ test.each([
   ['a transaction was answered', refs, /^PATCH .*transaction/, 6, 0],
 ])('killed while %s, another process undoes it', async (_what, target, at, answered, most) => {
   const folder = await mkdtemp(join(tmpdir(), 'drainable-f5-'))
-  // By the quick clock a call takes ten times as long.
-  await using it = await rig({ pools }, { callTimeout: '3m' })
+  using clock = ioClock()
+  let isDead = false
+  // The other process lives by the real clock; the undo waits out half a minute for what may still be carried out.
+  const latency: Pick<Clock, 'setTimeout'> = {
+    setTimeout: (fn, ms) => (isDead ? clock.latency : systemClock).setTimeout(fn, ms),
+  }
+  await using it = await rig({ pools, latency: 1, clock: latency }, { minInterval: 500 })
   // It is carried out, and its answer does not come: the process dies meanwhile.
   const isAnswered = answered === refs.length
   const match = isAnswered ? /nothing/ : at
   const silent = it.fake.fail({ match, how: 'silent', execute: true, times: 1 })
   await kill(it, target, [at, answered], folder)
+  isDead = true
   await silent()
   const tickets = fileTickets(join(folder, 'tickets'))
   const ticket = await tickets.get('killed')
   const inFlight = disabled(it, target).length
-  const clock = quickClock(10)
-  const { members } = await restore(it.lb, ticket as Parameters<typeof restore>[1], { clock })
+  const undone = restore(it.lb, ticket as Parameters<typeof restore>[1], { clock })
+  const { members } = await clock.run(undone)
   const left = disabled(it, target)
   expect(left.length).toBeLessThanOrEqual(Math.min(most, inFlight))
   // What nobody can tell is left alone, and named with the way to open it.
   const named = members.filter(({ outcome }) => outcome !== 'restored')
   expect(named.map(({ ref }) => ref)).toEqual(left)
   for (const { error } of named) expect(error?.message).toContain('ready()')
-  if (left.length > 0) await ready(it.lb, left, { clock })
+  if (left.length > 0) await clock.run(ready(it.lb, left, { clock }))
   expect(disabled(it, target)).toEqual([])
   await rm(folder, { recursive: true, force: true })
 })

@@ -32,3 +32,18 @@ export async function openFake(
     [Symbol.asyncDispose]: () => fake.close(),
   }
 }
+
+/** A provider that is right in everything but one. */
+export function broken(fake: FakeProvider, part: Partial<DrainableProvider>): DrainableProvider {
+  return {
+    specVersion: 1,
+    name: fake.name,
+    instance: fake.instance,
+    describe: (ctx) => fake.describe(ctx),
+    observe: (refs, ctx) => fake.observe(refs, ctx),
+    apply: (changes, ctx) => fake.apply(changes, ctx),
+    close: () => fake.close(),
+    [Symbol.asyncDispose]: () => fake.close(),
+    ...part,
+  }
+}

@@ -3,22 +3,7 @@ import { DrainableError, type Change, type ChangeResult } from 'drainable/provid
 import type { CallContext, DrainableProvider, Reading, Snapshot } from 'drainable/provider'
 import { fakeProvider, providerContract } from 'drainable/testing'
 import type { FakeProvider, FakeProviderOptions } from 'drainable/testing'
-import { openFake } from './fake-harness.js'
-
-/** A provider that is right in everything but one. */
-function broken(fake: FakeProvider, part: Partial<DrainableProvider>): DrainableProvider {
-  return {
-    specVersion: 1,
-    name: fake.name,
-    instance: fake.instance,
-    describe: (ctx) => fake.describe(ctx),
-    observe: (refs, ctx) => fake.observe(refs, ctx),
-    apply: (changes, ctx) => fake.apply(changes, ctx),
-    close: () => fake.close(),
-    [Symbol.asyncDispose]: () => fake.close(),
-    ...part,
-  }
-}
+import { broken, openFake } from './fake-harness.js'
 
 /** Changes each reading of a right provider. */
 function reading(change: (r: Reading, ctx: CallContext) => Reading) {

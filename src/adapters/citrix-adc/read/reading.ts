@@ -126,6 +126,7 @@ function toScope(findings: Findings, own: Own['own']): LoadScope {
     ...base,
     ...confirmed,
     state: 'read',
+    ...(standing.boot === undefined ? {} : { countersFrom: standing.boot }),
     active,
     queued,
     pooled,

@@ -14,6 +14,8 @@ export interface Standing {
   readonly role: 'alone' | 'primary' | 'secondary' | 'cluster' | 'unknown'
   /** Changes with the role and with a reboot. */
   readonly incarnation: string
+  /** When it was booted, with which its counters begin; left out where it does not say. */
+  readonly boot?: string
   /** What could not be read, and why that matters. */
   readonly unverified?: string
 }
@@ -80,6 +82,7 @@ export class Standings {
       nodes,
       role,
       incarnation: `${node}: ${incarnation}`,
+      ...(boot === '' ? {} : { boot }),
       ...(unverified === undefined ? {} : { unverified }),
     }
   }

@@ -275,6 +275,8 @@ export class MemberReader {
       queued,
       pooled: sum(rows, (row) => Math.max(0, row.connections - row.active)),
       arrivals: begun,
+      // The counters of a host are its process's own: a hot restart hands on none of them.
+      countersFrom: reading.incarnation,
       inForce: why === undefined,
       ...noteOf(why ?? left?.note),
     }

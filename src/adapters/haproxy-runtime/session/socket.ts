@@ -89,6 +89,8 @@ export class RuntimeSocket {
   readonly #limits: SocketLimits
   readonly #tls: Tls | undefined
   readonly #open = new Set<Socket>()
+  /** Second connections that are opened to see a certificate which was not trusted. */
+  readonly #glances = new Set<AbortController>()
   readonly #slots: Turnstile
   #closed = false
 
@@ -133,6 +135,7 @@ export class RuntimeSocket {
   close(): void {
     this.#closed = true
     for (const socket of this.#open) socket.destroy(new Error('closed'))
+    for (const glance of this.#glances) glance.abort()
     this.#open.clear()
   }
 
@@ -147,6 +150,7 @@ export class RuntimeSocket {
         return
       }
       const socket = this.#dial()
+      const glance = new AbortController()
       this.#open.add(socket)
       const cancel = clock.setTimeout(() => {
         fail(
@@ -166,6 +170,8 @@ export class RuntimeSocket {
       }
       const fail = (error: unknown): void => {
         settle()
+        glance.abort()
+        this.#glances.delete(glance)
         this.#open.delete(socket)
         socket.on('error', ignore)
         socket.destroy()
@@ -175,8 +181,12 @@ export class RuntimeSocket {
       const onError = (cause: Error): void => {
         const explain = (known: Error): void =>
           fail(this.#closed ? closedError(this.label) : socketError(this.label, known, false))
-        if (isUnknownIssuer(cause)) void this.#advise(cause).then(explain)
-        else explain(cause)
+        if (!isUnknownIssuer(cause)) {
+          explain(cause)
+          return
+        }
+        this.#glances.add(glance)
+        void this.#advise(cause, { clock, signal: glance.signal }).then(explain)
       }
       const onConnect = (): void => {
         const other = this.#unpinned(socket)
@@ -208,8 +218,8 @@ export class RuntimeSocket {
   }
 
   /** An unknown certificate is named, so that it can be compared and pinned. */
-  async #advise(cause: Error): Promise<Error> {
-    const shown = await glanceAtCertificate(this.#secure(this.#tls ?? {}))
+  async #advise(cause: Error, ctx: Within): Promise<Error> {
+    const shown = await glanceAtCertificate(this.#secure(this.#tls ?? {}), ctx)
     return withAdvice(cause, shown)
   }
 

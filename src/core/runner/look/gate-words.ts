@@ -14,14 +14,19 @@ const MOST = 1_000
 
 /** The same scope where nothing is wrong with its words. */
 export function printableScope(given: LoadScope): LoadScope {
-  const { scope, incarnation, note } = given
+  const { scope, incarnation, note, countersFrom } = given
   const safe = {
     scope: printableName(scope),
     // One that was not read need not say it.
     incarnation: isText(incarnation) ? printable(incarnation) : '',
     ...(note === undefined ? {} : { note: quote(note, MOST) }),
+    ...(countersFrom === undefined ? {} : { countersFrom: printable(countersFrom) }),
   }
-  const same = safe.scope === scope && safe.incarnation === incarnation && safe.note === note
+  const same =
+    safe.scope === scope &&
+    safe.incarnation === incarnation &&
+    safe.note === note &&
+    safe.countersFrom === countersFrom
   return same ? given : { ...given, ...safe }
 }
 

@@ -174,21 +174,32 @@ function checkScope(scope: LoadScope, { at, counts }: Known): LoadScope {
   return printableScope(tidy(scope))
 }
 
+/** What a scope may say besides, and of what type it must be. */
+const BESIDES = {
+  pooled: Number.isFinite,
+  released: isBoolean,
+  old: isBoolean,
+  note: isText,
+  countersFrom: isText,
+} as const
+
 /** Without information that is none: nothing depends on it, and a ticket could not hold it. */
 function tidy(scope: LoadScope): LoadScope {
-  const { pooled, released, note, old } = loose(scope)
-  const fits =
-    (pooled === undefined || Number.isFinite(pooled)) &&
-    (released === undefined || typeof released === 'boolean') &&
-    (note === undefined || typeof note === 'string') &&
-    (old === undefined || typeof old === 'boolean')
-  if (fits) return scope
-  const safe: { -readonly [K in keyof LoadScope]: LoadScope[K] } = { ...scope }
-  if (!Number.isFinite(pooled)) delete safe.pooled
-  if (typeof released !== 'boolean') delete safe.released
-  if (typeof note !== 'string') delete safe.note
-  if (typeof old !== 'boolean') delete safe.old
-  return safe
+  const given = loose(scope)
+  const wrong = (Object.keys(BESIDES) as (keyof typeof BESIDES)[]).filter(
+    (field) => given[field] !== undefined && !BESIDES[field](given[field]),
+  )
+  if (wrong.length === 0) return scope
+  const kept = Object.entries(scope).filter(([field]) => !wrong.some((one) => one === field))
+  return Object.fromEntries(kept) as unknown as LoadScope
+}
+
+function isBoolean(value: unknown): boolean {
+  return typeof value === 'boolean'
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string'
 }
 
 function noteOf(scope: LoadScope): { readonly note?: string } {

@@ -78,6 +78,7 @@ export function sendThrough(
 /** Lets wall time and the machine's uptime go with the fake clock. */
 export function wallFollows(clock: FakeClock): void {
   const wall = Date.UTC(2026, 0, 1)
+  Object.assign(clock, { wall: undefined }) // as a clock that leaves wall time to the machine
   vi.spyOn(Date, 'now').mockImplementation(() => wall + clock.now())
   vi.spyOn(os, 'uptime').mockImplementation(() => 86_400 + clock.now() / 1_000)
   syncBuiltinESMExports()

@@ -149,7 +149,7 @@ function apply(all: readonly Ticket[], wish: { ticket: number; field: number; ho
 function idleTooEarly(lb: FakeProvider) {
   const faults: string[] = []
   const onEvent = (event: DrainEvent): void => {
-    if (event.type === 'idle' && lb.load(web1) > 0) faults.push('idle with work in flight')
+    if (event.type === 'idle' && lb.load(event.ref) > 0) faults.push('idle with work in flight')
   }
   return { faults, onEvent }
 }
@@ -307,8 +307,8 @@ describe('a ticket that is refused', () => {
     ['has no state', (ticket) => without(ticket, state), /state/],
     ['has null for a state', (ticket) => set(ticket, state, null), /state/],
     ['has a list for a state', (ticket) => set(ticket, state, []), /state/],
-    ['has a state of an older kind', (ticket) => set(ticket, [...state, 'v'], 2), /state/],
-    ['has a state of a newer kind', (ticket) => set(ticket, [...state, 'v'], 4), /state/],
+    ['has a state of an older kind', (ticket) => set(ticket, [...state, 'v'], 3), /state/],
+    ['has a state of a newer kind', (ticket) => set(ticket, [...state, 'v'], 5), /state/],
     ['has a state of no kind', (ticket) => without(ticket, [...state, 'v']), /state/],
     ['is of a newer version', (ticket) => set(ticket, ['v'], 2), /v/],
     ['names no balancer', (ticket) => set(ticket, ['parts'], []), /parts/],

@@ -174,6 +174,30 @@ describe('a run that has settled', () => {
     expect(losses(run)).toEqual([])
   })
 
+  test('takes as many arrivals as before for work where counters began anew', () => {
+    const run = idle({ scopes: { w1: { countersFrom: 'boot 1' } } }).settle()
+    run.scope('w1', { incarnation: 'w1.2', countersFrom: 'boot 2' }).look()
+    expect(losses(run)).toEqual(['IDLE_LOST'])
+  })
+
+  test('takes none for work where counters began anew, and came to none', () => {
+    const run = idle({ scopes: { w1: { countersFrom: 'boot 1' } } }).settle()
+    run.scope('w1', { incarnation: 'w1.2', countersFrom: 'boot 2', arrivals: 0 }).look()
+    expect(losses(run)).toEqual([])
+  })
+
+  test.each([
+    ['the counters went on', 'boot 1', 'boot 1'],
+    ['nothing tells since when it counts', undefined, undefined],
+    ['only the new life tells since when it counts', undefined, 'boot 2'],
+  ])('keeps idle by the same figure where %s', (_, before, now) => {
+    const from = (countersFrom: string | undefined) =>
+      countersFrom === undefined ? {} : { countersFrom }
+    const run = idle({ scopes: { w1: from(before) } }).settle()
+    run.scope('w1', { incarnation: 'w1.2', ...from(now) }).look()
+    expect(losses(run)).toEqual([])
+  })
+
   test('puts back what a reload forgot, with nothing said of a loss', () => {
     const run = idle().settle().set({ own: 'ready' })
     run.scope('w1', { incarnation: 'w1.2', arrivals: 0 }).look()

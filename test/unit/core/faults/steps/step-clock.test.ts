@@ -75,6 +75,7 @@ describe('a step after the clocks of its host disagree', () => {
     ['wall clock an hour back', (host) => host.jumpWall(-3_600_000)],
     ['uptime an hour ahead', (host) => host.jumpUptime(3_600_000)],
     ['host booted again', (host) => host.otherBoot()],
+    ['other host, 900 ms ahead', (host) => host.otherBoot(900)],
     ['other host, an hour ahead', (host) => host.otherBoot(3_600_000)],
     ['other host, an hour behind', (host) => host.otherBoot(-3_600_000)],
   ]

@@ -1,0 +1,15 @@
+import { EVERY_STATE, NO_ARRIVALS, NO_GENTLE_MAINT, NO_WATCH } from './cases.js'
+
+export const SKIPPED = {
+  group: { ...EVERY_STATE, ...NO_WATCH, ...NO_GENTLE_MAINT, ...NO_ARRIVALS },
+  services: { ...EVERY_STATE, ...NO_WATCH, ...NO_GENTLE_MAINT },
+  lasting: {
+    ...EVERY_STATE,
+    ...NO_WATCH,
+    ...NO_ARRIVALS,
+    'cuts work where it can, and says so where it can not':
+      'it can cut work, but not that of this member',
+  },
+} as const
+
+export const NO_HOOK = {} as const

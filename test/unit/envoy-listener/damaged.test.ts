@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { parseServerInfo, parseStart } from '../../../src/adapters/envoy-listener/codec/server.js'
+import { parseStats, type Group } from '../../../src/adapters/envoy-listener/codec/stats.js'
+import { damagedLines, holds } from '../../support/mutations.js'
+
+const INFO = readFileSync(new URL('../../fixtures/envoy/server_info.json', import.meta.url), 'utf8')
+
+const STATS = `http.in.downstream_cx_active: 3
+http.in.downstream_cx_total: 15
+http.in.downstream_rq_active: 2
+http.in.downstream_rq_total: 71
+http.in.health_check.request_total: 13
+listener.127.0.0.1_8080.downstream_cx_active: 4
+listener.127.0.0.1_8080.downstream_cx_total: 25
+listener.127.0.0.1_8080.downstream_pre_cx_active: 6
+udp.dns.downstream_sess_active: 8
+udp.dns.downstream_sess_total: 19
+server.parent_connections: 17
+`
+
+describe('a damaged reply of an admin API', () => {
+  test('makes no drain of /server_info, and no other process', () => {
+    const draining = INFO.replace('"LIVE"', '"DRAINING"')
+    for (const text of [INFO, draining]) {
+      holds(
+        text,
+        (reply) => parseServerInfo(reply, 'here'),
+        (before, after) => {
+          // Proto3 leaves a zero out: LIVE is one, and so is the first epoch.
+          expect([before.state, 'LIVE']).toContain(after.state)
+          expect([before.epoch, 0]).toContain(after.epoch)
+          expect(after.version).toEqual(before.version)
+        },
+      )
+    }
+  })
+
+  test('makes no other start of /config_dump', () => {
+    const reply = JSON.stringify({ configs: [{ last_updated: '2026-01-01T00:00:00.123Z' }] })
+    holds(
+      reply,
+      (text) => parseStart(text, 'here'),
+      (before, after, text) => {
+        if (!text.includes('nonsense')) expect(after).toBe(before)
+      },
+    )
+  })
+
+  test('makes no count of /stats', () => {
+    const counts = (text: string) => {
+      const { http, listeners, udp, others } = parseStats(text, 'here')
+      const rows = [...http, ...listeners, ...udp].map(([, group]) => group)
+      return [...rows, others].flatMap((group: Group) => [...group])
+    }
+    holds(
+      STATS,
+      counts,
+      (before, after) => {
+        const known = new Set(before.map(([, count]) => count))
+        for (const [, count] of after) expect(known).toContain(count)
+      },
+      damagedLines(STATS, ': '),
+    )
+  })
+})
