@@ -13,7 +13,7 @@ import { configStamp, readNative, weightOf } from '../read/reading.js'
 import { askServer, putServer } from './put-server.js'
 import type { Found, Round } from '../read/read.js'
 import { isWeightless } from '../read/state.js'
-import type { Step } from './step.js'
+import { rejected, type Step } from './step.js'
 import type { Tools } from './tools.js'
 import { Undo } from './undo.js'
 
@@ -69,6 +69,12 @@ export class Restorer {
     // found so: the marks that came with a raise go with it
     const after = (): Promise<unknown> => this.#clear(change, found, round, new Undo(), ctx)
     return { later: { ...sent, after } }
+  }
+
+  /** Ready at run time, and marked in the file, which this provider does not write. */
+  keepsMarks(ref: MemberRef, stored: 'drain' | 'maint'): ChangeResult {
+    const words = `is ready until the next reload, which makes it '${stored}': the configuration has weight 0 for it; use a provider with durable: true, or give it a weight there`
+    return rejected(ref, 'UNSUPPORTED', `${formatRef(ref)} ${words}`)
   }
 
   /** Puts a member back into the state it was found in, where that cuts nothing. */
