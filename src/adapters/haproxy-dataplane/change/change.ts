@@ -257,9 +257,9 @@ class Work implements CarefulAdapter<Seen, Sent> {
     }
     if (!this.#isHeld(ref)) await this.#assertDurable(ref, round, ctx)
     this.#tools.memory.holding(ref, ctx.clock.now())
-    await this.#mark(ref, to, found, undo, ctx)
+    const rewrite = await this.#mark(ref, to, found, undo, ctx)
     const answer = await askServer(this.#tools.api, ref, to, ctx)
-    const sent = { ref, wished: to, exactly: false, before: found, round, undo, ...answer }
+    const sent = { ref, wished: to, exactly: false, before: found, round, undo, rewrite, ...answer }
     // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
     const tracks = found.rows.some(({ tracked }) => tracked !== undefined)
     return tracks ? this.#parts.verifier.one(sent, ctx) : begin(sent)
@@ -282,13 +282,14 @@ class Work implements CarefulAdapter<Seen, Sent> {
     found: Found,
     undo: Undo,
     ctx: CallContext,
-  ): Promise<void> {
-    if (!this.#tools.settings.durable) return
+  ): Promise<Sent['rewrite']> {
+    if (!this.#tools.settings.durable) return undefined
     const { marks } = this.#parts
     const before = await marks.set(ref, to, found, ctx)
-    if (before === undefined) return
+    if (before === undefined) return undefined
     undo.first(() => marks.putBack(ref, before, ctx))
     undo.last(() => marks.weigh(ref, before, found, ctx))
+    return () => marks.set(ref, to, found, ctx)
   }
 
   /**
