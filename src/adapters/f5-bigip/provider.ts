@@ -1,4 +1,5 @@
 import { carefulApply } from '../../kit/careful-apply.js'
+import { SharedTrials } from '../../kit/login.js'
 import type {
   AddressTarget,
   CallContext,
@@ -57,7 +58,10 @@ export class F5BigipProvider implements DrainableProvider {
     this.#settings = settings
     this.#rights = new Rights(settings)
     this.#hints = new Hints(this.#rights)
-    this.#devices = settings.urls.map((url) => new Device(new Session(url, settings), settings))
+    const trials = settings.urls.length > 1 ? new SharedTrials() : undefined
+    this.#devices = settings.urls.map((url) => {
+      return new Device(new Session(url, settings, trials), settings)
+    })
     this.#units = new Units(this.#devices)
     this.#aftermath = new Aftermath(settings)
     this.#resolver = new Resolver(settings.partition)

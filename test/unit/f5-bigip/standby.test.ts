@@ -96,24 +96,28 @@ test('a unit that was active and hangs is waited for', async () => {
   await run.close()
 })
 
-test('units that do not know each other are two balancers', async () => {
-  await using one = await rig()
-  await using two = await rig({ pair: true })
-  const { username, password } = one.fake
-  const url = [one.fake.url, two.fake.url]
-  await using lb = f5Bigip({ url, username, password, tls: { insecure: true } })
-  // Both fakes call their first unit alike: the pair knows one that the other does not.
-  two.fake.fail({ match: /x/, how: 'silent' })
-  const named = {
+describe('units that do not know each other', () => {
+  const called = (name: string) => ({
     kind: 'x',
-    items: [{ name: 'edge9', selfDevice: 'true', failoverState: 'active' }],
-  }
-  one.fake.fail({ match: /cm\/device/, how: 'status', status: 200, body: named })
-  await expect(lb.observe([WEB1], ctx())).rejects.toMatchObject({
-    code: 'INVALID_OPTIONS',
-    message: expect.stringContaining('combineProviders()') as string,
+    items: [{ name, selfDevice: 'true', failoverState: 'active' }],
   })
-  expect(lines(one.fake).filter((line) => line.startsWith('PATCH'))).toEqual([])
+
+  test.each(['edge9', undefined])('are two balancers, called %s', async (name) => {
+    await using one = await rig()
+    await using two = await rig({ pair: true })
+    const { username, password } = one.fake
+    const url = [one.fake.url, two.fake.url]
+    await using lb = f5Bigip({ url, username, password, tls: { insecure: true } })
+    // Without another name both fakes call their first unit alike.
+    const body = name === undefined ? undefined : called(name)
+    if (body !== undefined) one.fake.fail({ match: /cm\/device/, how: 'status', status: 200, body })
+    await expect(lb.observe([WEB1], ctx())).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+      message: expect.stringContaining('combineProviders()') as string,
+    })
+    const all = [...lines(one.fake), ...lines(two.fake)]
+    expect(all.filter((line) => line.startsWith('PATCH'))).toEqual([])
+  })
 })
 
 test('a pair that knows itself is asked for it once', async () => {
