@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { fileTickets, ready, restore } from 'drainable'
 import type { MemberRef } from 'drainable/provider'
 import { expect, test } from 'vitest'
-import { quickClock } from './quick-clock.js'
+import { quickClock } from '../../support/quick-clock.js'
 import { rig, until, type Rig } from './rig.js'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
