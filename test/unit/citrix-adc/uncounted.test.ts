@@ -5,7 +5,7 @@ import { change, context, rig, WEB1 } from './rig.js'
 const HOLD = { kind: 'hold', ref: WEB1 } as const
 
 test('a drained member whose load is not told is not closed, and not called idle', async () => {
-  await using at = await rig()
+  await using at = await rig({}, { callTimeout: '5m' })
   const { fake, adc } = at
   await fake.occupy(WEB1)
   await change(adc, { ...HOLD, to: 'drain' })

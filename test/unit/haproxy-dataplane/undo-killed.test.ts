@@ -1,8 +1,8 @@
 import { ready, restore, startDrain, type Ticket } from 'drainable'
 import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
-import { describe, expect, test } from 'vitest'
-import { connect, present, until } from '../../support/dataplane.js'
-import { quickClock } from '../../support/quick-clock.js'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { connect, present, until, warm } from '../../support/dataplane.js'
+import { ioClock } from '../../support/io-clock.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
 const POOLS = { web: ['web1', 'web2'].map((name) => ({ name, weight: 7 })) }
@@ -37,20 +37,31 @@ async function dies(fake: DataplaneFake, ticket: Ticket, write: number, execute:
 const MOMENTS = [1, 2, 3, 4].flatMap((write) =>
   [true, false].map((execute) => ({ write, execute })),
 )
+type Moment = (typeof MOMENTS)[number]
+const held = new Map<Moment, { readonly fake: DataplaneFake; readonly ticket: Ticket }>()
 
-describe.concurrent('an undo of a durable drain that dies', () => {
+beforeAll(async () => {
+  const hold = async (moment: Moment): Promise<void> => {
+    const fake = await startFake({ pools: POOLS })
+    held.set(moment, { fake, ticket: await drained(fake) })
+  }
+  await Promise.all(MOMENTS.map(hold))
+}, 120_000)
+
+afterAll(() => Promise.all([...held.values()].map(({ fake }) => fake.close())))
+
+describe('an undo of a durable drain that dies', () => {
   test.each(MOMENTS)('at write $write, executed $execute, leaves no mark', async (moment) => {
-    await using fake = await startFake({ pools: POOLS })
-    const ticket = await drained(fake)
+    const { fake, ticket } = held.get(moment)!
     await dies(fake, ticket, moment.write, moment.execute)
     await fake.reload()
-    // What may still be carried out is waited for, by a clock on which a call takes longer.
-    await using lb = connect(fake, { ...DURABLE, callTimeout: '3m' })
-    const clock = quickClock(15)
-    const report = await restore(lb, ticket, { clock })
+    await using lb = connect(fake, DURABLE)
+    await warm(fake)
+    using clock = ioClock()
+    const report = await clock.run(restore(lb, ticket, { clock }))
     if (report.outcome !== 'restored') {
       expect(String(report.members[0]!.error)).toContain('ready() opens it')
-      await ready(lb, WEB1, { timeout: '10m', clock })
+      await clock.run(ready(lb, WEB1, { timeout: '10m', clock }))
     }
     await using eyes = connect(fake) // by another clock
     const open = { own: 'ready', serves: true, weight: 7 }
