@@ -23,7 +23,7 @@ const SYNC_STATUS = '/mgmt/tm/cm/sync-status'
  * and the save comes last, so that what is saved is what both units run. A push that fails takes
  * nothing back: the drain is in force on the active unit, and every reading says what failed.
  */
-export class Aftermath {
+export class AfterChange {
   readonly #settings: Settings
   /** What went wrong the last time, until it went well. */
   fault: string | undefined
