@@ -30,7 +30,8 @@ await using lb = haproxyDataplane({
   url: fake?.url ?? DATAPLANE_URL ?? '',
   username: DATAPLANE_USER,
   password: () => (fake === undefined ? DATAPLANE_PASSWORD : 'secret'),
-  oldWorkers: 'hard-stop-after', // what HAProxy's configuration says
+  // Your word that its processes were started with the hard-stop-after of its configuration: known of the stand-in alone.
+  oldWorkers: fake === undefined ? 'wait' : 'hard-stop-after',
 })
 
 try {

@@ -16,10 +16,7 @@ const member = { pool: POOL, member: MEMBER }
 
 if (HAPROXY_SOCKET === undefined) await onTheStandIn()
 else {
-  await using lb = haproxyRuntime({
-    socket: HAPROXY_SOCKET,
-    ...(HAPROXY_MASTER === undefined ? {} : { master: HAPROXY_MASTER }),
-  })
+  await using lb = haproxyRuntime({ socket: HAPROXY_SOCKET, master: HAPROXY_MASTER })
   await deploy(lb)
 }
 
@@ -64,10 +61,7 @@ async function onTheStandIn(): Promise<void> {
     const slow = ask(port, '/slow', 'web1')
     await until(() => servers[0]?.busy() === 1)
     setTimeout(() => void fake.reload(), 300)
-    await using lb = haproxyRuntime({
-      socket: fake.socket,
-      ...(fake.master === undefined ? {} : { master: fake.master }),
-    })
+    await using lb = haproxyRuntime({ socket: fake.socket, master: fake.master })
     await deploy(lb)
     console.log(`the slow request: ${await slow}; the next one: ${await ask(port, '/')}`)
   } finally {

@@ -1,4 +1,5 @@
 import { abortable } from '../provider/abort.js'
+import { pause } from '../provider/clock.js'
 import type { CallContext, Secret } from '../provider/contract.js'
 import { formatDuration } from '../provider/duration.js'
 import { DrainableError } from '../provider/error.js'
@@ -17,6 +18,62 @@ export interface CredentialsOptions {
   readonly subject: string
   readonly username: string
   readonly password: Secret
+  /** Shared with the logins of the other units, where one user of one pair logs in to several. */
+  readonly trials?: SharedTrials
+}
+
+/** How long a unit waits for what another one says of a password that nobody has accepted yet, in milliseconds. */
+const TRIAL_WAIT = 1_000
+/** A unit that refused a password itself is asked so much later than one that was not asked, in milliseconds. */
+const REFUSER_LAST = 30_000
+
+/**
+ * What the units of one pair say of one user's password. A wrong one is sent to one of them: a directory
+ * behind them would count a failed login for each. One that another unit refused is not sent to a unit
+ * that was not asked, for as long as it is not sent again there; what a unit has accepted itself, it is sent.
+ */
+export class SharedTrials {
+  #under: Promise<unknown> | undefined
+  #refused: Refused | undefined
+  #accepted: string | undefined
+
+  /**
+   * Before a password is sent: waits, for a moment, while another unit tries one that nobody has accepted.
+   *
+   * @returns what to call once its answer is there
+   */
+  async enter(
+    password: string,
+    { clock, signal }: Pick<CallContext, 'clock' | 'signal'>,
+  ): Promise<() => void> {
+    const end = clock.now() + TRIAL_WAIT
+    while (this.#under !== undefined && password !== this.#accepted && clock.now() < end) {
+      const stop = new AbortController()
+      const limit = pause(clock, end - clock.now(), AbortSignal.any([signal, stop.signal]))
+      limit.catch(() => undefined)
+      await Promise.race([this.#under, limit])
+      stop.abort()
+    }
+    if (password === this.#accepted || this.#under !== undefined) return () => undefined
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    this.#under = promise
+    return () => {
+      if (this.#under === promise) this.#under = undefined
+      resolve(undefined)
+    }
+  }
+
+  /** That another unit refused it, where none has accepted it. */
+  refused(password: string): Refused | undefined {
+    return this.#refused?.password === password ? this.#refused : undefined
+  }
+
+  note(password: string, refused: Refused | undefined): void {
+    if (refused === undefined) {
+      this.#accepted = password
+      if (this.#refused?.password === password) this.#refused = undefined
+    } else if (this.#accepted !== password) this.#refused = refused
+  }
 }
 
 /**
@@ -52,14 +109,20 @@ export class Credentials {
     fresh = false,
   ): Promise<T> {
     const password = await this.#get(ctx, fresh)
-    const reply = await send(password)
-    if (!this.#note(password, refusal(reply), ctx)) return reply
-    if (typeof this.#options.password !== 'function') return reply
-    const other = await this.#fetch(ctx.signal)
-    if (other === password) return reply
-    const second = await send(other)
-    this.#note(other, refusal(second), ctx)
-    return second
+    const leave = await this.#options.trials?.enter(password, ctx)
+    try {
+      this.#assertUntried(password, ctx)
+      const reply = await send(password)
+      if (!this.#note(password, refusal(reply), ctx)) return reply
+      if (typeof this.#options.password !== 'function') return reply
+      const other = await this.#fetch(ctx.signal)
+      if (other === password) return reply
+      const second = await send(other)
+      this.#note(other, refusal(second), ctx)
+      return second
+    } finally {
+      leave?.()
+    }
   }
 
   /** Adds what must not be printed either: a token, a header made of the password. */
@@ -73,11 +136,17 @@ export class Credentials {
     return redact(text, this.#secrets)
   }
 
-  async #get({ clock, signal }: Pick<CallContext, 'clock' | 'signal'>, fresh: boolean) {
+  async #get({ signal }: Pick<CallContext, 'signal'>, fresh: boolean): Promise<string> {
     const known = fresh ? undefined : this.#password
-    const password = known ?? (await this.#fetch(signal))
-    const refused = this.#refused
-    if (refused?.password !== password || clock.now() >= refused.until) return password
+    return known ?? this.#fetch(signal)
+  }
+
+  /** @throws `UNAUTHENTICATED` */
+  #assertUntried(password: string, { clock }: Pick<CallContext, 'clock'>): void {
+    if (password === this.#password) return
+    const own = this.#refused?.password === password ? this.#refused : undefined
+    const refused = own ?? this.#options.trials?.refused(password)
+    if (refused === undefined || clock.now() >= refused.until) return
     const { provider, subject, username } = this.#options
     const left = formatDuration(refused.until - clock.now())
     throw new DrainableError(
@@ -96,12 +165,18 @@ export class Credentials {
     if (words === undefined) {
       this.#password = password
       this.#refused = undefined
+      this.#options.trials?.note(password, undefined)
       return false
     }
+    const { trials } = this.#options
     this.#password = undefined
-    const times = this.#refused?.password === password ? this.#refused.times + 1 : 0
+    const before = this.#refused?.password === password ? this.#refused : trials?.refused(password)
+    const times = before === undefined ? 0 : before.times + 1
     const wait = REFUSED_FOR[Math.min(times, REFUSED_FOR.length - 1)] ?? 0
-    this.#refused = { password, words: this.clean(words), times, until: clock.now() + wait }
+    const refused = { password, words: this.clean(words), times, until: clock.now() + wait }
+    trials?.note(password, refused)
+    const last = trials === undefined ? 0 : REFUSER_LAST
+    this.#refused = { ...refused, until: refused.until + last }
     return true
   }
 

@@ -188,6 +188,13 @@ export interface PresentReading {
   readonly own: AdminState | 'unknown'
   /** What it inherits (a tracked server, a node, a server object, DNS). */
   readonly inherited?: AdminState
+  /**
+   * What the product's stored configuration makes of it at the next reload, where that keeps new work
+   * away and can be taken back by `restore` (HAProxy Data Plane API: `weight 0` in the file, while the
+   * process runs it as ready). It is nothing to the proof of a drain; but an undo and `ready()` are not
+   * done before it is gone: they ask for a `restore` to `ready`, also of a member that is ready.
+   */
+  readonly stored?: 'drain' | 'maint'
   /** Would it get new, non-persistent work now? */
   readonly serves: boolean
   readonly health: Health

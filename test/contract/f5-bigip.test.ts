@@ -80,12 +80,12 @@ const CASES: Readonly<Record<string, Case>> = {
     options: { auth: 'basic' },
     reload: reboot,
   },
-  'a pair with a failover that was not synced': {
-    fake: { pair: true },
+  'a pair of 17.5 with a failover that was not synced': {
+    fake: { version: '17.5', pair: true },
     reload: failover,
   },
-  'a pair that syncs by itself, statistics that lag': {
-    fake: { pair: { autoSync: true }, statsLag: 60 },
+  'a pair of 21.0 that syncs by itself, statistics that lag': {
+    fake: { version: '21.0', pair: { autoSync: true }, statsLag: 60 },
     options: { save: true },
     reload: failover,
   },

@@ -7,9 +7,15 @@ import type { Skipped } from '../contract/skipped/cases.js'
  * that is listed must be skipped: a hook that a harness lost is a failure.
  *
  * @param skipped - a setup of the provider's file in `test/contract/skipped`
+ * @param replaced - cases that a test beside them replaces, with the reason: what the product does is another thing there
  */
-export function contractTests(skipped: Skipped, open: () => Promise<ContractHarness>): void {
-  const cases = providerContract(open)
+export function contractTests(
+  skipped: Skipped,
+  open: () => Promise<ContractHarness>,
+  replaced: Skipped = {},
+): void {
+  const all = providerContract(open)
+  const cases = all.filter(({ name }) => !(name in replaced))
   for (const each of cases) {
     test(each.name, { timeout: each.timeout }, async (context) => {
       let reason: string | undefined
@@ -19,7 +25,7 @@ export function contractTests(skipped: Skipped, open: () => Promise<ContractHarn
     })
   }
   test('the list of skipped cases names cases of the suite', () => {
-    const names = new Set(cases.map(({ name }) => name))
-    expect(Object.keys(skipped).filter((name) => !names.has(name))).toEqual([])
+    const names = new Set(all.map(({ name }) => name))
+    expect(Object.keys({ ...skipped, ...replaced }).filter((name) => !names.has(name))).toEqual([])
   })
 }

@@ -13,6 +13,8 @@ export interface Front extends AsyncDisposable {
   readonly fake: DataplaneFake
   readonly lb: DrainableProvider
   readonly backends: Record<string, Backend>
+  /** The next reload through the API is refused with this complaint: the process that serves stays. */
+  refuseReload(complaint: string): void
   /** A request for one server, held by it until {@link Backend.release}. */
   hold(ref: MemberRef): Promise<{ readonly answer: Promise<Answer> }>
 }
@@ -55,18 +57,26 @@ export async function front(
   options: Partial<HaproxyDataplaneOptions> = {},
   config = CONFIG,
   global = '',
+  reloadDelay = 50,
 ): Promise<Front> {
   const haproxy = await Haproxy.start({ engine, config, global })
   const backends: Record<string, Backend> = {}
   for (const name of WEB) backends[name] = await Backend.start(haproxy.port(name), name)
+  let complaint: string | undefined
+  const reload = async (): Promise<void> => {
+    const refused = complaint
+    complaint = undefined
+    if (refused !== undefined) throw new Error(refused)
+    await haproxy.reload()
+  }
   const fake = await startFake({
     front: {
       socket: haproxy.socket,
       config: join(haproxy.dir, 'haproxy.cfg'),
-      reload: () => haproxy.reload(),
+      reload,
     },
     version: api,
-    reloadDelay: 50,
+    reloadDelay,
   })
   const lb = connect(fake, options)
   return {
@@ -74,6 +84,9 @@ export async function front(
     fake,
     lb,
     backends,
+    refuseReload: (words) => {
+      complaint = words
+    },
     hold: async ({ member }) => {
       const backend = backends[member]!
       const before = backend.held

@@ -204,6 +204,12 @@ ${config((name) => this.port(name), this.dir)}
     await until(replaced, 'the reload', 15_000)
   }
 
+  /** After the process that serves was killed: the master, which stays with `no-exit-on-failure`, starts another. */
+  async revive(): Promise<void> {
+    this.#children.at(-1)?.kill('SIGUSR2')
+    await until(() => this.pid().catch(() => undefined), 'a new process', 15_000)
+  }
+
   /** What an operator does before a reload: the states go into the file of `server-state-file state`. */
   async keepState(): Promise<void> {
     writeFileSync(join(this.dir, 'state'), await this.cli('show servers state'))

@@ -174,11 +174,11 @@ export class CitrixAdcProvider implements DrainableProvider {
     if (found === undefined) return { ref, present: false, scopes: [] }
     const { entry, counts, countedAt } = found
     this.#memory.sight(entry, stamp, standing.incarnation)
-    const deed = this.#memory.recall(entry, stamp, standing.incarnation)
+    const ours = this.#memory.recall(entry, stamp, standing.incarnation)
     this.#memory.counted(entry.subject, counts, countedAt)
     const plan = this.#plan.get(refKey(ref)) ?? []
     const hints = [...plan, ...this.#rights.missing, ...this.#writer.hints]
-    return toReading(ref, { ...found, deed, standing, hints })
+    return toReading(ref, { ...found, ours, standing, hints })
   }
 }
 

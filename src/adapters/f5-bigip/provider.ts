@@ -1,4 +1,5 @@
 import { carefulApply } from '../../kit/careful-apply.js'
+import { SharedTrials } from '../../kit/login.js'
 import type {
   AddressTarget,
   CallContext,
@@ -14,7 +15,7 @@ import type {
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { Work } from './change/change.js'
-import { Aftermath } from './change/sync.js'
+import { AfterChange } from './change/sync.js'
 import { readVersion } from './codec/device.js'
 import type { MemberRow } from './codec/members.js'
 import { isPossible } from './codec/names.js'
@@ -50,16 +51,19 @@ export class F5BigipProvider implements DrainableProvider {
   readonly #rights: Rights
   readonly #hints: Hints
   readonly #resolver: Resolver
-  readonly #aftermath: Aftermath
+  readonly #afterChange: AfterChange
   #info: ProviderInfo | undefined
 
   constructor(settings: Settings) {
     this.#settings = settings
     this.#rights = new Rights(settings)
     this.#hints = new Hints(this.#rights)
-    this.#devices = settings.urls.map((url) => new Device(new Session(url, settings), settings))
+    const trials = settings.urls.length > 1 ? new SharedTrials() : undefined
+    this.#devices = settings.urls.map((url) => {
+      return new Device(new Session(url, settings, trials), settings)
+    })
     this.#units = new Units(this.#devices)
-    this.#aftermath = new Aftermath(settings)
+    this.#afterChange = new AfterChange(settings)
     this.#resolver = new Resolver(settings.partition)
     this.instance = settings.urls.map((url) => new URL(url).origin).join(',')
   }
@@ -138,7 +142,7 @@ export class F5BigipProvider implements DrainableProvider {
       before: async () => {
         const devices = await this.#activeDevices(ctx, changes.every(isSeen))
         const [first] = devices
-        if (first !== undefined) await this.#aftermath.before(first, ctx)
+        if (first !== undefined) await this.#afterChange.before(first, ctx)
         return devices
       },
     })
@@ -148,15 +152,15 @@ export class F5BigipProvider implements DrainableProvider {
       const results = await carefulApply(work, changes, ctx)
       if (changesLists(changes)) for (const device of work.devices) device.forget()
       if (work.touched) {
-        for (const device of work.devices) await this.#aftermath.after(device, ctx)
-        this.#hints.general = this.#aftermath.pending
+        for (const device of work.devices) await this.#afterChange.after(device, ctx)
+        this.#hints.general = this.#afterChange.pending
       }
-      if (results.some(({ status }) => status === 'unknown')) this.#aftermath.missed()
+      if (results.some(({ status }) => status === 'unknown')) this.#afterChange.missed()
       return results
     } catch (error) {
       // Given up in the middle: what was done until then was not pushed or saved
       for (const device of work.devices) device.forget()
-      if (sent() > before) this.#aftermath.missed()
+      if (sent() > before) this.#afterChange.missed()
       throw error
     }
   }
@@ -263,7 +267,7 @@ export class F5BigipProvider implements DrainableProvider {
   }
 
   #composer(): Composer {
-    const { fault } = this.#aftermath
+    const { fault } = this.#afterChange
     return {
       resolver: this.#resolver,
       freshness: this.#settings.freshness,

@@ -23,6 +23,7 @@ import {
   hintsOf,
   identify,
   serves,
+  storedHold,
   toNative,
   toPoolReading,
   weightOf,
@@ -36,7 +37,7 @@ import { readProcesses, readRound, type Found, type Round } from './read/read.js
 import { RuntimeEyes } from './read/runtime-eyes.js'
 import { held, taken } from './read/state.js'
 
-/** Up to so many backends the configuration of each is asked for what maint does there. */
+/** Up to so many backends the configuration of each is asked for what maint does there, and for marks. */
 const ASK_CONFIGURATION = 16
 
 /** A provider over one Data Plane API: see `index.ts` for the options. */
@@ -171,6 +172,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       ]
     })
     const own = held(verdict, found.rows)
+    const stored = storedHold(config, this.#settings.durable)
     const scopes = this.#memory.scopes(ref, processes, read, own !== 'ready', ctx.clock.now())
     const unverified = this.#eyes === undefined ? this.#memory.unverified(processes) : undefined // else it says so
     const followers = this.#followers.of(ref)
@@ -187,6 +189,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       weight: weightOf(found),
       own,
       ...(verdict.inherited === undefined ? {} : { inherited: verdict.inherited }),
+      ...(stored === undefined ? {} : { stored }),
       serves: serves(found, round.pools.get(ref.pool)),
       health: healthOfAll(found),
       scopes,
@@ -220,13 +223,16 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   ): Promise<ReadonlyMap<string, (member: string) => Configured>> {
     const result = new Map<string, (member: string) => Configured>()
     if (pools.length > ASK_CONFIGURATION) return result
-    if (this.#settings.maintCuts !== undefined && !this.#settings.durable) return result
+    const onlyMarks = this.#settings.maintCuts !== undefined && !this.#settings.durable
     const stamp = configStamp(round)
     for (const pool of pools.filter((name) => isName(name))) {
       try {
         const members = round.pools.get(pool)?.keys() ?? []
         result.set(pool, await this.#configuration.servers(pool, members, stamp, ctx))
       } catch (error) {
+        ctx.signal.throwIfAborted()
+        // asked for marks alone, which are no part of a verdict: the next look asks again
+        if (onlyMarks && isDrainableError(error)) return result
         if (!isDrainableError(error, 'MALFORMED_REPLY', 'REJECTED', 'FORBIDDEN')) throw error
       }
     }

@@ -126,5 +126,15 @@ function describe(report: DrainReport, member: MemberReport | undefined): string
   const others = left > 1 ? ` (and ${left - 1} more)` : ''
   const reason =
     why === undefined ? '' : `: ${why.text}${why.hint === undefined ? '' : `; ${why.hint}`}`
-  return `${name}${others} was not idle after ${formatDuration(report.elapsed)}${reason}`
+  const hints = hintsOf(member).filter((hint) => hint !== why?.text)
+  const more = hints.slice(0, MOST_HINTS).map((hint) => `; ${hint}`)
+  return `${name}${others} was not idle after ${formatDuration(report.elapsed)}${reason}${more.join('')}`
+}
+
+/** So many hints of the product go into the words of a drain that ran out of time. */
+const MOST_HINTS = 2
+
+function hintsOf(member: MemberReport | undefined): readonly string[] {
+  const reading = member?.lastReading
+  return reading?.present === true ? (reading.hints ?? []) : []
 }

@@ -16,7 +16,8 @@ export type Under = { readonly version: number } | { readonly transaction: Trans
 /** The configuration file as the API keeps it: text, version, transactions. */
 export class ConfigStore {
   #config: HaproxyConfig
-  #before: string
+  /** As it was when HAProxy was last reloaded through the API, or when that was started. */
+  #good: { readonly text: string; readonly version: number }
   #version: number
   readonly #maxTransactions: number
   readonly #transactions = new Map<string, Transaction>()
@@ -29,7 +30,7 @@ export class ConfigStore {
     save: (text: string) => void,
   ) {
     this.#config = config
-    this.#before = config.text
+    this.#good = { text: config.text, version }
     this.#version = version
     this.#maxTransactions = maxTransactions
     this.#save = save
@@ -45,11 +46,6 @@ export class ConfigStore {
 
   get text(): string {
     return this.#config.text
-  }
-
-  /** As it was before the last write. */
-  get before(): string {
-    return this.#before
   }
 
   /** The configuration that a read sees: that of its transaction, if it names one. */
@@ -160,10 +156,17 @@ export class ConfigStore {
     return { _version: transaction.version, id, status: 'success' }
   }
 
-  /** A reload was refused: the file is as it was before. */
-  rollBack(to: string): void {
-    this.#config = new HaproxyConfig(to)
-    this.#save(to)
+  /** HAProxy runs with the present text. */
+  keep(): void {
+    this.#good = { text: this.#config.text, version: this.#version }
+  }
+
+  /** A reload was refused: the file is the last known good one again, read anew under the version after its own. */
+  rollBack(): void {
+    const { text, version } = this.#good
+    this.#config = new HaproxyConfig(text)
+    this.#version = version + 1
+    this.#save(text)
   }
 
   /** The API starts again: what was open is lost. */
@@ -172,7 +175,6 @@ export class ConfigStore {
   }
 
   #take(next: HaproxyConfig): void {
-    this.#before = this.#config.text
     this.#config = next
     this.#version += 1
     for (const transaction of this.#transactions.values()) {

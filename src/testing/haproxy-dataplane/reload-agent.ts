@@ -12,9 +12,10 @@ export interface ReloadEntry {
 /** The configuration file. */
 export interface ReloadedFile {
   readonly text: string
-  /** As it was before the last write. */
-  readonly before: string
-  rollBack(to: string): void
+  /** The present text is the last known good one from now on: HAProxy was reloaded with it. */
+  keep(): void
+  /** Back to the last known good text: everything written since is lost, also what was applied without a reload. */
+  rollBack(): void
 }
 
 /**
@@ -34,7 +35,6 @@ export class ReloadAgent {
     | {
         readonly id: string
         readonly timer: NodeJS.Timeout | undefined
-        readonly before: string
       }
     | undefined
   /** In 2.x: lets the process of a reload that "succeeded" answer. */
@@ -61,15 +61,15 @@ export class ReloadAgent {
   request(): string {
     if (this.#pending !== undefined) return this.#pending.id
     const id = `${this.#day}-${this.#count++}`
-    const { before } = this.#file
-    const timer = after(this.#delay, () => void this.#execute(id, before))
-    this.#pending = { id, timer, before }
+    const timer = after(this.#delay, () => void this.#execute(id))
+    this.#pending = { id, timer }
     return id
   }
 
   /** Reloads now, without an id. */
   async force(): Promise<void> {
     await this.#reload()
+    this.#file.keep()
   }
 
   /** One step of the reload under way: what was gathered is reloaded; in 2.x, then the new process answers. */
@@ -80,9 +80,9 @@ export class ReloadAgent {
       return
     }
     if (this.#pending === undefined) return
-    const { id, timer, before } = this.#pending
+    const { id, timer } = this.#pending
     clearTimeout(timer)
-    await this.#execute(id, before)
+    await this.#execute(id)
   }
 
   entry(id: string): ReloadEntry | undefined {
@@ -95,7 +95,12 @@ export class ReloadAgent {
   }
 
   list(): ReloadEntry[] {
-    return [...(this.#last === undefined ? [] : [print(this.#last)]), ...this.#failures.values()]
+    const open = [this.#running, this.#pending?.id].flatMap((id) => id ?? [])
+    return [
+      ...this.#failures.values(),
+      ...(this.#last === undefined ? [] : [print(this.#last)]),
+      ...open.map((id) => ({ id, status: 'in_progress' as const })),
+    ]
   }
 
   close(): void {
@@ -118,17 +123,18 @@ export class ReloadAgent {
   }
 
   /** A reload that is refused rolls the file back. */
-  async #execute(id: string, before: string): Promise<void> {
+  async #execute(id: string): Promise<void> {
     this.#pending = undefined
     this.#running = id
     const stamp = { id, reload_timestamp: Math.floor(Date.now() / 1_000) }
     try {
       const response = await this.#reload()
+      this.#file.keep()
       const words = this.#generation.tree === 'v2' ? {} : { response }
       this.#last = { ...stamp, ...words, status: 'succeeded', nr: Number(id.split('-').at(-1)) }
     } catch (error) {
       const response = error instanceof Error ? error.message : String(error)
-      this.#file.rollBack(before)
+      this.#file.rollBack()
       this.#failures.set(id, { ...stamp, response, status: 'failed' })
     } finally {
       this.#running = undefined

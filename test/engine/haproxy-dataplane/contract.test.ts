@@ -51,7 +51,7 @@ async function open(engine: Engine, api: string): Promise<ContractHarness> {
 }
 
 // real connections through a real HAProxy, seen through the API's stand-in
-describe.concurrent.each(pairs('2.6', '3.2'))(
+describe.concurrent.each(pairs('2.6', '3.0', '3.2'))(
   'Data Plane API $api before HAProxy $engine.version',
   (pair) => {
     contractTests(SKIPPED.engine, () => open(pair.engine, pair.api))

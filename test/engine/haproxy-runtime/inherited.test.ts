@@ -1,7 +1,7 @@
 /** States that a server takes from elsewhere: one that it tracks, a name without an address, an agent. */
 import { once } from 'node:events'
-import { createServer } from 'node:net'
-import { drain, startDrain } from 'drainable'
+import { createServer, type Server } from 'node:net'
+import { drain, ready, startDrain } from 'drainable'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { type Haproxy, until } from '../../support/haproxy.js'
@@ -40,7 +40,9 @@ backend resolved
 backend unresolved
   server s1 nosuch.invalid:80 check resolvers nowhere init-addr none
   server s2 127.0.0.1:${port('s2')}
-${web('agent', { s1: `agent-check agent-port ${port('agentcheck')} agent-inter 200` })}`
+${web('agent', { s1: `agent-check agent-port ${port('agentcheck')} agent-inter 200` })}
+${web('drained', { s1: `agent-check agent-port ${port('agentdrains')} agent-inter 200` })}
+${web('alone', { s1: `agent-check agent-port ${port('agentalone')} agent-inter 200` })}`
       },
     })
     haproxy = all.haproxy
@@ -156,23 +158,77 @@ ${web('agent', { s1: `agent-check agent-port ${port('agentcheck')} agent-inter 2
   })
 
   it.concurrent('an agent that opens the member again is named', async ({ expect }) => {
-    let asked = 0
-    const agent = createServer((socket) => {
-      asked += 1
-      socket.on('error', () => undefined).end('up ready\n')
-    })
-    agent.listen(haproxy.port('agentcheck'), '127.0.0.1')
-    await once(agent, 'listening')
-    // HAProxy spreads the first checks of all servers over the longest interval.
-    await until(() => asked > 0, 'the agent is asked')
+    await using agent = await Agent.start(haproxy.port('agentcheck'), 'up ready')
     await using lb = all.provider()
     const error: unknown = await drain(
       lb,
       { pool: 'agent', member: 's1' },
       { timeout: '20s' },
     ).catch((cause: unknown) => cause)
-    agent.close()
+    await agent.stop()
     expect(error).toMatchObject({ code: 'DRAIN_OVERRULED' })
     expect(String(error)).toContain(`its agent at 127.0.0.1:${haproxy.port('agentcheck')}`)
   })
+
+  it.concurrent('an agent that drains the member is named, and left to it', async ({ expect }) => {
+    await using agent = await Agent.start(haproxy.port('agentdrains'), 'drain')
+    await using lb = all.provider()
+    const ref = { pool: 'drained', member: 's1' }
+    await until(async () => (await look(lb, 'drained')).own === 'drain', 'drained by its agent')
+    const report = await drain(lb, ref, { timeout: '20s', seal: false })
+    expect(member(report)).toMatchObject({ outcome: 'idle', wasAdmin: 'drain' })
+    const found = await look(lb, 'drained')
+    expect(found.setBy).toContain(`its agent at 127.0.0.1:${haproxy.port('agentdrains')}`)
+    // HAProxy does what it was told last: the agent drains it again with its next word.
+    await ready(lb, ref, { timeout: '5s' })
+    await until(async () => (await look(lb, 'drained')).own === 'drain', 'drained once more')
+    await agent.stop()
+  })
+
+  it.concurrent(
+    'ready() of a server with an agent alone waits for no check',
+    async ({ expect }) => {
+      await using agent = await Agent.start(haproxy.port('agentalone'), 'up')
+      await using lb = all.provider()
+      const ref = { pool: 'alone', member: 's1' }
+      await using drained = startDrain(lb, ref, { timeout: '20s' })
+      expect(member(await drained.done)).toMatchObject({ outcome: 'idle', sealed: true })
+      await agent.stop()
+      // What it says last stands; a check of HAProxy's own is not to come.
+      await ready(lb, ref, { timeout: '20s' })
+      expect(await look(lb, 'alone')).toMatchObject({ own: 'ready', serves: true })
+    },
+  )
 })
+
+/** An agent that always says the same, and that HAProxy has asked once. */
+class Agent implements AsyncDisposable {
+  readonly #server: Server
+
+  private constructor(server: Server) {
+    this.#server = server
+  }
+
+  static async start(port: number, says: string): Promise<Agent> {
+    let asked = 0
+    const server = createServer((socket) => {
+      asked += 1
+      socket.on('error', () => undefined).end(`${says}\n`)
+    })
+    server.listen(port, '127.0.0.1')
+    await once(server, 'listening')
+    // HAProxy spreads the first checks of all servers over the longest interval.
+    await until(() => asked > 0, 'the agent is asked')
+    return new Agent(server)
+  }
+
+  async stop(): Promise<void> {
+    if (!this.#server.listening) return
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+}

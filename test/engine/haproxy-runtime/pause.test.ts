@@ -10,6 +10,7 @@ interface Case extends Pauses {
 /** Pauses during a turn-around of 1 s. */
 // Every moment of it by every length: `npm run soak -- haproxy --only pauses`.
 const PAUSES: readonly Case[] = [
+  { is: 'of 100 ms', pauses: [[850, 100]] },
   { is: 'of 300 ms', pauses: [[300, 300]] },
   { is: 'of 1 s', pauses: [[600, 1_000]] },
   { is: 'of 2 s at its end', pauses: [[900, 2_000]] },
@@ -24,6 +25,7 @@ const PAUSES: readonly Case[] = [
   },
   { is: 'of 2 s, of master and workers', pauses: [[500, 2_000]], whole: true },
   { is: 'of 2 s, found in maint', pauses: [[500, 2_000]], found: 'maint' },
+  { is: 'of 100 ms, of all, found in maint', pauses: [[850, 100]], whole: true, found: 'maint' },
 ]
 
 describe.each(engines('haproxy'))('HAProxy $version', (engine) => {

@@ -62,6 +62,22 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     expect(busyAtIdle).toBe(0)
   })
 
+  it.concurrent('a drain that is held over TLS lets old workers end', async ({ expect }) => {
+    await using it = await lab({ engine, config })
+    const { haproxy } = it
+    const tls = { ca: server.ca, cert, key }
+    await using lb = it.provider({ socket: atTls(it), tls })
+    await using drained = startDrain(lb, web1, { timeout: '30s' })
+    expect(member(await drained.done)).toMatchObject({ outcome: 'idle', sealed: true })
+    for (let count = 0; count < 2; count += 1) {
+      const before = await haproxy.pid()
+      await haproxy.reload()
+      await until(async () => (await haproxy.stat('web', 's1', 'status')) === 'MAINT', 'held')
+      await until(async () => !(await haproxy.processes()).includes(before), 'the old worker ends')
+    }
+    expect(drained.report().members[0]).toMatchObject({ phase: 'idle', verifiedIdle: true })
+  })
+
   it.concurrent('what keeps TLS from working is said, and not tried again', async ({ expect }) => {
     await using it = await lab({ engine, config })
     const socket = atTls(it)

@@ -33,7 +33,7 @@ class Stage implements AsyncDisposable {
     const stage = new Stage(
       await Haproxy.start({
         engine,
-        global: '  hard-stop-after 6s\n  stats maxconn 200',
+        global: '  master-worker no-exit-on-failure\n  hard-stop-after 6s\n  stats maxconn 200',
         config: (port) =>
           [...POOLS, 'other']
             .map((pool, lane) => poolOf(pool === 'other' ? 'cookie' : kindOf(lane), pool, port))
@@ -67,6 +67,18 @@ class Stage implements AsyncDisposable {
     return this.#last
   }
 
+  /** The process that serves dies with all that it carries, and the master starts another. */
+  crash(): Promise<void> {
+    this.#last = this.#last.then(async () => {
+      this.reloads += 1
+      const pid = await until(() => this.haproxy.pid().catch(() => undefined), 'a process')
+      signal(pid, 'SIGKILL')
+      await this.haproxy.revive()
+      this.reloads += 1
+    })
+    return this.#last
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.haproxy[Symbol.asyncDispose]()
     for (const { s1, s2 } of this.pools.values()) {
@@ -81,19 +93,21 @@ export async function drainAtRandom(
   engine: Engine,
   seed: number,
   drains: number,
-): Promise<RandomRun> {
+): Promise<RandomRun & { readonly proofs: number }> {
   await using stage = await Stage.start(engine)
   // Work of another pool that outlasts every reload but a hard stop.
   await using tunnel = await Tunnel.websocket(stage.haproxy.port('other'))
   const outcomes: Record<string, number> = {}
   const falseIdles: string[] = []
   let requests = 0
+  let proofs = 0
   await Promise.all(
     POOLS.map(async (pool, lane) => {
       const traffic = new Traffic(kindOf(lane), stage.haproxy.port(pool), stage.pools.get(pool)!)
       for (let n = lane; n < drains; n += POOLS.length) {
-        const { outcome, fault } = await drainOnce(stage, pool, new Random(seed + n))
+        const { outcome, proved, fault } = await drainOnce(stage, pool, new Random(seed + n))
         outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
+        if (proved === true) proofs += 1
         if (fault !== undefined) falseIdles.push(`seed ${seed + n}: ${fault}`)
       }
       await traffic.end()
@@ -101,31 +115,42 @@ export async function drainAtRandom(
     }),
   )
   if (!tunnel.closed) await tunnel.echo('still there')
-  return { outcomes, requests, falseIdles }
+  return { outcomes, requests, proofs, falseIdles }
 }
 
-/** What happens to all that runs there. */
-async function disturb(stage: Stage, pool: string, name: string, random: Random): Promise<void> {
+/**
+ * What happens to all that runs there.
+ *
+ * @returns whether an operator has opened the server
+ */
+async function disturb(stage: Stage, pool: string, name: string, random: Random): Promise<boolean> {
   const { haproxy } = stage
+  let opened = false
   // What one of them does is met by all, so that each sees several.
   for (let count = random.weighted(DISTURBANCES) ?? 0; count > 0; count -= 1) {
     await new Promise((resolve) => setTimeout(resolve, random.int(0, 1_500)))
     const what = random.weighted([
-      ['reload', 6],
-      ['pause', 2],
-      ['operator', 1],
-      ['kill', 1],
+      ['reload', 18],
+      ['pause', 6],
+      ['maint', 3],
+      ['ready', 3],
+      ['kill', 3],
+      ['crash', 1], // it ends the work of all drains at once, and with it their proof
     ] as const)
     if (what === 'reload') await stage.reload()
+    else if (what === 'crash') await stage.crash()
     else if (what === 'kill') {
       for (const pid of await haproxy.oldWorkers()) signal(pid, 'SIGKILL')
-    } else if (what === 'operator') await stage.ask(`set server ${pool}/${name} state maint`)
-    else {
+    } else if (what === 'maint' || what === 'ready') {
+      opened ||= what === 'ready'
+      await stage.ask(`set server ${pool}/${name} state ${what}`)
+    } else {
       const pid = await until(() => haproxy.signal('SIGSTOP').catch(() => undefined), 'paused')
       await new Promise((resolve) => setTimeout(resolve, random.int(50, 1_000)))
       signal(pid, 'SIGCONT')
     }
   }
+  return opened
 }
 
 /** It may have ended since. */
@@ -141,7 +166,7 @@ async function drainOnce(
   stage: Stage,
   pool: string,
   random: Random,
-): Promise<{ readonly outcome: string; readonly fault?: string }> {
+): Promise<{ readonly outcome: string; readonly proved?: boolean; readonly fault?: string }> {
   const { haproxy } = stage
   const name = random.pick(['s1', 's2'] as const)
   // Not all at once: what one does shall meet the others anywhere in their drains.
@@ -160,13 +185,14 @@ async function drainOnce(
     const busy = backend.active
     if (verifiedIdle && sealed && busy > 0) fault = `idle with ${busy} at work`
   })
-  await disturb(stage, pool, name, random)
+  const opened = await disturb(stage, pool, name, random)
   const report = await drained.done
   const [found] = report.members
   // Another drain's pause, or its reload, may outlast the patience of a first look: it has changed nothing.
   if (found === undefined) return { outcome: `not begun, ${report.error?.code ?? '?'}` }
   const { outcome, verifiedIdle, sealed } = found
-  if (outcome === 'idle' && verifiedIdle && sealed) {
+  const proved = outcome === 'idle' && verifiedIdle && sealed
+  if (proved && !opened) {
     // A reload after the idle forgets the seal for a moment: what comes in that gap is no false idle.
     await until(async () => (await stage.status(pool, name)) === 'MAINT', 'sealed')
     const before = { total: backend.total, reloads: stage.reloads }
@@ -181,5 +207,9 @@ async function drainOnce(
     await stage.ask(`set server ${pool}/${name} state ready`)
     return (await stage.status(pool, name)) === 'no check'
   }, 'ready')
-  return { outcome: `${outcome}${verifiedIdle ? '' : ', unverified'}`, ...(fault && { fault }) }
+  return {
+    outcome: `${outcome}${verifiedIdle ? '' : ', unverified'}`,
+    proved,
+    ...(fault && { fault }),
+  }
 }

@@ -10,15 +10,13 @@ const POOLS = { web: [WEB1.member, WEB2.member] }
 
 describe('a node that hangs', { concurrent: true }, () => {
   test('and is the secondary keeps nobody waiting', async () => {
-    await using at = await rig({ ha: true }, { callTimeout: '1m' })
+    await using at = await rig({ ha: true }, { callTimeout: '5m' })
     const { fake, adc } = at
     await fake.failover() // the first address is the secondary now
     fake.fail({ how: 'silent', node: NSIPS[0] })
-    const began = performance.now()
+    // Its limit for one call is longer than this test may take: nothing of the drain waits for that.
     const report = await drain(adc, WEB1, { timeout: '50s' })
     expect(report).toMatchObject({ outcome: 'idle', members: [{ verifiedIdle: true }] })
-    // Its limit for one call is a minute: nothing of the drain has waited for that.
-    expect(performance.now() - began).toBeLessThan(50_000)
   }, 60_000)
 
   test('and was the primary is left as soon as the other one is', async () => {

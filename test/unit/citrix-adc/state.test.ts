@@ -65,7 +65,7 @@ describe('what is remembered', () => {
     return rows.map(([svrstate, row], i) => {
       const one = entry(svrstate, row)
       memory.sight(one, 1_000 + i, nodes[i] ?? NODE)
-      const deed = memory.recall(one, 1_000 + i, nodes[i] ?? NODE)
+      const ours = memory.recall(one, 1_000 + i, nodes[i] ?? NODE)
       const traits = {
         servicetype: 'HTTP',
         flush: true,
@@ -77,7 +77,7 @@ describe('what is remembered', () => {
       const released = isReleased({
         entry: one,
         traits,
-        deed,
+        ours,
         serverDisabled: false,
         counts: undefined,
         standing,
@@ -85,7 +85,7 @@ describe('what is remembered', () => {
         seenAt: 0,
         hints: [],
       })
-      return [ownState(one, deed, false).own, released]
+      return [ownState(one, ours, false).own, released]
     })
   }
 
@@ -174,9 +174,9 @@ describe('what is remembered', () => {
   test('a drain of somebody that was seen in TROFS is a drain when it is out', () => {
     const memory = new Memory()
     memory.sight(entry('GOING OUT OF SERVICE'), 1, NODE)
-    const deed = memory.recall(entry('OUT OF SERVICE'), 2, NODE)
-    expect(ownState(entry('OUT OF SERVICE'), deed, false)).toEqual({ own: 'drain' })
-    expect(deed?.graceful).toBe(false)
+    const ours = memory.recall(entry('OUT OF SERVICE'), 2, NODE)
+    expect(ownState(entry('OUT OF SERVICE'), ours, false)).toEqual({ own: 'drain' })
+    expect(ours?.graceful).toBe(false)
   })
 })
 

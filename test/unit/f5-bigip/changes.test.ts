@@ -1,6 +1,8 @@
+import { drain } from 'drainable'
+import type { DrainableError, DrainReport } from 'drainable'
 import { expect, test } from 'vitest'
 import { connectionPath } from '../../../src/adapters/f5-bigip/change/connections.js'
-import { ctx, lines, present, read, rig, WEB1, WEB2 } from './rig.js'
+import { connect, ctx, lines, present, read, rig, WEB1, WEB2 } from './rig.js'
 
 const hold = (ref: { pool: string; member: string }, to: 'drain' | 'maint' = 'drain') =>
   ({ kind: 'hold', ref, to }) as const
@@ -17,8 +19,8 @@ test('several members are one change of the configuration', async () => {
   for (const ref of refs) expect(it.fake.state(ref)).toBe('drain')
   const commits = it.fake.requests.filter((r) => r.path.startsWith('/mgmt/tm/transaction/'))
   expect(commits).toHaveLength(1)
-  // role, list, login; opened, five changes, committed
-  expect(it.fake.requests).toHaveLength(3 + 7)
+  // role, list, login; opened, five changes, committed; whether it is in sync
+  expect(it.fake.requests).toHaveLength(3 + 7 + 1)
   expect(it.fake.peak).toBe(1)
 })
 
@@ -161,6 +163,30 @@ test('a pair without sync: the change goes to the active unit alone', async () =
   expect(it.fake.state(WEB1, it.fake.units[1])).toBe('ready')
   expect(lines(it.fake).some((line) => line.startsWith('POST /mgmt/tm/cm'))).toBe(false)
   expect((await present(it.lb, WEB1)).hints?.join()).toMatch(/Changes Pending.*configSync/)
+})
+
+test.each(['both units', 'the active one'])(
+  'a change that waits for a push is in why() and the error, with %s in url',
+  async (given) => {
+    await using it = await rig({ pair: true })
+    await using lb = connect(it.fake, given === 'both units' ? {} : { url: it.fake.url })
+    await it.fake.occupy(WEB1)
+    const error: unknown = await drain(lb, WEB1, { timeout: '2s', settle: '50ms' }).catch(
+      (thrown: unknown) => thrown,
+    )
+    expect(error).toMatchObject({ code: 'DRAIN_TIMEOUT' })
+    const { message, report } = error as DrainableError & { report: DrainReport }
+    expect(message).toMatch(/1 in flight.*Changes Pending.*configSync/)
+    expect(report.members[0]!.why.map(({ text }) => text).join()).toContain('Changes Pending')
+  },
+)
+
+test('a device without a group is asked for its sync once', async () => {
+  await using it = await rig()
+  for (const to of ['drain', 'maint'] as const)
+    await it.lb.apply([{ kind: 'hold', ref: WEB1, to }], ctx())
+  const asked = lines(it.fake).filter((line) => line.includes('sync-status'))
+  expect(asked).toHaveLength(1)
 })
 
 test('with configSync and save: change, push, wait, save, in that order', async () => {

@@ -1,7 +1,7 @@
 import { drain, ready, restore, select, startDrain } from 'drainable'
 import { describe, expect, test } from 'vitest'
-import { ioClock } from '../../support/io-clock.js'
-import { ctx, lines, present, rig, until } from './rig.js'
+import { ioClock, type IoClock } from '../../support/io-clock.js'
+import { ctx, lines, present, rig, until, type Rig } from './rig.js'
 
 /** So many pools with two members each: the same two machines are in all of them. */
 function pools(count: number, partition = 'Common'): Record<string, string[]> {
@@ -121,6 +121,45 @@ describe('a machine in many pools', () => {
     expect(it.fake.requests.length).toBeLessThan(2 * 45 + 60)
     expect(it.fake.nodeState('10.0.0.1')).toBe('ready')
     await run.close()
+  })
+
+  describe('with a port, at 100 ms a request', () => {
+    const defaults = { freshness: undefined, minInterval: undefined, callTimeout: undefined }
+    const target = { ...ADDRESS, port: 80 }
+    const slow = (clock: IoClock, latency = 100) =>
+      rig({ pools: pools(40), latency, clock: clock.latency, tls: false }, defaults)
+    const states = ({ fake }: Rig) =>
+      new Set(Object.keys(pools(40)).map((pool) => fake.state({ ...FIRST, pool })))
+
+    test('40 pools are drained and opened, in 45 s and 270 requests', async () => {
+      using clock = ioClock()
+      await using it = await slow(clock)
+      const run = startDrain(it.lb, target, { clock, timeout: '1m' })
+      expect((await clock.run(run.done)).outcome).toBe('idle')
+      expect(clock.now()).toBeLessThan(27_000)
+      expect(states(it)).toEqual(new Set(['maint']))
+      expect((await clock.run(run.restore())).outcome).toBe('restored')
+      expect(clock.now()).toBeLessThan(45_000)
+      expect(it.fake.requests.length).toBeLessThan(270)
+      expect(states(it)).toEqual(new Set(['ready']))
+    })
+
+    test('40 pools in a time that is too short are all opened again', async () => {
+      using clock = ioClock()
+      await using it = await slow(clock)
+      const run = startDrain(it.lb, target, { clock, timeout: '20s' })
+      expect((await clock.run(run.done)).outcome).toBe('timeout')
+      expect((await clock.run(run.restore())).outcome).toBe('restored')
+      expect(states(it)).toEqual(new Set(['ready']))
+    })
+
+    test('a timeout that its looks leave no time for is refused', async () => {
+      using clock = ioClock()
+      await using it = await slow(clock, 500)
+      const refused = drain(it.lb, target, { clock, timeout: '7s' })
+      await expect(clock.run(refused)).rejects.toThrow(/expected at least \d.*a look \d/)
+      expect(lines(it.fake).some((line) => PATCHES.test(line))).toBe(false)
+    })
   })
 
   test('members in pools of a partition are counted pool by pool', async () => {

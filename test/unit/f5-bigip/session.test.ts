@@ -79,6 +79,29 @@ test('a login that wants Basic credentials too gets them', async () => {
   await present(it.lb, WEB1)
 })
 
+test('a page that refuses the password is not asked a second time', async () => {
+  await using it = await rig()
+  const body = '<html><title>401</title>Authentication failed.</html>'
+  it.fake.fail({ match: /authn\/login/, how: 'status', status: 401, body })
+  await expect(present(it.lb, WEB1)).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
+  expect(lines(it.fake)).toEqual([LOGIN])
+})
+
+test('a page that wants Basic credentials gets them with each login from then on', async () => {
+  await using it = await rig()
+  const body = '<html><title>401 F5 Authorization Required</title></html>'
+  it.fake.fail({ match: /authn\/login/, how: 'status', status: 401, body })
+  const { clock } = ctx()
+  let now = 0
+  const later = { ...ctx(), clock: { ...clock, now: () => clock.now() + now } }
+  const look = () => it.lb.observe([WEB1], later)
+  await expect(look()).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
+  expect(lines(it.fake)).toEqual([LOGIN, LOGIN])
+  now = 30_000
+  await expect(look()).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
+  expect(lines(it.fake)).toEqual([LOGIN, LOGIN, LOGIN])
+})
+
 test('rights: a guest reads, an operator drains but cuts nothing', async () => {
   await using guest = await rig({ role: 'guest' })
   await present(guest.lb, WEB1)

@@ -9,19 +9,18 @@ const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
 
 describe('a standby whose management hangs', () => {
   test('does not hold up a drain, and is named with its age', async () => {
-    await using it = await rig(PAIR, { callTimeout: '15s' })
+    await using it = await rig(PAIR, { callTimeout: '5m' })
     it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
-    const begun = performance.now()
     const report = await drain(it.lb, WEB1, FAST)
     expect(report.members).toMatchObject([{ verifiedIdle: true }])
-    expect(performance.now() - begun).toBeLessThan(8_000)
+    expect(it.fake.requests.filter(({ unit }) => unit === it.fake.units[1])).toHaveLength(1)
     const [, second] = it.fake.urls.map((url) => new URL(url).host)
     const hints = (await present(it.lb, WEB1)).hints?.join('\n')
     expect(hints).toMatch(new RegExp(`${second} is standby, .* has not answered for \\d`))
   })
 
   test('is asked less and less often', async () => {
-    await using it = await rig(PAIR, { callTimeout: '15s' })
+    await using it = await rig(PAIR, { callTimeout: '5m' })
     it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
     for (let i = 0; i < 20; i += 1) await present(it.lb, WEB1)
     const asked = it.fake.requests.filter(({ unit }) => unit === it.fake.units[1])
@@ -29,7 +28,7 @@ describe('a standby whose management hangs', () => {
   })
 
   test('leaves no request behind once a look has ended', async () => {
-    await using it = await rig(PAIR, { callTimeout: '15s' })
+    await using it = await rig(PAIR, { callTimeout: '5m' })
     const recovers = it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
     await present(it.lb, WEB1)
     await recovers()
@@ -38,7 +37,7 @@ describe('a standby whose management hangs', () => {
   })
 
   test('is waited for once the other is not active any more', async () => {
-    await using it = await rig({ pair: { autoSync: true } }, { callTimeout: '15s' })
+    await using it = await rig({ pair: { autoSync: true } }, { callTimeout: '5m' })
     const recovers = it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
     await present(it.lb, WEB1)
     await it.fake.failover()
@@ -73,12 +72,10 @@ describe('a standby whose management hangs', () => {
   })
 
   test('does not hold up a change', async () => {
-    await using it = await rig(PAIR, { callTimeout: '15s' })
+    await using it = await rig(PAIR, { callTimeout: '5m' })
     it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
-    const begun = performance.now()
     const [result] = await it.lb.apply([hold], ctx())
     expect(result).toMatchObject({ status: 'applied' })
-    expect(performance.now() - begun).toBeLessThan(5_000)
   })
 })
 
@@ -96,24 +93,28 @@ test('a unit that was active and hangs is waited for', async () => {
   await run.close()
 })
 
-test('units that do not know each other are two balancers', async () => {
-  await using one = await rig()
-  await using two = await rig({ pair: true })
-  const { username, password } = one.fake
-  const url = [one.fake.url, two.fake.url]
-  await using lb = f5Bigip({ url, username, password, tls: { insecure: true } })
-  // Both fakes call their first unit alike: the pair knows one that the other does not.
-  two.fake.fail({ match: /x/, how: 'silent' })
-  const named = {
+describe('units that do not know each other', () => {
+  const called = (name: string) => ({
     kind: 'x',
-    items: [{ name: 'edge9', selfDevice: 'true', failoverState: 'active' }],
-  }
-  one.fake.fail({ match: /cm\/device/, how: 'status', status: 200, body: named })
-  await expect(lb.observe([WEB1], ctx())).rejects.toMatchObject({
-    code: 'INVALID_OPTIONS',
-    message: expect.stringContaining('combineProviders()') as string,
+    items: [{ name, selfDevice: 'true', failoverState: 'active' }],
   })
-  expect(lines(one.fake).filter((line) => line.startsWith('PATCH'))).toEqual([])
+
+  test.each(['edge9', undefined])('are two balancers, called %s', async (name) => {
+    await using one = await rig()
+    await using two = await rig({ pair: true })
+    const { username, password } = one.fake
+    const url = [one.fake.url, two.fake.url]
+    await using lb = f5Bigip({ url, username, password, tls: { insecure: true } })
+    // Without another name both fakes call their first unit alike.
+    const body = name === undefined ? undefined : called(name)
+    if (body !== undefined) one.fake.fail({ match: /cm\/device/, how: 'status', status: 200, body })
+    await expect(lb.observe([WEB1], ctx())).rejects.toMatchObject({
+      code: 'INVALID_OPTIONS',
+      message: expect.stringContaining('combineProviders()') as string,
+    })
+    const all = [...lines(one.fake), ...lines(two.fake)]
+    expect(all.filter((line) => line.startsWith('PATCH'))).toEqual([])
+  })
 })
 
 test('a pair that knows itself is asked for it once', async () => {
@@ -127,9 +128,7 @@ test('a pair that knows itself is asked for it once', async () => {
 })
 
 test('of a version the first unit that answers tells', async () => {
-  await using it = await rig(PAIR, { callTimeout: '15s' })
+  await using it = await rig(PAIR, { callTimeout: '5m' })
   it.fake.fail({ how: 'silent', unit: it.fake.units[0]! })
-  const begun = performance.now()
   expect((await it.lb.describe(ctx())).version).toBe('15.1.10')
-  expect(performance.now() - begun).toBeLessThan(5_000)
 })

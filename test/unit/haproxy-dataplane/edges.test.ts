@@ -56,6 +56,7 @@ const GOOD: readonly HttpHandler[] = [
   ),
   http.get(`${API}/runtime/backends/web/servers`, () => HttpResponse.json([server('ready')])),
   http.get(`${API}/configuration/global`, () => HttpResponse.json({ daemon: true })),
+  http.get(`${API}/configuration/*`, () => HttpResponse.json({}, { status: 403 })),
 ]
 
 function play(...odd: readonly HttpHandler[]) {

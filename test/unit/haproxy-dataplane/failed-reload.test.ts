@@ -1,6 +1,8 @@
-import { drain } from 'drainable'
-import { expect, test } from 'vitest'
-import { change, present, rig } from '../../support/dataplane.js'
+import { drain, ready } from 'drainable'
+import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
+import { describe, expect, test } from 'vitest'
+import { change, connect, present, rig, until } from '../../support/dataplane.js'
+import { addBackend } from '../../support/dataplane-writer.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
 const COMPLAINT = 'config: unknown keyword'
@@ -41,3 +43,76 @@ backend web
   expect((result as { error: Error }).error.message).toContain('it was not added')
   expect(r.fake.config).toBe(config)
 })
+
+/** A write by another program whose reload HAProxy will refuse. */
+async function brokenByOthers(fake: DataplaneFake): Promise<void> {
+  fake.refuseReload(COMPLAINT)
+  await addBackend(fake, 'others')
+}
+
+describe.concurrent('a reload of others that fails after a durable write', () => {
+  const pools = { web: ['web1', 'web2'].map((name) => ({ name, weight: 7 })) }
+  const durable = { durable: true, maintCuts: false } as const
+  const lineOf = ({ config }: DataplaneFake): string => /server web1 .*/.exec(config)?.[0] ?? ''
+
+  test('takes the file back to the last reload that succeeded', async () => {
+    await using fake = await startFake({ pools, reloadDelay: Infinity })
+    await using lb = connect(fake)
+    const { config } = fake
+    await fake.run('set server web/web1 state ready')
+    await brokenByOthers(fake)
+    expect(fake.config).not.toBe(config)
+    await fake.advanceReload()
+    expect(fake.config).toBe(config)
+    expect(await present(lb, WEB1)).toMatchObject({ own: 'ready', serves: true })
+  })
+
+  test.each(['drain', 'maint'] as const)(
+    'does not take a hold to %s out of the file',
+    async (to) => {
+      await using r = await rig({ pools, reloadDelay: Infinity }, durable)
+      await brokenByOthers(r.fake)
+      const held = change(r.lb, { kind: 'hold', ref: WEB1, to })
+      await until('it is in the file', () => Promise.resolve(lineOf(r.fake).includes('weight 0')))
+      await until('its reload is waited for', () => asked(r.fake))
+      await r.fake.advanceReload()
+      expect((await held).status).toBe('applied')
+      expect(lineOf(r.fake)).toContain('weight 0')
+      expect(lineOf(r.fake).includes('disabled')).toBe(to === 'maint')
+      expect((await present(r.lb, WEB1)).own).toBe(to)
+    },
+  )
+
+  test('does not bring the marks back after ready()', async () => {
+    await using r = await rig({ pools, reloadDelay: Infinity }, durable)
+    await change(r.lb, { kind: 'hold', ref: WEB1, to: 'maint' })
+    await acceptReload(r.fake)
+    await brokenByOthers(r.fake)
+    const opened = ready(r.lb, WEB1, { timeout: '60s' })
+    await until('it is out of the file', () => Promise.resolve(lineOf(r.fake).includes('weight 7')))
+    await until('the reload is waited for', () => asked(r.fake))
+    await r.fake.advanceReload()
+    await opened
+    expect(lineOf(r.fake)).toContain('weight 7 enabled')
+    await r.fake.reload()
+    expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', serves: true, weight: 7 })
+  })
+
+  test('is not waited for where none is pending', async () => {
+    await using r = await rig({ pools, reloadDelay: Infinity }, durable)
+    await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })
+    const lists = r.fake.requests.filter(({ line }) => line.endsWith('/reloads'))
+    expect(lists).toHaveLength(1)
+  })
+})
+
+/** Whether the list of reloads was asked for. */
+function asked({ requests }: DataplaneFake): Promise<boolean> {
+  return Promise.resolve(requests.at(-1)?.line.includes('/reloads') === true)
+}
+
+/** A reload through the API that succeeds: what is in the file is the last known good. */
+async function acceptReload(fake: DataplaneFake): Promise<void> {
+  await addBackend(fake, 'accepted')
+  await fake.advanceReload()
+}

@@ -30,6 +30,12 @@ async function diesDraining(fake: DataplaneFake, options = {}): Promise<Ticket> 
   return ticket!
 }
 
+/** Open at run time, while the file keeps `disabled weight 0`. */
+async function openByHand(fake: DataplaneFake): Promise<void> {
+  await fake.run('set server web/web1 weight 7')
+  await fake.run('set server web/web1 state ready')
+}
+
 /** Whether it serves, now and after a reload by anybody. */
 async function expectOpen(fake: DataplaneFake, weight: number): Promise<void> {
   await using eyes = connect(fake)
@@ -51,6 +57,7 @@ describe.concurrent('what a durable drain left behind', () => {
         await fake.reload()
       },
     ],
+    ['after ready and a weight by hand', openByHand],
   ]
 
   test.each(REMAINS)('%s is opened by ready()', async (_what, meddle) => {
@@ -63,21 +70,33 @@ describe.concurrent('what a durable drain left behind', () => {
     await expectOpen(fake, 7)
   })
 
-  test.each(REMAINS.slice(0, 2))('%s is taken back by its ticket', async (_what, meddle) => {
-    await using fake = await startFake({ pools: POOLS })
-    const ticket = await diesDraining(fake)
-    await meddle(fake)
-    await using lb = connect(fake, DURABLE)
-    expect((await restore(lb, ticket)).outcome).toBe('restored')
-    await expectOpen(fake, 7)
-  })
+  test.each(REMAINS.slice(0, 3).concat(REMAINS.slice(4)))(
+    '%s is taken back by its ticket',
+    async (_what, meddle) => {
+      await using fake = await startFake({ pools: POOLS })
+      const ticket = await diesDraining(fake)
+      await meddle(fake)
+      await using lb = connect(fake, DURABLE)
+      expect((await restore(lb, ticket)).outcome).toBe('restored')
+      await expectOpen(fake, 7)
+    },
+  )
 
-  test('after ready by hand is left to its owner by the ticket, aloud', async () => {
+  test('after a mark by others is left to its owner by the ticket, aloud', async () => {
     await using fake = await startFake({ pools: POOLS })
-    const ticket = await diesDraining(fake)
-    await fake.run('set server web/web1 state ready')
+    let ticket: Ticket | undefined
+    await using plain = connect(fake, { maintCuts: false })
+    const options = { hold: 'drain', seal: false, timeout: '60s' } as const
+    const onTicket = (next: Ticket | null): void => void (ticket = next ?? ticket)
+    const run = startDrain(plain, WEB1, { ...options, onTicket })
+    expect((await run.done).outcome).toBe('idle')
+    await run.release()
+    await diesDraining(fake)
+    await openByHand(fake)
     await using lb = connect(fake, DURABLE)
-    expect((await restore(lb, ticket)).outcome).toBe('overruled')
+    const report = await restore(lb, ticket!)
+    expect(report.outcome).toBe('overruled')
+    expect(report.members[0]!.error!.message).toContain("makes it 'maint' at the next reload")
   })
 
   test.each(REMAINS)('%s is not called ready without durable', async (_what, meddle) => {
@@ -85,11 +104,12 @@ describe.concurrent('what a durable drain left behind', () => {
     await diesDraining(fake)
     await meddle(fake)
     await using lb = connect(fake)
+    const { serves } = await present(lb, WEB1)
     await expect(ready(lb, WEB1, { timeout: '60s' })).rejects.toThrow('durable: true')
-    expect((await present(lb, WEB1)).serves).toBe(false)
+    expect((await present(lb, WEB1)).serves).toBe(serves)
   })
 
-  test.each(REMAINS.slice(0, 2))(
+  test.each(REMAINS.slice(0, 2).concat(REMAINS.slice(4)))(
     '%s is not called restored without durable',
     async (_w, meddle) => {
       await using fake = await startFake({ pools: POOLS })
@@ -110,6 +130,37 @@ describe.concurrent('what a durable drain left behind', () => {
     await fake.reload()
     await using lb = connect(fake, DURABLE)
     await expect(ready(lb, WEB1, { timeout: '60s' })).rejects.toThrow("the drain's ticket")
+  })
+})
+
+describe.concurrent('a mark in the file beside a server that is ready', () => {
+  const config = `defaults
+backend web
+  server web1 127.0.0.1:8001 disabled weight 0
+  server web2 127.0.0.1:8002 weight 7
+`
+
+  test('is what a drain found there: its undo leaves it', async () => {
+    await using fake = await startFake({ config })
+    await openByHand(fake)
+    await using lb = connect(fake, DURABLE)
+    const run = startDrain(lb, WEB1, { timeout: '60s' })
+    expect((await run.done).outcome).toBe('idle')
+    expect((await run.restore()).outcome).toBe('restored')
+    expect(fake.config).toBe(config)
+    expect(await present(lb, WEB1)).toMatchObject({ own: 'ready', stored: 'maint', serves: true })
+  })
+
+  test('gets the weight that it runs with, and is never taken away for it', async () => {
+    await using fake = await startFake({ config })
+    await fake.run('set server web/web1 weight 3')
+    await fake.run('set server web/web1 state ready')
+    await using lb = connect(fake, DURABLE)
+    const sent = fake.requests.length
+    await ready(lb, WEB1, { timeout: '60s' })
+    expect(lineOf(fake)).toBe('server web1 127.0.0.1:8001 enabled weight 3')
+    const puts = fake.requests.slice(sent).filter(({ line }) => line.startsWith('PUT'))
+    expect(puts.map(({ body }) => JSON.stringify(body))).not.toContain('"drain"')
   })
 })
 

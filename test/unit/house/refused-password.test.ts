@@ -40,6 +40,19 @@ const logins = {
     const fake = await startF5({ pools })
     return together(fake, f5Bigip({ url: fake.url, ...wrong, tls: { insecure: true } }))
   },
+  'citrixAdc, a pair': async () => {
+    const fake = await startCitrix({ pools, ha: true })
+    return together(fake, citrixAdc({ url: fake.urls, ...wrong, tls: { insecure: true } }))
+  },
+  'f5Bigip, a pair': async () => {
+    const fake = await startF5({ pools, pair: true })
+    return together(fake, f5Bigip({ url: fake.urls, ...wrong, tls: { insecure: true } }))
+  },
+  'f5Bigip, a pair, basic': async () => {
+    const fake = await startF5({ pools, pair: true })
+    const options = { ...wrong, tls: { insecure: true }, auth: 'basic' } as const
+    return together(fake, f5Bigip({ url: fake.urls, ...options }))
+  },
   'f5Bigip, basic': async () => {
     const fake = await startF5({ pools })
     return together(
@@ -53,7 +66,7 @@ const logins = {
   },
 }
 
-describe.each(Object.entries(logins))('%s', (_, open) => {
+describe.each(Object.entries(logins))('%s', (name, open) => {
   test('a refused password is sent once, and again when its time is over', async () => {
     await using it = await open()
     const clock = fakeClock()
@@ -67,8 +80,10 @@ describe.each(Object.entries(logins))('%s', (_, open) => {
       return it.fake.requests.length
     }
     const first = await refused()
+    expect(first).toBe(1)
     for (let i = 0; i < 5; i++) expect(await refused()).toBe(first)
-    await clock.advance(30_000)
+    // of a pair, whoever has refused it is asked last
+    await clock.advance(name.includes('pair') ? 60_000 : 30_000)
     expect(await refused()).toBe(2 * first)
     for (let i = 0; i < 5; i++) expect(await refused()).toBe(2 * first)
   })

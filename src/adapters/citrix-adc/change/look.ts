@@ -52,8 +52,8 @@ export class Look {
     const { entry, traits, counts, serverDisabled } = found
     const { incarnation } = this.#charge.standing
     this.#memory.sight(entry, this.#stamp, incarnation)
-    const deed = this.#memory.recall(entry, this.#stamp, incarnation)
-    const { own } = ownState(entry, deed, serverDisabled || traits.disabled)
+    const ours = this.#memory.recall(entry, this.#stamp, incarnation)
+    const { own } = ownState(entry, ours, serverDisabled || traits.disabled)
     const load = counts === undefined ? undefined : counts.active + counts.queued
     return { ...sightOf(entry), entry, traits, own, load }
   }

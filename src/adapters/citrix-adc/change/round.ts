@@ -95,10 +95,11 @@ export class Round {
     }
   }
 
-  /** Whether somebody was seen on it lately. */
+  /** Whether work was seen on it lately. */
   #isBusy({ found }: Task): boolean {
     const { memory, options, ctx } = this.#with
-    const { load = 0, entry } = found
+    const { load, entry } = found
+    if (load === undefined) return false
     return load > 0 || memory.restedFor(entry.subject, ctx.clock.now()) < options.freshness
   }
 
@@ -259,10 +260,13 @@ export class Round {
   }
 }
 
-/** Whether it can be out of service by itself: it is on its way there, and without work. */
+/**
+ * Whether it can be out of service by itself: it is on its way there, and without work as far as that is
+ * known. What is not counted may be work: it is waited for as well, and never cut for a seal.
+ */
 function mayClose({ change, way, found }: Task): boolean {
   if (way !== 'close' || change.kind === 'terminate' || found.own !== 'drain') return false
-  return found.entry.phase === 'out' || (found.load ?? 0) === 0
+  return found.entry.phase === 'out' || found.load === undefined || found.load === 0
 }
 
 function applied({ change, found: { load } }: Task): ChangeOutcome {
@@ -289,7 +293,11 @@ function listsOf(tasks: readonly Task[], most: number): readonly (readonly Task[
   return lists
 }
 
-function notDisabledTwice({ change }: Task): DrainableError {
+function notDisabledTwice({ change, found }: Task): DrainableError {
+  if (found.load === undefined) {
+    const why = `${formatRef(change.ref)} is in TROFS, and its connections could not be counted: it was not disabled without grace, which would cut them; look at its statistics, or wait`
+    return refuse('CONFLICT', why, change.ref, true)
+  }
   const words = `${formatRef(change.ref)} is in TROFS without work and was not disabled once more: what that does is not documented. It goes OUT OF SERVICE when the last client with a persistence entry is gone, or set trofsPersistence to DISABLED on the virtual server, or persistence: 'forget' here`
   return refuse('UNSUPPORTED', words, change.ref)
 }

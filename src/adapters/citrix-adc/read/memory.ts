@@ -3,7 +3,7 @@ import type { Entry } from '../codec/rows.js'
 import type { Subject } from '../codec/nitro.js'
 
 /** What we did to a member, as long as nobody did something else since. */
-export interface Deed {
+export interface OwnDisable {
   /** What OUT OF SERVICE means here: reached out of our drain, or set. */
   readonly as: Exclude<AdminState, 'ready'>
   /**
@@ -25,7 +25,7 @@ export interface Deed {
  * reading shows that somebody did something else.
  */
 export class Memory {
-  readonly #deeds = new Map<string, Deed>()
+  readonly #disables = new Map<string, OwnDisable>()
   /** When each was last seen with work, by the clock of the calls. */
   readonly #busy = new Map<string, { at: number; arrivals: number | undefined }>()
   #readings = 0
@@ -35,9 +35,9 @@ export class Memory {
     return ++this.#readings
   }
 
-  did(subject: Subject, as: Deed['as'], graceful: boolean): void {
+  did(subject: Subject, as: OwnDisable['as'], graceful: boolean): void {
     const since = this.stamp()
-    this.#deeds.set(keyOf(subject), {
+    this.#disables.set(keyOf(subject), {
       as,
       graceful,
       since,
@@ -47,58 +47,64 @@ export class Memory {
   }
 
   /** Another name for the same state: nothing was sent for it. */
-  rename(subject: Subject, as: Deed['as'], entry: Entry): void {
-    const deed = this.#deeds.get(keyOf(subject))
-    this.#deeds.set(keyOf(subject), {
+  rename(subject: Subject, as: OwnDisable['as'], entry: Entry): void {
+    const ours = this.#disables.get(keyOf(subject))
+    this.#disables.set(keyOf(subject), {
       as,
-      graceful: deed?.graceful ?? false,
+      graceful: ours?.graceful ?? false,
       since: this.stamp(),
       fingerprint: entry.fingerprint,
-      incarnation: deed?.incarnation,
+      incarnation: ours?.incarnation,
     })
   }
 
   /** What is remembered of it, to be put back where a change turned out to be none. */
-  of(subject: Subject): Deed | undefined {
-    return this.#deeds.get(keyOf(subject))
+  of(subject: Subject): OwnDisable | undefined {
+    return this.#disables.get(keyOf(subject))
   }
 
-  put(subject: Subject, deed: Deed | undefined): void {
-    if (deed === undefined) this.forget(subject)
-    else this.#deeds.set(keyOf(subject), deed)
+  put(subject: Subject, ours: OwnDisable | undefined): void {
+    if (ours === undefined) this.forget(subject)
+    else this.#disables.set(keyOf(subject), ours)
   }
 
   forget(subject: Subject): void {
-    this.#deeds.delete(keyOf(subject))
+    this.#disables.delete(keyOf(subject))
   }
 
   /**
-   * What holds of our deeds, as far as this reading shows. A disable that outlived a reboot or a
+   * What holds of our disables, as far as this reading shows. A disable that outlived a reboot or a
    * failover may look different then and is ours still, but nothing is left of how it came about.
    */
-  recall(entry: Entry, stamp: number, incarnation: string): Deed | undefined {
+  recall(entry: Entry, stamp: number, incarnation: string): OwnDisable | undefined {
     const key = keyOf(entry.subject)
-    const deed = this.#deeds.get(key)
-    if (deed === undefined || stamp < deed.since) return deed
+    const ours = this.#disables.get(key)
+    if (ours === undefined || stamp < ours.since) return ours
     const { fingerprint } = entry
-    const moved = deed.incarnation !== undefined && deed.incarnation !== incarnation
-    const other = deed.fingerprint !== undefined && deed.fingerprint !== fingerprint
+    const moved = ours.incarnation !== undefined && ours.incarnation !== incarnation
+    const other = ours.fingerprint !== undefined && ours.fingerprint !== fingerprint
     if (entry.phase === 'in' || (other && !moved)) {
-      this.#deeds.delete(key)
+      this.#disables.delete(key)
       return undefined
     }
-    const graceful = deed.graceful && !moved
-    const kept: Deed = { ...deed, graceful, fingerprint, incarnation }
-    this.#deeds.set(key, kept)
+    const graceful = ours.graceful && !moved
+    const kept: OwnDisable = { ...ours, graceful, fingerprint, incarnation }
+    this.#disables.set(key, kept)
     return kept
   }
 
   /** A member that was seen in TROFS goes OUT OF SERVICE as drained, whoever drained it. */
   sight(entry: Entry, stamp: number, incarnation: string): void {
     const key = keyOf(entry.subject)
-    if (entry.phase !== 'trofs' || entry.byMonitor || this.#deeds.has(key)) return
+    if (entry.phase !== 'trofs' || entry.byMonitor || this.#disables.has(key)) return
     const { fingerprint } = entry
-    this.#deeds.set(key, { as: 'drain', graceful: false, since: stamp, fingerprint, incarnation })
+    this.#disables.set(key, {
+      as: 'drain',
+      graceful: false,
+      since: stamp,
+      fingerprint,
+      incarnation,
+    })
   }
 
   /** Takes a count in. Undefined: it could not be read, which is no rest. */

@@ -6,14 +6,14 @@ import type {
 } from '../../../provider/contract.js'
 import type { Counts, Entry, Traits } from '../codec/rows.js'
 import type { Standing } from '../session/standing.js'
-import type { Deed } from './memory.js'
+import type { OwnDisable } from './memory.js'
 
 /** Everything that is known of one member at one moment. */
 export interface Findings {
   readonly entry: Entry
   readonly traits: Traits
   readonly counts: Counts | undefined
-  readonly deed: Deed | undefined
+  readonly ours: OwnDisable | undefined
   /** Its server object is disabled. */
   readonly serverDisabled: boolean
   /** The virtual servers it is bound to, where that was looked at. */
@@ -35,7 +35,7 @@ export interface Own {
 /**
  * Which state is the member's own. The appliance has one state for both questions:
  *
- * | svrstate | our deed | own |
+ * | svrstate | our disable | own |
  * |---|---|---|
  * | UP, DOWN, UNKNOWN, BUSY | - | ready |
  * | GOING OUT OF SERVICE | any | drain |
@@ -50,15 +50,15 @@ export interface Own {
  *
  * A parent is the server object, or the group as a whole.
  */
-export function ownState(entry: Entry, deed: Deed | undefined, parentDisabled: boolean): Own {
+export function ownState(entry: Entry, ours: OwnDisable | undefined, parentDisabled: boolean): Own {
   if (entry.phase === 'unknown') {
-    return { own: entry.shut && deed !== undefined ? deed.as : 'unknown' }
+    return { own: entry.shut && ours !== undefined ? ours.as : 'unknown' }
   }
   if (entry.phase === 'in') return { own: 'ready' }
   const inherited = entry.phase === 'trofs' ? 'drain' : 'maint'
   const parent = parentDisabled ? ({ inherited } as const) : {}
-  if (deed !== undefined && (deed.graceful || !parentDisabled || deed.as === 'maint')) {
-    return { own: entry.phase === 'trofs' ? 'drain' : deed.as, ...parent }
+  if (ours !== undefined && (ours.graceful || !parentDisabled || ours.as === 'maint')) {
+    return { own: entry.phase === 'trofs' ? 'drain' : ours.as, ...parent }
   }
   if (entry.byMonitor || parentDisabled) return { own: 'ready', inherited }
   if (entry.phase === 'trofs' || entry.graceful === true) return { own: 'drain' }
@@ -70,16 +70,16 @@ export function ownState(entry: Entry, deed: Deed | undefined, parentDisabled: b
  * graceful disable of ours with delay 0. Where downStateFlush is off, connections live on in OUT OF
  * SERVICE, and the word is worth nothing.
  */
-export function isReleased({ entry, traits, deed, serverDisabled }: Findings): boolean {
-  const ours = deed?.graceful === true && deed.as === 'drain'
+export function isReleased({ entry, traits, ours, serverDisabled }: Findings): boolean {
+  const drained = ours?.graceful === true && ours.as === 'drain'
   const byItself = !serverDisabled && !traits.disabled
-  return entry.phase === 'out' && ours && byItself && traits.flush === true
+  return entry.phase === 'out' && drained && byItself && traits.flush === true
 }
 
 /** One reading of one member. */
 export function toReading(ref: MemberRef, findings: Findings): PresentReading {
-  const { entry, traits, deed, serverDisabled, standing, counts } = findings
-  const state = ownState(entry, deed, serverDisabled || traits.disabled)
+  const { entry, traits, ours, serverDisabled, standing, counts } = findings
+  const state = ownState(entry, ours, serverDisabled || traits.disabled)
   const scope = toScope(findings, state.own)
   const unverified = whyUnverified(standing, counts, scope)
   const hints = [...trofsHints(findings), ...findings.hints]

@@ -1,3 +1,4 @@
+import { SharedTrials } from '../../../kit/login.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { isInCharge, notInCharge, type Standing, Standings } from './standing.js'
@@ -31,8 +32,9 @@ export class Pair {
   #rivals: readonly Rival[] = []
 
   constructor(options: Settings) {
+    const trials = options.urls.length > 1 ? new SharedTrials() : undefined
     this.#addresses = options.urls.map((url) => {
-      const session = new NitroSession(url, options)
+      const session = new NitroSession(url, options, trials)
       return { session, standings: new Standings(session) }
     })
   }

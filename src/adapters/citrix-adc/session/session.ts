@@ -3,7 +3,7 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
 import { cutShort } from '../../../kit/json.js'
-import { Credentials, SharedLogin } from '../../../kit/login.js'
+import { Credentials, SharedLogin, type SharedTrials } from '../../../kit/login.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { type Command, type NitroReply, parseReply, pathOf } from '../codec/nitro.js'
 import { classify, toError, type ReplyClass } from '../codec/errors.js'
@@ -36,7 +36,8 @@ export class NitroSession {
   /** What one request took lately, in milliseconds. */
   cost = 0
 
-  constructor(url: string, options: Settings) {
+  /** @param trials - what the other addresses say of the password */
+  constructor(url: string, options: Settings, trials?: SharedTrials) {
     this.#options = options
     this.#http = new HttpClient({
       provider: 'citrix-adc',
@@ -53,6 +54,7 @@ export class NitroSession {
       subject: this.url,
       username: options.username,
       password: options.password,
+      ...(trials === undefined ? {} : { trials }),
     })
   }
 

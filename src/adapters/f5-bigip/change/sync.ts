@@ -11,6 +11,9 @@ import type { Settings } from '../options.js'
 const SYNC_WAIT = 20_000
 const SYNC_LOOK = 500
 
+/** For how long a device without a group is not asked again, in milliseconds. */
+const STANDALONE_FOR = 600_000
+
 const SYNC_STATUS = '/mgmt/tm/cm/sync-status'
 
 /**
@@ -20,12 +23,13 @@ const SYNC_STATUS = '/mgmt/tm/cm/sync-status'
  * and the save comes last, so that what is saved is what both units run. A push that fails takes
  * nothing back: the drain is in force on the active unit, and every reading says what failed.
  */
-export class Aftermath {
+export class AfterChange {
   readonly #settings: Settings
   /** What went wrong the last time, until it went well. */
   fault: string | undefined
   /** What the other unit does not have yet, where nobody pushes. */
   pending: string | undefined
+  #standaloneUntil = -Infinity
 
   constructor(settings: Settings) {
     this.#settings = settings
@@ -60,7 +64,7 @@ export class Aftermath {
     const { configSync, save } = this.#settings
     try {
       if (configSync !== undefined) await push(device, configSync.group, ctx)
-      else if (this.#settings.urls.length > 1) this.pending = await readPending(device, ctx)
+      else this.pending = await this.#readPending(device, ctx)
       if (save) await run(device, '/mgmt/tm/sys/config', { command: 'save' }, ctx)
       this.fault = undefined
     } catch (error) {
@@ -68,17 +72,20 @@ export class Aftermath {
       this.fault = error.message
     }
   }
-}
 
-/** A group in which changes wait for somebody who pushes them: after a failover they are not in force. */
-async function readPending(device: Device, ctx: CallContext): Promise<string | undefined> {
-  try {
-    const status = await readStatus(device, ctx)
-    if (!/pending|not all devices synced/i.test(status)) return undefined
-    return `the device group is "${quote(status)}" after the change: the other unit does not have it, and a failover undoes it until the next look; set configSync: { group }, turn autoSync on, or push it yourself`
-  } catch (error) {
-    if (ctx.signal.aborted || !isDrainableError(error)) throw error
-    return undefined
+  /** A group in which changes wait for a push: after a failover they are not in force. */
+  async #readPending(device: Device, ctx: CallContext): Promise<string | undefined> {
+    if (ctx.clock.now() < this.#standaloneUntil) return undefined
+    try {
+      const status = await readStatus(device, ctx)
+      const standalone = status === 'Standalone' || status === 'unknown'
+      if (standalone) this.#standaloneUntil = ctx.clock.now() + STANDALONE_FOR
+      if (!/pending|not all devices synced/i.test(status)) return undefined
+      return `the device group is "${quote(status)}" after the change: the other unit does not have it, and a failover undoes it until the next look; set configSync: { group }, turn autoSync on, or push it yourself`
+    } catch (error) {
+      if (ctx.signal.aborted || !isDrainableError(error)) throw error
+      return undefined
+    }
   }
 }
 

@@ -55,7 +55,20 @@ export interface PeerRow {
   /** The one that was asked. */
   readonly self: boolean
   readonly role: Role
+  /** What tells it from another machine of that name, the surest first; undefined where it is not told. */
+  readonly machine: readonly (string | undefined)[]
 }
+
+/** Whether two rows may be one machine: by name, and by the first thing that both of them tell. */
+export function isSameMachine(one: PeerRow, other: PeerRow): boolean {
+  if (one.name !== other.name) return false
+  const told = one.machine.findIndex(
+    (word, i) => word !== undefined && other.machine[i] !== undefined,
+  )
+  return told < 0 || one.machine[told] === other.machine[told]
+}
+
+const MACHINE = ['chassisId', 'baseMac', 'managementIp'] as const
 
 /** `GET /mgmt/tm/cm/device`: every device of the trust domain with the role it was last heard to have. */
 export function parsePeers(list: JsonValue): readonly PeerRow[] {
@@ -66,6 +79,7 @@ export function parsePeers(list: JsonValue): readonly PeerRow[] {
       name: item.at('name').neededText(),
       self: item.at('selfDevice').word() === 'true',
       role: toRole(item.at('failoverState').text() ?? ''),
+      machine: MACHINE.map((key) => item.at(key).text()?.slice(0, LOOKED_AT).toLowerCase()),
     }))
 }
 

@@ -3,7 +3,7 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
 import { cutShort, JsonValue, type Source } from '../../../kit/json.js'
-import { Credentials, SharedLogin } from '../../../kit/login.js'
+import { Credentials, SharedLogin, type SharedTrials } from '../../../kit/login.js'
 import { retried } from '../../../kit/retry.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { parseLogin } from '../codec/device.js'
@@ -20,6 +20,9 @@ const BASIC_FOR = 300_000
 const LOGOUT_TIMEOUT = 2_000
 /** What a device says of credentials that it did not find, or did not look for. */
 const NOT_THERE = /no user authentication header/i
+/** What is said where credentials were not in the headers, in JSON or as a page; and of those that were looked at. */
+const WANTS_BASIC = /no user authentication|html/i
+const REFUSED = /authentication failed|invalid|incorrect|denied|locked/i
 /** Open connections and persistence records are none, nor is a transaction before its end. */
 const NO_CONFIGURATION = /^\/mgmt\/tm\/(?:sys\/connection|ltm\/persistence)\b/
 
@@ -74,8 +77,10 @@ export class Session {
   readonly #credentials: Credentials
   readonly #login = new SharedLogin<Token>((ctx) => this.#logIn(ctx))
   #closed = false
+  #loginWantsBasic = false
 
-  constructor(url: string, settings: Settings) {
+  /** @param trials - what the other units of the pair say of the password */
+  constructor(url: string, settings: Settings, trials?: SharedTrials) {
     this.host = new URL(url).host
     this.#settings = settings
     this.#http = new HttpClient({
@@ -91,6 +96,7 @@ export class Session {
       subject: this.host,
       username: settings.username,
       password: settings.password,
+      ...(trials === undefined ? {} : { trials }),
     })
   }
 
@@ -312,12 +318,16 @@ export class Session {
     const { username, loginProvider } = this.#settings
     const body = { username, password, loginProviderName: loginProvider }
     const ask: Ask = { method: 'POST', path: '/mgmt/shared/authn/login', body }
-    const reply = await this.#send(ask, {}, ctx)
+    const headers = this.#loginWantsBasic ? this.#basic(password) : {}
+    const reply = await this.#send(ask, headers, ctx)
     const meaning = classify(reply.status, reply.text)
     const wantsBasic =
-      meaning.kind === 'unauthenticated' && /no user authentication|html/i.test(reply.text)
-    if (!wantsBasic) return meaning
-    // 12.0 wanted Basic credentials on the login request too
+      meaning.kind === 'unauthenticated' &&
+      WANTS_BASIC.test(reply.text) &&
+      !REFUSED.test(reply.text)
+    if (!wantsBasic || this.#loginWantsBasic) return meaning
+    // 12.0 wanted Basic credentials on the login request too; from now on they go with the first one
+    this.#loginWantsBasic = true
     const second = await this.#send(ask, this.#basic(password), ctx)
     return classify(second.status, second.text)
   }

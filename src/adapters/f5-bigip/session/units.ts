@@ -2,7 +2,7 @@ import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
-import type { PeerRow } from '../codec/device.js'
+import { isSameMachine, type PeerRow } from '../codec/device.js'
 import type { Device } from './device.js'
 import { PROVIDER } from './session.js'
 
@@ -174,16 +174,18 @@ export class Units {
     }
     const known = read.flatMap(({ device }) => {
       const peers = this.#trusts.get(device)
-      const self = peers?.find((peer) => peer.self)?.name
+      const self = peers?.find((peer) => peer.self)
       return peers && self !== undefined ? [{ device, self, peers }] : []
     })
     for (const one of known) {
-      const stranger = known.find(({ self }) => !one.peers.some(({ name }) => name === self))
+      const stranger = known.find(
+        ({ self }) => !one.peers.some((peer) => isSameMachine(peer, self)),
+      )
       if (stranger === undefined) continue
       for (const { device } of known) this.#trusts.delete(device)
       throw new DrainableError(
         'INVALID_OPTIONS',
-        `url: ${one.device.host} (${one.self}) and ${stranger.device.host} (${stranger.self}) are no units of one device group: url lists the units of one pair, make a provider for each and join them with combineProviders()`,
+        `url: ${one.device.host} (${one.self.name}) and ${stranger.device.host} (${stranger.self.name}) are no units of one device group: url lists the units of one pair, make a provider for each and join them with combineProviders()`,
         { provider: PROVIDER },
       )
     }

@@ -17,7 +17,7 @@ import { type DrainableError, isDrainableError } from '../../../provider/error.j
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { isLost, PROVIDER } from '../session/session.js'
 import { DurableMarks } from './durable.js'
-import { configStamp, identify, NOT_DURABLE } from '../read/reading.js'
+import { configStamp, identify, NOT_DURABLE, storedHold } from '../read/reading.js'
 import { keepFollowers } from './keep-followers.js'
 import { Membership } from './membership.js'
 import { orderOf } from './order.js'
@@ -37,6 +37,8 @@ import { Verifier } from './verify.js'
 export interface Seen extends Sight {
   readonly found: Found
   readonly round: Round
+  /** What the file makes of it at the next reload: looked for where a ready server is to be made ready. */
+  readonly stored?: 'drain' | 'maint'
 }
 
 /** Makes changes, one call after the other: every change is between two looks at both witnesses. */
@@ -132,10 +134,34 @@ class Work implements CarefulAdapter<Seen, Sent> {
     )
     memory.note(round.infos, ctx.clock.now())
     this.#round = round
+    const stored = new Map<Change, 'drain' | 'maint' | undefined>()
+    for (const change of named.filter(takesMarksBack)) {
+      stored.set(change, await this.#stored(change.ref, round, ctx))
+    }
     return (change) => {
       const found = round.pools.get(change.ref.pool)?.get(change.ref.member)
-      return found && toSeen(change, found, round)
+      if (found === undefined) return undefined
+      const marked = stored.get(change)
+      return {
+        ...toSeen(change, found, round),
+        ...(marked === undefined ? {} : { stored: marked }),
+      }
     }
+  }
+
+  /** Ready at run time is not all that was asked for where the file has a mark. */
+  isSo(change: Change, { stored }: Seen, same: boolean): boolean {
+    return same && !(stored !== undefined && takesMarksBack(change))
+  }
+
+  async #stored(
+    { pool, member }: MemberRef,
+    round: Round,
+    ctx: CallContext,
+  ): Promise<'drain' | 'maint' | undefined> {
+    const { configuration, settings } = this.#tools
+    const configured = await configuration.servers(pool, [member], configStamp(round), ctx)
+    return storedHold(configured(member), settings.durable)
   }
 
   hold(change: ChangeOf<'hold'>, seen: Seen, ctx: CallContext): Promise<Step> {
@@ -143,7 +169,10 @@ class Work implements CarefulAdapter<Seen, Sent> {
   }
 
   restore(change: ChangeOf<'restore'>, seen: Seen, ctx: CallContext): Promise<Step> {
-    const { found, round } = seen
+    const { found, round, stored } = seen
+    if (stored !== undefined && !this.#tools.settings.durable) {
+      return Promise.resolve(this.#parts.restorer.keepsMarks(change.ref, stored))
+    }
     return this.#guarded(change, seen, ctx, (undo) =>
       this.#parts.restorer.restore(change, found, round, undo, ctx),
     )
@@ -228,9 +257,9 @@ class Work implements CarefulAdapter<Seen, Sent> {
     }
     if (!this.#isHeld(ref)) await this.#assertDurable(ref, round, ctx)
     this.#tools.memory.holding(ref, ctx.clock.now())
-    await this.#mark(ref, to, found, undo, ctx)
+    const rewrite = await this.#mark(ref, to, found, undo, ctx)
     const answer = await askServer(this.#tools.api, ref, to, ctx)
-    const sent = { ref, wished: to, exactly: false, before: found, round, undo, ...answer }
+    const sent = { ref, wished: to, exactly: false, before: found, round, undo, rewrite, ...answer }
     // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
     const tracks = found.rows.some(({ tracked }) => tracked !== undefined)
     return tracks ? this.#parts.verifier.one(sent, ctx) : begin(sent)
@@ -253,13 +282,14 @@ class Work implements CarefulAdapter<Seen, Sent> {
     found: Found,
     undo: Undo,
     ctx: CallContext,
-  ): Promise<void> {
-    if (!this.#tools.settings.durable) return
+  ): Promise<Sent['rewrite']> {
+    if (!this.#tools.settings.durable) return undefined
     const { marks } = this.#parts
     const before = await marks.set(ref, to, found, ctx)
-    if (before === undefined) return
+    if (before === undefined) return undefined
     undo.first(() => marks.putBack(ref, before, ctx))
     undo.last(() => marks.weigh(ref, before, found, ctx))
+    return () => marks.set(ref, to, found, ctx)
   }
 
   /**
@@ -291,6 +321,11 @@ class Work implements CarefulAdapter<Seen, Sent> {
     const sent = { ref, wished: own, exactly: true, before: found, round, undo }
     return begin({ ...sent, terminated: load, ...answer })
   }
+}
+
+/** Whether a change asks for what a ready server still has in the file to be taken back. */
+function takesMarksBack(change: Change): boolean {
+  return change.kind === 'restore' && change.expect === 'ready' && change.to === 'ready'
 }
 
 function begin(sent: Sent): Later<Sent> {

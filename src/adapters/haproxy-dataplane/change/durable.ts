@@ -150,7 +150,7 @@ function undo(
   const was = before?.configured
   const next: Record<string, unknown> = { ...line }
   if (line['weight'] === 0 && was?.weight !== 0) {
-    next['weight'] = was?.weight ?? weightFor(ref, before, siblings)
+    next['weight'] = was?.weight ?? weightFor(ref, before, found, siblings)
   }
   if (line['maintenance'] === 'enabled' && was?.maintenance !== 'enabled') {
     next['maintenance'] = 'disabled'
@@ -162,9 +162,19 @@ function undo(
   return next
 }
 
-/** The weight it had; without a record of that, the one that all others of its backend have. */
-function weightFor(ref: MemberRef, before: Native | undefined, siblings: readonly Found[]): number {
+/**
+ * The weight it had; without a record of that, the one that it was given at run time since, or the one
+ * that all others of its backend have.
+ */
+function weightFor(
+  ref: MemberRef,
+  before: Native | undefined,
+  found: Found,
+  siblings: readonly Found[],
+): number {
   if (before !== undefined && before.weight > 0) return before.weight
+  const runs = weightOf(found)
+  if (runs > 0) return runs
   const weights = new Set(siblings.map(weightOf).filter((weight) => weight > 0))
   const [only] = weights
   if (only !== undefined && weights.size === 1) return only

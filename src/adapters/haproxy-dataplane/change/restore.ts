@@ -13,7 +13,7 @@ import { configStamp, readNative, weightOf } from '../read/reading.js'
 import { askServer, putServer } from './put-server.js'
 import type { Found, Round } from '../read/read.js'
 import { isWeightless } from '../read/state.js'
-import type { Step } from './step.js'
+import { rejected, type Sent, type Step } from './step.js'
 import type { Tools } from './tools.js'
 import { Undo } from './undo.js'
 
@@ -53,8 +53,13 @@ export class Restorer {
       const marks = await this.#marks.leaveMaintenance(ref, change.native, ctx)
       if (marks !== undefined) undo.first(() => this.#remark(ref, marks, round, ctx))
     }
+    let rewrite: Sent['rewrite']
     if (durable && to === 'ready') {
       const cleared = await this.#clear(change, found, round, undo, ctx)
+      const siblings = siblingsOf(ref, round)
+      if (cleared !== undefined) {
+        rewrite = () => this.#marks.clear(ref, change.native, found, siblings, ctx)
+      }
       if (closed && (cleared?.weight !== 0 || native?.configured?.weight === 0)) {
         if (undo.isEmpty) return weightless(ref)
         throw noWeight(ref)
@@ -64,11 +69,17 @@ export class Restorer {
     // one that its weight alone held goes back to that
     const wished = to === 'drain' && closed ? (native?.runs ?? to) : to
     const answer = await askServer(this.#tools.api, ref, wished, ctx)
-    const sent = { ref, wished, exactly: true, before: found, round, undo, ...answer }
+    const sent = { ref, wished, exactly: true, before: found, round, undo, rewrite, ...answer }
     if (!durable || to === 'ready' || native?.own !== to) return { later: sent }
     // found so: the marks that came with a raise go with it
     const after = (): Promise<unknown> => this.#clear(change, found, round, new Undo(), ctx)
     return { later: { ...sent, after } }
+  }
+
+  /** Ready at run time, and marked in the file, which this provider does not write. */
+  keepsMarks(ref: MemberRef, stored: 'drain' | 'maint'): ChangeResult {
+    const words = `is ready until the next reload, which makes it '${stored}': the configuration has weight 0 for it; use a provider with durable: true, or give it a weight there`
+    return rejected(ref, 'UNSUPPORTED', `${formatRef(ref)} ${words}`)
   }
 
   /** Puts a member back into the state it was found in, where that cuts nothing. */

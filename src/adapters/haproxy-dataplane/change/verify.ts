@@ -2,6 +2,7 @@ import type { CallContext, ChangeResult } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
 import { readRound, type Round } from '../read/read.js'
 import type { DurableMarks } from './durable.js'
+import { Lasting } from './lasting.js'
 import type { PutBack } from './put-back.js'
 import { putServer } from './put-server.js'
 import type { Restorer } from './restore.js'
@@ -22,12 +23,14 @@ export class Verifier {
   readonly #marks: DurableMarks
   readonly #restorer: Restorer
   readonly #putBack: PutBack
+  readonly #lasting: Lasting
 
   constructor(tools: Tools, marks: DurableMarks, restorer: Restorer, putBack: PutBack) {
     this.#tools = tools
     this.#marks = marks
     this.#restorer = restorer
     this.#putBack = putBack
+    this.#lasting = new Lasting(tools.api)
   }
 
   /** One look for all of them; each result as soon as it is known. */
@@ -87,15 +90,16 @@ export class Verifier {
     moved: boolean,
     ctx: CallContext,
   ): Promise<ChangeResult> {
-    const { ref, wished, before, undo, after } = sent
+    const { ref, wished, before, undo, after, rewrite } = sent
     if (result.status === 'rejected' && moved) {
       return this.#putBack.refuse(ref, before, undo, result.error, ctx)
     }
     if (result.status !== 'applied') return result
     try {
       await after?.()
+      if (wished === 'ready') await this.#restorer.weightBack(ref, ctx)
+      if (rewrite !== undefined) await this.#lasting.last(rewrite, ctx)
       if (wished !== 'ready') return result
-      await this.#restorer.weightBack(ref, ctx)
       this.#marks.forget(ref)
       return result
     } catch (error) {

@@ -39,6 +39,7 @@ export interface Paths {
   configBackend(pool: string): string
   /** Every defaults section, first choice first; the second for APIs that lack the first. */
   readonly configDefaults: readonly string[]
+  readonly reloads: string
   reload(id: string): string
 }
 
@@ -59,6 +60,7 @@ export function pathsOf(tree: Tree): Paths {
     configVersion: `${config}/version`,
     configRaw: `${config}/raw`,
     stats,
+    reloads: `${base}/reloads`,
   }
   const reload = (id: string): string => `${base}/reloads/${encode(id)}`
   if (tree === 'v2') {

@@ -273,6 +273,14 @@ export function parseReload(text: string): ReloadStatus {
   return { status: known ? status : 'unknown', response: response ?? '' }
 }
 
+const reloadsSchema = z.array(z.looseObject({ id: z.string().exactOptional(), status: z.string() }))
+
+/** The reply of `reloads`: those that have not ended. One under way may have no id. */
+export function parsePendingReloads(text: string): readonly string[] {
+  const reloads = decode(reloadsSchema, text, 'reloads')
+  return reloads.flatMap(({ id = '', status }) => (status === 'in_progress' ? [id] : []))
+}
+
 const errorSchema = z.looseObject({ message: z.string() })
 const otherErrorSchema = z.looseObject({ error: z.string() })
 

@@ -73,6 +73,19 @@ export interface Native {
   readonly configured?: { readonly weight: number | null; readonly maintenance: string | null }
 }
 
+/**
+ * What the file makes of a server at the next reload. Weight 0 is the durable form of a drain; a line that
+ * is only `disabled` is no mark of ours, and says something only where it can be taken back.
+ */
+export function storedHold(
+  config: Configured | undefined,
+  durable: boolean,
+): 'drain' | 'maint' | undefined {
+  if (config?.known !== true || (config.weight !== 0 && !durable)) return undefined
+  if (config.maintenance === 'enabled') return 'maint'
+  return config.weight === 0 ? 'drain' : undefined
+}
+
 /** The native part of a reading. */
 export function toNative(
   found: Found,
@@ -81,10 +94,12 @@ export function toNative(
   followers: readonly MemberRef[],
 ): Json {
   const own = held(found.verdict, found.rows)
+  const stored = durable ? undefined : storedHold(config, durable)
   const native = {
     weight: weightOf(found),
     ...(own === 'ready' || own === 'unknown' ? {} : { own }),
     ...(own === found.verdict.own ? {} : { runs: 'ready' }),
+    ...(stored === undefined ? {} : { stored }),
     ...(followers.length === 0
       ? {}
       : { followers: followers.map(({ pool, member }) => ({ pool, member })) }),

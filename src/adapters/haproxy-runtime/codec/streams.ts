@@ -22,6 +22,15 @@ export function countTunnels(reply: string): number {
   return connections.size
 }
 
+/** Whether clients have one stream in this process, and it comes from that port. */
+export function isOnlyFrom(reply: string, port: number): boolean {
+  const clients = reply
+    .split(/^(?=0x[0-9a-f]+: )/m)
+    .filter((stream) => /^0x/.test(stream) && !stream.includes('frontend=GLOBAL '))
+  const source = /^0x[0-9a-f]+: .* source=\S+:(\d+)$/m.exec(clients[0] ?? '')
+  return clients.length === 1 && Number(source?.[1]) === port
+}
+
 /** The pointer of the client's connection where this stream is a tunnel that is established. */
 function tunnelOf(stream: string): string | undefined {
   const client = /^ +co0=(0x[0-9a-f]+) .* mux=(H1|PASS) .*target=LISTENER:/m.exec(stream)

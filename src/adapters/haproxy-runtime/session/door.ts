@@ -1,8 +1,9 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { SHOW_STREAMS } from '../codec/commands.js'
-import { countTunnels } from '../codec/streams.js'
+import { countTunnels, isOnlyFrom } from '../codec/streams.js'
 import type { ProcessSight } from '../read/read.js'
 import type { Channel } from './channel.js'
+import type { KeptConnection } from './kept-connection.js'
 import type { Process } from './process.js'
 
 /** Streams are asked for at most that often, ms, and for at most one part in that many of the time. */
@@ -45,4 +46,24 @@ export async function checkDoor(
   // Counted before its streams were listed: nothing is accepted any more, so it can only be too many.
   door.left = Math.max(0, then.connections - countTunnels(replies[0] ?? ''))
   door.closed = door.left === 0
+}
+
+/**
+ * Whether nobody but us is connected to an old process. Where a frontend of the same HAProxy stands before
+ * the stats socket (for TLS), the connection that we keep is one of its clients, and would keep the process
+ * for ever.
+ */
+export async function isLeftToUs(
+  kept: KeptConnection,
+  connections: number,
+  channel: Channel,
+  ctx: CallContext,
+): Promise<boolean> {
+  if (connections === 0) return true
+  const { localPort } = kept
+  const now = ctx.clock.now()
+  if (connections > 1 || localPort === undefined || now < kept.soughtAt + DOOR_LOOK) return false
+  kept.soughtAt = now
+  const { info, replies } = await channel.run([SHOW_STREAMS], ctx)
+  return info.connections <= 1 && isOnlyFrom(replies[0] ?? '', localPort)
 }

@@ -22,6 +22,8 @@ export class KeptConnection {
   readonly #replyTimeout: number
   readonly #splitter = new PromptSplitter()
   /** One for each command sent, oldest first; a command that was given up still owes its reply. */
+  /** When it was last sought among the connections of its process, ms of the call's clock. */
+  soughtAt = -Infinity
   readonly #owed: ((reply: string | undefined) => void)[] = []
   #usedAt = performance.now()
 
@@ -110,6 +112,11 @@ export class KeptConnection {
       this.#usedAt = performance.now()
       this.#socket.write(`${command}\n`)
     })
+  }
+
+  /** Where it comes from, over TCP: a frontend of HAProxy's own before the socket counts it among its clients. */
+  get localPort(): number | undefined {
+    return this.#socket.localPort
   }
 
   /** Whether it should be used soon, lest HAProxy closes it. */

@@ -3,7 +3,7 @@ import { isDrainableError } from '../../../provider/error.js'
 import type { MasterSocket } from './master.js'
 import { type Channel, keptChannel, WorkerGone } from './channel.js'
 import { parseProc, type Workers } from '../codec/info.js'
-import { checkDoor } from './door.js'
+import { checkDoor, isLeftToUs } from './door.js'
 import { isSettled, type Process, toProcess, unreadProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
 
@@ -218,7 +218,8 @@ export class OtherProcesses {
       const { stopping, connections } = sight.info
       // The connection keeps the process alive: it is given up once nobody else is connected there,
       // and its zero was reported, so that its end is no loss.
-      if (settled && stopping && connections === 0 && isEmpty(sight)) {
+      const idle = settled && stopping && isEmpty(sight)
+      if (idle && (await isLeftToUs(kept, connections, channel, ctx))) {
         kept.close()
         return this.#gone(process)
       }

@@ -11,6 +11,7 @@ import { isRefused } from '../ledger/result.js'
 import { anotherIncarnation, incarnationsOf, ownOf, setterOf, type DrainState } from '../state.js'
 import { endGone, goneForCertain } from './gone.js'
 import { send } from './send.js'
+import { storedByUs, storedHold, type Stored } from './stored.js'
 
 /** How often a member is changed before we give in to whoever sets it back. */
 const MOST_TRIES = 12
@@ -80,11 +81,12 @@ function step(draft: Draft, goal: OpenGoal, reading: PresentReading, own: AdminS
     )
     return
   }
-  if (own === to) {
+  const stored = storedHold(state, goal, reading, to)
+  if (own === to && stored === null) {
     arrived(draft, goal, reading)
     return
   }
-  const theirs = whoseFault(state, goal, own, to)
+  const theirs = faultOf(state, goal, { own, to, stored })
   if (theirs !== null) {
     fail(draft, 'overruled', theirs)
     return
@@ -93,7 +95,9 @@ function step(draft: Draft, goal: OpenGoal, reading: PresentReading, own: AdminS
     fail(
       draft,
       'overruled',
-      `it is '${own}' again after it was made '${to}': ${setterOf(state)} sets it back, find out who`,
+      own === to
+        ? `the configuration makes it '${stored ?? own}' at the next reload, also after it was made '${to}' ${goal.tries} times: find out who writes it`
+        : `it is '${own}' again after it was made '${to}': ${setterOf(state)} sets it back, find out who`,
     )
     return
   }
@@ -107,6 +111,22 @@ function destination(state: DrainState, goal: OpenGoal): AdminState | null {
   if (goal.of === 'anybody') return 'ready'
   const own = state.found?.own ?? 'unknown'
   return own === 'unknown' ? null : own
+}
+
+/** Why a state is not ours to change, with what is stored; null where it is. */
+function faultOf(
+  state: DrainState,
+  goal: OpenGoal,
+  { own, to, stored }: { own: AdminState; to: AdminState; stored: Stored | null },
+): string | null {
+  const ours = storedByUs(state, stored)
+  if (own === to) {
+    if (goal.of === 'anybody' || ours || stored === null) return null
+    return `the configuration makes it '${stored}' at the next reload, set so by ${setterOf(state)}; it was left alone, ready() opens it`
+  }
+  const above = stored !== null && stored !== own && atLeast(stored, own)
+  if (ours && above && goal.of === 'ours') return null
+  return whoseFault(state, goal, own, to)
 }
 
 /** Why a state is not ours to change; null where it is. */

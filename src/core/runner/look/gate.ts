@@ -116,7 +116,7 @@ function checkPresent(
   scopes: readonly LoadScope[],
   provider: string,
 ): PresentReading {
-  const { own, inherited, health, serves, identity, maint } = reading
+  const { own, inherited, stored, health, serves, identity, maint } = reading
   const hints: unknown = reading.hints
   const hinted =
     hints === undefined || (Array.isArray(hints) && hints.every((hint) => typeof hint === 'string'))
@@ -128,6 +128,7 @@ function checkPresent(
     HEALTHS.includes(health) &&
     typeof serves === 'boolean' &&
     (maint === undefined || MAINT.includes(maint)) &&
+    (stored === undefined || HOLDS.includes(stored)) &&
     (inherited === undefined || STATES.includes(inherited))
   if (fits) return scopes === reading.scopes ? reading : { ...reading, scopes }
   const said = STATES.includes(own) || own === 'unknown' ? [] : [`it says own: ${show(own)}`]
@@ -140,10 +141,12 @@ function checkPresent(
     scopes,
   }
   if (!STATES.includes(inherited)) delete safe.inherited
+  if (!HOLDS.includes(stored)) delete safe.stored
   if (maint !== undefined && !MAINT.includes(maint)) safe.maint = 'unknown'
   return safe
 }
 
+const HOLDS: readonly unknown[] = ['drain', 'maint']
 const MAINT: readonly unknown[] = ['gentle', 'cuts', 'unknown', 'none']
 
 /** The same list where nothing is wrong with it. */

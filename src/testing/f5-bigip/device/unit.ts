@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { Config, type FakeMember, type FakePool } from './config.js'
 import { Timeline } from './timeline.js'
 import { Tokens } from '../rest/tokens.js'
@@ -39,6 +40,9 @@ let flows = 0
 /** One device: its configuration, its traffic, its tokens, its role. */
 export class Unit {
   readonly name: string
+  /** Of this machine alone, whatever it is called. */
+  readonly chassisId = randomUUID()
+  readonly baseMac = `00:${this.chassisId.slice(0, 10).replaceAll('-', '').match(/../g)?.join(':') ?? ''}`
   readonly config = new Config()
   readonly tokens: Tokens
   readonly flows = new Set<Flow>()

@@ -143,6 +143,8 @@ function device(call: Call, unit: Unit): Record<string, unknown> {
     partition: 'Common',
     fullPath: `/Common/${unit.name}`,
     generation: 1,
+    baseMac: unit.baseMac,
+    chassisId: unit.chassisId,
     selfLink: link(call, `tm/cm/device/~Common~${unit.name}`),
     failoverState: call.lab.split && unit !== call.unit ? 'offline' : unit.role.replace('_', '-'),
     hostname: unit.name,

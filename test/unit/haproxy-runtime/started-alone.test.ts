@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest'
+import { startedAlone } from '../../../src/adapters/haproxy-runtime/session/started-alone.js'
+
+const BOOT = 1_700_000_000
+/** It began 500 s after the machine, in ticks of a hundredth of a second. */
+const START = BOOT + 500
+const PID = 4_711
+
+/** What `/proc` says of one process; 19 fields stand between its state and its start. */
+function proc({ name = 'haproxy', args = ['-f', 'haproxy.cfg'], ticks = 50_000 } = {}) {
+  const between = Array.from({ length: 18 }, () => '0').join(' ')
+  const files: Readonly<Record<string, string>> = {
+    [`/proc/${PID}/stat`]: `${PID} (${name}) S ${between} ${ticks} 0 0`,
+    [`/proc/${PID}/cmdline`]: ['/usr/sbin/haproxy', ...args, ''].join('\0'),
+    '/proc/stat': `cpu 1 2 3\nbtime ${BOOT}\nprocesses 9`,
+  }
+  return (path: string): Promise<string> => {
+    const text = files[path]
+    return text === undefined ? Promise.reject(new Error('ENOENT')) : Promise.resolve(text)
+  }
+}
+
+const info = (start: number | '' = START, pid = PID) => ({ pid, start: String(start) })
+
+describe('a process that was started alone', () => {
+  test('is known by its name, its start and its arguments', async () => {
+    expect(await startedAlone(info(), proc())).toBe(true)
+    expect(await startedAlone(info(), proc({ name: 'haproxy-3.2 (lts)' }))).toBe(true)
+  })
+
+  test.each(['-sf', '-st', '-x'])('is none with %s among its arguments', async (word) => {
+    expect(await startedAlone(info(), proc({ args: ['-f', 'a', word, '12'] }))).toBe(false)
+  })
+
+  test('may name a file that is called like such an argument', async () => {
+    expect(await startedAlone(info(), proc({ args: ['-f', '/etc/-sf.cfg'] }))).toBe(true)
+  })
+
+  test('is none under another name', async () => {
+    expect(await startedAlone(info(), proc({ name: 'nginx' }))).toBe(false)
+  })
+
+  test('is none where another haproxy has that pid here', async () => {
+    expect(await startedAlone(info(START - 3_600), proc())).toBe(false)
+    expect(await startedAlone(info(START + 3), proc())).toBe(false)
+  })
+
+  test('may have begun two seconds beside, by clocks that round', async () => {
+    for (const off of [-2, 2]) expect(await startedAlone(info(START + off), proc())).toBe(true)
+  })
+
+  test('is not known where HAProxy does not say when it began', async () => {
+    expect(await startedAlone(info(''), proc())).toBe(false)
+  })
+
+  test('is not known without /proc, or where that is not understood', async () => {
+    expect(await startedAlone(info(START, 1), proc())).toBe(false)
+    expect(await startedAlone(info(), () => Promise.resolve(''))).toBe(false)
+  })
+})

@@ -1,0 +1,74 @@
+import { openGoal } from 'drainable/machine'
+import type { PresentReading } from 'drainable/provider'
+import { describe, expect, test } from 'vitest'
+import { started, type MemberRun } from '../member-run.js'
+
+const FREE = { stored: undefined, native: { weight: 7 } } as unknown as Partial<PresentReading>
+const MARKED = { stored: 'maint', native: { weight: 7, mark: true } } as const
+
+/** A member whose stored configuration keeps it away at the next reload, and that runs as ready. */
+function readied(): MemberRun {
+  const goal = openGoal({ of: 'anybody', until: null, lateUntil: null })
+  return started({ own: 'ready', goal, present: MARKED })
+}
+
+/** One that a drain of ours has found free and then marked, and that somebody opened at run time. */
+function openedBehind(): MemberRun {
+  const run = started({ own: 'ready', present: FREE }).look().answer()
+  run.set({ own: 'drain', stored: 'drain', native: { weight: 0, mark: true } }).look()
+  return run.set({ own: 'ready', stored: 'drain', native: { weight: 7, mark: true } })
+}
+
+describe('what is stored beside a ready member', () => {
+  test('is taken back by ready() before it is done', () => {
+    const run = readied().look()
+    expect(run.sent).toBe('restore ready to ready')
+    expect(run.outcome).toBe(null)
+    run.answer().set(FREE).look()
+    expect(run.outcome).toBe('restored')
+  })
+
+  test('is taken back by an undo where a hold of ours may have stored it', () => {
+    const run = openedBehind().open({ of: 'ours' }).look()
+    expect(run.sent).toBe('restore ready to ready')
+    expect(run.answer().set(FREE).look().outcome).toBe('restored')
+  })
+
+  test('is left to its owner by an undo where no hold of ours reached so far', () => {
+    const run = openedBehind().set(MARKED).open({ of: 'ours' }).look()
+    expect(run.sent).toBe(null)
+    expect(run.outcome).toBe('overruled')
+    expect(run.error?.message).toContain("makes it 'maint' at the next reload")
+  })
+
+  test('is left alone by an undo where the drain found it so', () => {
+    const run = started({ own: 'ready', present: MARKED }).look().answer()
+    run.set({ own: 'drain', native: { weight: 7, mark: true, own: 'drain' } }).look()
+    run.open({ of: 'ours' }).look()
+    expect(run.sent).toBe('restore drain to ready')
+    expect(
+      run
+        .answer()
+        .set({ own: 'ready', ...MARKED })
+        .look().outcome,
+    ).toBe('restored')
+  })
+
+  test('that comes back each time ends as overruled', () => {
+    const run = readied()
+    for (let i = 0; i < 40 && run.outcome === null; i++) {
+      run.look()
+      if (run.sent !== null) run.answer()
+    }
+    expect(run.outcome).toBe('overruled')
+    expect(run.error?.message).toContain('find out who writes it')
+  })
+
+  test('is no part of the proof of a drain', () => {
+    const run = started({ own: 'drain', present: { stored: 'maint' } }).look()
+    expect(run.sent).toBe('hold drain')
+    run.answer()
+    for (let i = 0; i < 5; i++) run.look({ after: 600 })
+    expect(run.outcome).toBe('idle')
+  })
+})
