@@ -101,8 +101,9 @@ export function resumeRoll(p: DrainableProvider, ticket: Ticket, o: ResumeRollOp
   const spec = { provider, subject, policy, act: call.act, check: call.waitHealthy }
   const [first] = servers.flatMap(({ refs }) => refs)
   return open(spec, call.onEvent, async (aborted, waits) => {
-    const leave = enterRoll(provider, known.id, subject)
+    const { leave, claim } = enterRoll(provider, known.id, subject)
     try {
+      claim(servers.flatMap(({ refs, state }) => (state === 'done' ? [] : refs)))
       const term = await takeLease(call.lease, policy, aborted, subject, (text) =>
         waits(first === undefined ? [] : [{ code: 'lease', ref: first, text }]),
       )
@@ -126,7 +127,7 @@ function begin(
   const { policy, act, check, lease, onEvent } = settings
   const id = policy.id ?? randomUUID()
   const handle = open({ provider, subject, policy, act, check }, onEvent, async (signal) => {
-    const leave = enterRoll(provider, id, subject)
+    const { leave, claim } = enterRoll(provider, id, subject)
     let term: Term | undefined
     try {
       term = await takeLease(lease, policy, signal, subject)
@@ -135,6 +136,7 @@ function begin(
       const found = await findServers(provider, targets, call, settings.grouping, subject)
       const plan = settings.planFor(found.length, subject)
       refuseUnchecked(found, plan, subject)
+      claim(found.flatMap(({ members }) => members.map(({ ref }) => ref)))
       const servers = found.map(({ address, members }) => ({
         address,
         refs: members.map(({ ref }) => ref),
