@@ -41,7 +41,10 @@ export interface RollOptions extends Omit<Policy, 'until' | 'onEvent' | 'onTimeo
   readonly act: (server: ServerDrained) => Promise<void>
   /** So many servers go first and must be healthy before the others begin; one that fails stops the roll, whatever `onFailure` says. @defaultValue `0` */
   readonly canary?: number | undefined
-  /** How many servers may be out at once: a number, or a percentage of the servers, rounded down and at least 1. @defaultValue `1` */
+  /**
+   * How many servers may be out at once: a number, or a percentage of the servers, rounded down and at least 1.
+   * A server that failed and is left drained counts. @defaultValue `1`
+   */
   readonly maxUnavailable?: number | `${number}%` | undefined
   /**
    * Which members are one server: those with one `address`, each for itself (`ref`), or those for which
@@ -63,7 +66,11 @@ export interface RollOptions extends Omit<Policy, 'until' | 'onEvent' | 'onTimeo
    * @defaultValue `'postpone'`
    */
   readonly onTimeout?: 'postpone' | 'fail' | 'terminate' | 'proceed' | undefined
-  /** What a failed server means for those that have not begun: none begins, all go on, or that many may fail before none begins. @defaultValue `'stop'` */
+  /**
+   * What a failed server means for those that have not begun: none begins, all go on, or that many may fail before
+   * none begins. They go on only while `maxUnavailable` has a place beside those that are left drained.
+   * @defaultValue `'stop'`
+   */
   readonly onFailure?: 'stop' | 'continue' | { readonly maxFailed: number } | undefined
   /**
    * A lease that only one roll at a time has (`redisLease`, `natsLease`, one of your own). Held by
