@@ -145,3 +145,16 @@ export class MemberDrain {
     return statusOf(state, members.policy, { since, deadline: this.#deadline, now, wallOffset })
   }
 }
+
+/** Outcomes of an undo after which nothing of ours is left. */
+const UNDONE: ReadonlySet<MemberReport['outcome']> = new Set([
+  'restored',
+  'gone',
+  'removed',
+  'overruled',
+])
+
+/** Whether an undo has left nothing of ours. */
+export function isUndone({ outcome }: MemberReport): boolean {
+  return UNDONE.has(outcome)
+}

@@ -18,6 +18,7 @@ export interface ReconcileOptions extends Omit<Policy, 'until' | 'id' | 'onTicke
   /**
    * Which members of these pools may be changed, beside those that this reconciler has added or drained:
    * by what only your members have, such as a prefix of their names. `() => true` claims every member.
+   * What it added is listed beside its tickets: with a store that outlives the process it is taken out after a crash too.
    * @defaultValue none: only what it added itself is changed
    */
   readonly owns?: ((reading: Reading) => boolean) | undefined
