@@ -85,7 +85,7 @@ async function happen(world: World, controllers: Controllers): Promise<void> {
       break
     default:
       lb.disconnect()
-      world.clock.setTimeout(() => lb.connect(), 1 + random(3_000))
+      world.clock.setTimeout(() => world.connect(), 1 + random(3_000))
   }
 }
 
@@ -117,7 +117,7 @@ async function play(
     await world.clock.advance(world.random(4) === 0 ? world.random(8_000) : world.random(300))
     await happen(world, controllers)
   }
-  world.lb.connect()
+  world.connect()
   world.endWork()
   world.storeFails = 0
   world.lease.failNext('throw', 0)

@@ -31,8 +31,8 @@ export const OURS = ['ctl-a', 'ctl-b', 'ctl-c', 'ctl-d', 'ctl-e']
 export const STRANGERS = ['vm', 'backup']
 /** Of seven members: two drains and one operator are enough to meet it. */
 const KEEP = 3
-/** What was read before an operator's change may still lead to one of ours, in milliseconds. */
-const OPERATED_AGO = 500
+/** What was read or wished before may still be on its way, in milliseconds. */
+const ON_ITS_WAY = 500
 
 /** A balancer with a hidden truth: who set what, and what every change of ours did in that moment. */
 export class World {
@@ -46,7 +46,8 @@ export class World {
   readonly #closedBy = new Map<string, 'us' | 'them'>()
   /** Members that we hold, or held until a reload forgot it: putting that back takes no place. */
   readonly #heldByUs = new Set<string>()
-  #operatedAt = -Infinity
+  /** When an operator changed something, or another set was wished. */
+  #changedAt = -Infinity
   /** How often the floor was asked of a hold, and there was a place. */
   taken = 0
   /** What is wanted now of each of ours. */
@@ -88,7 +89,7 @@ export class World {
   #judgeFloor(member: string, at: string): void {
     if (this.#heldByUs.has(member)) return
     this.taken += 1
-    if (this.clock.now() - this.#operatedAt < OPERATED_AGO) return
+    if (this.clock.now() - this.#changedAt < ON_ITS_WAY) return
     const serving = [...OURS, ...STRANGERS].filter(
       (name) =>
         name !== member && this.lb.state(web(name)) === 'ready' && !this.#heldByUs.has(name),
@@ -116,15 +117,23 @@ export class World {
     const before = this.lb.state(ref)
     if (before === 'gone' || before === to) return
     this.lb.setBehind(ref, to)
-    this.#operatedAt = this.clock.now()
+    this.#changedAt = this.clock.now()
     this.#heldByUs.delete(member)
+    // Who lowers our maint to drain has not closed it.
+    const isLowered = to === 'drain' && before === 'maint' && this.#closedBy.get(member) === 'us'
     if (to === 'ready') this.#closedBy.delete(member)
-    else this.#closedBy.set(member, 'them')
+    else if (!isLowered) this.#closedBy.set(member, 'them')
   }
 
   reload(): void {
     this.lb.reload()
     this.#closedBy.clear()
+  }
+
+  /** It can be reached again: what was on its way since before arrives now. */
+  connect(): void {
+    this.lb.connect()
+    this.#changedAt = this.clock.now()
   }
 
   begin(member: string): void {
@@ -141,6 +150,7 @@ export class World {
   }
 
   want(): void {
+    this.#changedAt = this.clock.now()
     const states: State[] = ['serve', 'serve', 'serve', 'drain', 'dead', 'absent']
     const left = OURS.filter(() => this.random(5) > 0)
     this.wanted = Object.fromEntries(
