@@ -20,6 +20,7 @@ const ONLY_OF_A_ROLL = [
   'waitHealthy',
   'onFailure',
   'lease',
+  'leaseTtl',
 ] as const
 
 type Given = Policy | Omit<RollOptions, 'act'>

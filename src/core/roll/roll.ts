@@ -11,11 +11,17 @@ import { checkProvider } from '../verbs/call.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
 import type { RollEvent } from './events.js'
 import { RollHandle, RollHub, toRollError, type Roll } from './handle.js'
-import { Leadership, LEASE_TTL, type Term } from '../lease/leadership.js'
-import type { Lease } from '../lease/lease.js'
+import { Leadership, type Term } from '../lease/leadership.js'
 import { RollLedger, thawServers } from './ledger.js'
 import { enterRoll } from './live.js'
-import { parseResume, parseRoll, type ResumeRollOptions, type RollOptions } from './options.js'
+import {
+  parseResume,
+  parseRoll,
+  type LeaseWish,
+  type ResumeRollOptions,
+  type ResumeSettings,
+  type RollOptions,
+} from './options.js'
 import { checkTargets, refuseEarlier, refuseUnchecked } from './refuse.js'
 import { RollRun, type Prepare, type Prepared } from './run.js'
 import { findServers, type RollTarget } from './servers.js'
@@ -220,15 +226,16 @@ function headOf(
  * @throws `NOT_LEADER` naming the holder; what the engine failed with
  */
 async function takeLease(
-  lease: Lease | undefined,
+  wish: LeaseWish | undefined,
   { clock, owner }: ResolvedPolicy,
   signal: AbortSignal,
   subject: string,
   waits?: (text: string) => void,
 ): Promise<Term | undefined> {
-  if (lease === undefined) return undefined
-  const leadership = new Leadership({ lease, ttl: LEASE_TTL, clock, owner, subject })
-  const until = clock.now() + (waits === undefined ? 0 : LEASE_TTL + leadership.retry)
+  if (wish === undefined) return undefined
+  const { lease, ttl } = wish
+  const leadership = new Leadership({ lease, ttl, clock, owner, subject })
+  const until = clock.now() + (waits === undefined ? 0 : ttl + leadership.retry)
   for (;;) {
     const answer = await leadership.acquire(signal)
     if (!('holder' in answer)) return answer
@@ -246,7 +253,7 @@ function dateOf(clock: Clock, at: number): string {
 
 function checkResume(
   { id, roll: data, owner }: Ticket,
-  { id: given, waitHealthy, lease }: ResumeRollOptions,
+  { id: given, waitHealthy, lease }: ResumeSettings,
   subject: string,
 ): RollData {
   const refuse = (
