@@ -156,11 +156,6 @@ describe.skipIf(haproxy === undefined || proxy === undefined)(
         )
       await mesh.restart()
       await edge.reload()
-      await until(
-        () => waitsFor(run).includes('mesh') || waitsFor(run) === 'bigip',
-        'a look',
-        LIMIT,
-      )
       expect(hasEnded).toBe(false)
       await offBigip()
       const report = await run.done
