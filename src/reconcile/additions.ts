@@ -101,7 +101,7 @@ export class Additions {
   }
 
   /**
-   * Before it is sent: nothing is added that nobody would take out.
+   * Before it is sent: nothing is added that would stay for ever.
    *
    * @returns told the answer
    * @throws what the store threw; `NOT_LEADER` where a later holder of the lease has written

@@ -50,7 +50,7 @@ export class Work {
   readonly #spec: WorkSpec
   readonly drains = new Map<string, MemberDrain>()
   readonly singles: Singles
-  /** What an earlier controller has left and nobody has taken over yet. */
+  /** What an earlier controller has left and is not taken over yet. */
   readonly #recovered: Map<string, Ticket>
   /** When something of ours ended: a look from before that does not show it. */
   readonly #touched = new Map<string, number>()
@@ -348,7 +348,7 @@ export class Work {
   #overruled(drain: MemberDrain, error?: DrainableError): void {
     const reapplies = this.#spec.policy.data.onOverrule === 'reapply'
     const word = reapplies ? 'it is drained again' : 'it is left alone until its endpoint changes'
-    this.#fail(drain, `somebody else made it ready: ${word}`, error)
+    this.#fail(drain, `another hand made it ready: ${word}`, error)
     drain.foreign = true
     if (!reapplies) drain.leftFor = drain.said
   }

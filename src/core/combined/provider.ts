@@ -110,7 +110,7 @@ function invalid(subject: string, what: string): DrainableError {
 }
 
 /**
- * What a combined provider answers to somebody who calls it as a plain one. The verbs of this library
+ * What a combined provider answers where it is called as a plain one. The verbs of this library
  * don't: they know the parts, so that the slowest does not set the pace of all.
  */
 class CombinedProvider implements DrainableProvider {

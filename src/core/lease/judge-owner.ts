@@ -5,7 +5,7 @@ import type { Lease } from './lease.js'
 import type { OwnerState } from '../tickets/owner.js'
 import type { Ticket } from '../tickets/ticket.js'
 
-/** For how long the lease is taken only to see that nobody has it, in milliseconds. */
+/** For how long the lease is taken only to see that it is free, in milliseconds. */
 const ASKED_FOR = 2_000
 
 /** What is known of the owner of a ticket. */

@@ -261,7 +261,7 @@ export class OneServer {
     return this.#failed(error)
   }
 
-  /** Takes back a drain that nobody acted on. */
+  /** Takes back a drain after which `act` was not called. */
   async #restored(): Promise<boolean> {
     const handle = this.#handle
     if (handle === undefined) return true

@@ -115,7 +115,7 @@ export class Opening {
     }
   }
 
-  /** A member that somebody had taken out before us is left out, as they had it. */
+  /** A member that was taken out before us is left out, as they had it. */
   async #backAsFound(members: readonly TicketMember[]): Promise<void> {
     const { provider, policy, signal } = this.#way
     const { drain } = this.#server

@@ -33,7 +33,7 @@ import { Spread } from './spread.js'
  *
  * The floor of `keepReady` holds for each pool of each balancer, as in every drain: with too few left
  * for a second server, the roll goes on one by one. A server whose `act` failed stays drained. One that
- * somebody else had taken out before is acted on as well, and left out.
+ * another hand had taken out before is acted on as well, and left out.
  *
  * @throws `INVALID_OPTIONS`, `NOT_FOUND`, `TICKET_INVALID`, what the balancer failed with: before anything is changed
  * @throws `ROLL_STOPPED` with the report in `roll`; `signal.reason` on abort

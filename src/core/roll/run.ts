@@ -78,7 +78,7 @@ export class RollRun {
   #failures = 0
   /** Why the next server may not begin yet. */
   #refused: DrainableError | undefined
-  /** Its lease went to somebody else. */
+  /** Its lease went to another process. */
   #isLost = false
   #wake: () => void = () => undefined
   #ended: RollReport | undefined
@@ -305,7 +305,7 @@ export class RollRun {
     }
   }
 
-  /** A busy server has not failed: nobody acted on it, and it serves again. */
+  /** A busy server has not failed: `act` was not called for it, and it serves again. */
   #countFailure({ server }: OneServer, wasCanary: boolean): void {
     const { ledger } = this.#prepared ?? {}
     if (ledger === undefined || server.state === 'postponed') return

@@ -89,7 +89,7 @@ async function happen(world: World, controllers: Controllers): Promise<void> {
   }
 }
 
-/** Whether a member is as wanted; where it is not, somebody must have said why. */
+/** Whether a member is as wanted; where it is not, a row must say why. */
 function isAsWanted(world: World, name: string): boolean {
   const state = world.lb.state(web(name))
   switch (world.wanted[name]) {
@@ -121,7 +121,7 @@ async function play(
   world.endWork()
   world.storeFails = 0
   world.lease.failNext('throw', 0)
-  // What failed is tried again with growing waits; what somebody overruled waits for another set.
+  // What failed is tried again with growing waits; what was overruled waits for another set.
   await world.clock.advance(180_000)
   const loops = controllers.all.map(({ loop }) => loop)
   const wantsAny = Object.keys(world.wanted).length > 0
@@ -133,7 +133,7 @@ async function play(
     if (!wantsAny || isAsWanted(world, name)) continue
     if (!rows.some(({ ref, held }) => ref.member === name && held !== null))
       world.wrong.push(
-        `${name} is ${world.lb.state(web(name))}, wanted ${world.wanted[name] ?? 'nothing'}, and nobody says why`,
+        `${name} is ${world.lb.state(web(name))}, wanted ${world.wanted[name] ?? 'nothing'}, and no row says why`,
       )
   }
   if (leaders.length !== (mode === 'two without a lease' ? 2 : 1))
@@ -150,7 +150,7 @@ describe('a reconciler in a random world', () => {
     ['two under a lease', FROM + 2 * RUNS],
     ['two without a lease', FROM + 3 * RUNS],
   ] as const)(
-    'touches what is ours, keeps the floor, ends as wanted: %s, seeds from %d',
+    'touches ours, keeps the floor, ends as wanted: %s, seeds from %d',
     async (mode, from) => {
       const wrong: string[] = []
       let taken = 0

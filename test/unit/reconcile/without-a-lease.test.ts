@@ -9,7 +9,7 @@ function two(...members: string[]) {
 }
 
 describe('two reconcilers without a lease that disagree', () => {
-  it('do not fight: what one has drained the other leaves alone, and says so', async () => {
+  it('do not fight: what one drained the other leaves alone, and says so', async () => {
     const at = two('a', 'b')
     await using first = at.start()
     await using second = at.start()

@@ -43,7 +43,7 @@ describe('a roll refuses', () => {
     expect(isDrainableError(error, 'NOT_FOUND')).toBe(true)
   })
 
-  test('no share so small that it is none: a percentage is one server at least', async () => {
+  test('a share below one server: a percentage is one at least', async () => {
     const { clock, lb } = setUp(4)
     const { act, most } = actor(clock)
     const all: Roll[] = []

@@ -136,7 +136,7 @@ describe('a roll under a lease', () => {
     expect(calls).toEqual([])
   })
 
-  test('goes on in another process as soon as the lease of the dead one is over', async () => {
+  test('goes on in another process once the lease of the dead one is over', async () => {
     const { clock, lb, refs } = setUp(3)
     const lease = fakeLease({ clock })
     const tickets = jsonStore()

@@ -62,7 +62,7 @@ async function deadPid(): Promise<number> {
 }
 
 describe('findOrphans', () => {
-  test('lists a drain whose process has ended, by whom, since when and what is held', async () => {
+  test('lists a drain whose process ended: by whom, since when, what is held', async () => {
     const pid = await deadPid()
     const { clock, lb, store } = await left(() => ({ pid, started: '1' }))
     lb.occupy(web1, 2)
@@ -130,7 +130,7 @@ describe('findOrphans', () => {
     expect(orphan!.owner.text).toContain(words)
   })
 
-  test('one of another machine is none while its lease is held, and is gone then', async () => {
+  test('one of another machine is none while its lease is held, then gone', async () => {
     const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
     const lease = fakeLease({ clock })
     const ticket = (await store.get('job-1')) as Ticket
