@@ -44,9 +44,9 @@ export class MemberDrain {
   held: string | null = null
   /** What is wished of it, as of the last plan. */
   said: string
-  /** What was wished when somebody overruled it: until that changes it is left alone. */
+  /** What was wished when it was overruled: until that changes it is left alone. */
   leftFor: string | null = null
-  /** Somebody else set another state: what its ticket knows is not ours to undo any more. */
+  /** Another hand set another state: what its ticket knows is not ours to undo any more. */
   foreign = false
   /** Another drain is about to take its place. */
   replaced = false
@@ -108,7 +108,7 @@ export class MemberDrain {
     return this.state === 'running'
   }
 
-  /** Whether the member is still held up by its run; a drain that somebody has overruled is not. */
+  /** Whether the member is still held up by its run; a drain that was overruled is not. */
   get isHeld(): boolean {
     const state = this.#run.parts?.members.all[0]
     return state === undefined ? this.state === 'running' : state.ending.holding
@@ -144,4 +144,17 @@ export class MemberDrain {
     const { since } = this
     return statusOf(state, members.policy, { since, deadline: this.#deadline, now, wallOffset })
   }
+}
+
+/** Outcomes of an undo after which nothing of ours is left. */
+const UNDONE: ReadonlySet<MemberReport['outcome']> = new Set([
+  'restored',
+  'gone',
+  'removed',
+  'overruled',
+])
+
+/** Whether an undo has left nothing of ours. */
+export function isUndone({ outcome }: MemberReport): boolean {
+  return UNDONE.has(outcome)
 }

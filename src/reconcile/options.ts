@@ -1,11 +1,10 @@
 import * as z from 'zod'
-import { LEASE_TTL } from '../core/lease/leadership.js'
+import { leaseSchema, leaseTtlOption } from '../core/lease/lease-option.js'
 import type { Lease } from '../core/lease/lease.js'
 import { fn } from '../core/verbs/call.js'
 import { parsePolicy, type Policy, type ResolvedPolicy } from '../core/verbs/policy.js'
 import type { Reading } from '../provider/contract.js'
 import type { Duration } from '../provider/duration.js'
-import { durationOption } from '../provider/duration-option.js'
 import { parseOptions } from '../provider/options.js'
 
 /** How `reconcile` is to go: what it speaks for, and how its drains go. */
@@ -18,6 +17,7 @@ export interface ReconcileOptions extends Omit<Policy, 'until' | 'id' | 'onTicke
   /**
    * Which members of these pools may be changed, beside those that this reconciler has added or drained:
    * by what only your members have, such as a prefix of their names. `() => true` claims every member.
+   * What it added is listed beside its tickets: with a store that outlives the process it is taken out after a crash too.
    * @defaultValue none: only what it added itself is changed
    */
   readonly owns?: ((reading: Reading) => boolean) | undefined
@@ -44,11 +44,6 @@ export interface ReconcileOptions extends Omit<Policy, 'until' | 'id' | 'onTicke
   readonly leaseTtl?: Duration | undefined
 }
 
-const isLease = (value: unknown): boolean =>
-  ['acquire', 'renew', 'release'].every(
-    (verb) => typeof (value as Record<string, unknown> | null)?.[verb] === 'function',
-  )
-
 const ownShape = {
   pools: z.array(z.string().min(1)).min(1, 'expected the names of one pool or more'),
   owns: fn.exactOptional() as unknown as z.ZodType<ReconcileOptions['owns']>,
@@ -56,12 +51,8 @@ const ownShape = {
   allowEmpty: z.boolean().default(false),
   gone: z.enum(['maint', 'drain']).exactOptional(),
   dryRun: z.boolean().default(false),
-  lease: z
-    .custom<Lease>(isLease, 'expected a lease, with acquire, renew and release')
-    .exactOptional(),
-  leaseTtl: durationOption({ bareSeconds: 'refuse' })
-    .refine((ms) => ms >= 1_000, 'expected at least 1s')
-    .default(LEASE_TTL),
+  lease: leaseSchema.exactOptional(),
+  leaseTtl: leaseTtlOption,
 }
 const ownSchema = z.strictObject(ownShape)
 

@@ -11,8 +11,10 @@ import type { Capabilities, DrainableProvider, Reading } from '../provider/contr
 import { isDrainableError, type DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 import { isClosed, toDrainableError } from '../provider/thrown.js'
+import { Additions } from './additions.js'
 import { Backoff } from './backoff.js'
 import type { ResolvedReconcile } from './options.js'
+import { Since } from './since.js'
 import { recoverTickets } from './recovered.js'
 import type { ReconciledMember } from './status.js'
 import { Work } from './work.js'
@@ -56,6 +58,8 @@ export class Session {
       }
     | undefined
   #work: Work | undefined
+  #additions: Additions | undefined
+  readonly #since: Since
   #seat: Subscription | undefined
   readonly #backoff = new Backoff(RETRY_FROM, RETRY_TO)
   #lastCost = 0
@@ -68,6 +72,7 @@ export class Session {
 
   constructor(spec: SessionSpec) {
     this.#spec = spec
+    this.#since = new Since(spec.options.policy.clock)
     this.#scheduler = schedulerOf(spec.provider, spec.options.policy.clock)
     void this.#begin().catch((thrown: unknown) => {
       if (!this.#stop.signal.aborted) spec.failed(thrown)
@@ -104,8 +109,8 @@ export class Session {
       const ref = plan.steps.find(({ change }) => refKey(change.ref) === key)?.change.ref
       if (ref !== undefined) rows.set(key, this.#rowOf({ ref, reason }))
     }
-    for (const [key, { ref, held: why, kind }] of work.singles.all)
-      rows.set(key, this.#rowOf({ ref, reason: why ?? `${kind} is under way` }))
+    for (const [key, { ref, held: why, kind, since }] of work.singles.all)
+      rows.set(key, { ...this.#rowOf({ ref, reason: why ?? `${kind} is under way` }), since })
     const wanted = new Map(plan.down.map((wish) => [refKey(wish.reading.ref), wish]))
     for (const [key, drain] of work.drains) {
       const wish = wanted.get(key)
@@ -129,12 +134,23 @@ export class Session {
     const { provider, options, tickets, subject, term, changed, fault } = this.#spec
     const { policy } = options
     const { capabilities } = info
+    const additions = new Additions({
+      store: tickets,
+      provider,
+      clock: policy.clock,
+      term,
+      lateBound: capabilities.lateBound,
+      fault: (thrown) => fault(toDrainableError(thrown, provider.name, subject)),
+    })
+    await this.#insist(() => additions.load(options.pools))
+    this.#additions = additions
     this.#work = new Work(
       {
         provider,
         scheduler: this.#scheduler,
         policy: { ...policy, tickets, term, signal: undefined },
         tickets,
+        additions,
         waits: options.drain,
         capabilities,
         subject,
@@ -241,7 +257,16 @@ export class Session {
       capabilities,
     })
     this.#planned = { look, plan, desired }
-    if (!dryRun) work.carryOut(plan, look)
+    if (!dryRun) {
+      this.#additions?.seen(look)
+      work.carryOut(plan, look)
+    }
+    this.#since.note(
+      (function* () {
+        for (const { ref, reason } of plan.held) yield [refKey(ref), reason] as const
+        yield* work.refused
+      })(),
+    )
   }
 
   // --- status
@@ -284,7 +309,7 @@ export class Session {
     return {
       ref,
       phase: 'active',
-      since: new Date(wallOf(clock)).toISOString(),
+      since: this.#since.of(refKey(ref)) ?? new Date(wallOf(clock)).toISOString(),
       deadline: null,
       active: sum('active'),
       queued: sum('queued'),

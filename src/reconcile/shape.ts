@@ -7,7 +7,7 @@ import type { DrainShape } from './member-drain.js'
 
 /** Beyond the proof itself, what a drain needs at least, in milliseconds. */
 const LEAST_TIME = 2_000
-/** A drain that nobody waits for: only the hold itself, in milliseconds. */
+/** A drain that is not waited for: only the hold itself, in milliseconds. */
 const NO_WAIT = 2_000
 
 /** A drain of the same member that the new one takes the place of. */

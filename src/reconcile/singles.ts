@@ -1,15 +1,10 @@
 import type { Scheduler } from '../core/runner/look/scheduler.js'
 import type { ResolvedPolicy } from '../core/verbs/policy.js'
-import { canonicalAddress } from '../provider/address.js'
-import type {
-  Change,
-  ChangeResult,
-  DrainableProvider,
-  MemberRef,
-  PresentReading,
-} from '../provider/contract.js'
-import type { DrainableError } from '../provider/error.js'
+import { wallOf } from '../provider/clock.js'
+import type { Change, ChangeResult, DrainableProvider, MemberRef } from '../provider/contract.js'
+import { DrainableError } from '../provider/error.js'
 import { toDrainableError } from '../provider/thrown.js'
+import type { Additions } from './additions.js'
 import { Backoff } from './backoff.js'
 
 /** A single change of ours that is no drain: an addition, or a removal without a wait. */
@@ -17,6 +12,8 @@ export interface Single {
   readonly ref: MemberRef
   readonly kind: 'add' | 'remove'
   readonly backoff: Backoff
+  /** ISO 8601: when it was sent first. */
+  readonly since: string
   busy: boolean
   /** Why it failed; it is tried again. */
   held: string | null
@@ -27,7 +24,10 @@ export interface SinglesSpec {
   readonly provider: DrainableProvider
   readonly scheduler: Scheduler
   readonly policy: ResolvedPolicy
+  readonly additions: Additions
   readonly subject: string
+  /** For how long a removal without an answer may still be carried out, in milliseconds. */
+  readonly lateBound: number
   readonly changed: (soon: boolean) => void
   readonly fault: (error: DrainableError) => void
 }
@@ -37,6 +37,8 @@ export interface SinglesHooks {
   readonly ended: (key: string) => void
   /** A member is out. */
   readonly removed: (key: string) => void
+  /** Whether nothing may be sent any more. */
+  readonly isOver: () => boolean
 }
 
 /** Additions, and removals without a wait. */
@@ -44,11 +46,8 @@ export class Singles {
   readonly all = new Map<string, Single>()
   readonly #spec: SinglesSpec
   readonly #hooks: SinglesHooks
-  /**
-   * Members that we added, with the identity that they were first seen with. By their place: a product may
-   * give them another name than the one that was asked for (BIG-IP: the partition before it).
-   */
-  readonly #added = new Map<string, string | null>()
+  /** Until when a removal without an answer may still be carried out, by member. */
+  readonly #late = new Map<string, number>()
 
   constructor(spec: SinglesSpec, hooks: SinglesHooks) {
     this.#spec = spec
@@ -59,18 +58,18 @@ export class Singles {
     return [...this.all.values()].some(({ busy }) => busy)
   }
 
-  /** Whether a member is one that we added. */
-  added({ ref, identity, address, port }: PresentReading): boolean {
-    if (address === undefined) return false
-    const place = placeOf(ref, address, port)
-    const known = this.#added.get(place)
-    if (known === null) this.#added.set(place, identity)
-    return known === null || known === identity
+  /** Until when a member may still be taken out by a removal of ours; undefined where it can't be. */
+  lateUntil(key: string): number | undefined {
+    const until = this.#late.get(key)
+    if (until === undefined || until > this.#now()) return until
+    this.#late.delete(key)
+    return undefined
   }
 
   /** What is not planned any more is not tried again. */
-  keepOnly(planned: ReadonlyMap<string, unknown>): void {
-    for (const [key, { busy }] of this.all) if (!busy && !planned.has(key)) this.all.delete(key)
+  keepOnly(planned: ReadonlyMap<string, { readonly change: Change }>): void {
+    for (const [key, { busy, kind }] of this.all)
+      if (!busy && planned.get(key)?.change.kind !== kind) this.all.delete(key)
   }
 
   send(key: string, change: Change): void {
@@ -79,7 +78,14 @@ export class Singles {
     const single: Single =
       known?.kind === kind
         ? known
-        : { ref: change.ref, kind, backoff: new Backoff(), busy: false, held: null }
+        : {
+            ref: change.ref,
+            kind,
+            backoff: new Backoff(),
+            since: this.#iso(),
+            busy: false,
+            held: null,
+          }
     this.all.set(key, single)
     if (single.busy || this.#now() < single.backoff.notBefore) return
     single.busy = true
@@ -87,23 +93,22 @@ export class Singles {
   }
 
   async #send(key: string, change: Change, single: Single): Promise<void> {
-    const { scheduler, policy, changed, fault, provider, subject } = this.#spec
-    const leave = policy.signal ?? new AbortController().signal
+    const { additions, changed, fault, lateBound } = this.#spec
     let result: ChangeResult | undefined
     try {
-      const take = (_: number, told: ChangeResult): void => void (result = told)
-      await scheduler.send([change], { leave, giveUp: leave }, take, policy.term?.permit)
+      const answered = change.kind === 'add' ? await additions.announce(change) : undefined
+      result = await this.#sent(change)
+      answered?.(result?.status)
     } catch (thrown) {
-      const error = toDrainableError(thrown, provider.name, subject)
-      result = { ref: change.ref, status: 'unknown', error }
+      result = { ref: change.ref, status: 'rejected', error: this.#toError(thrown) }
     }
     single.busy = false
     this.#hooks.ended(key)
-    // Also where the answer was lost: it may be there, and nobody else gives that name.
-    if (change.kind === 'add' && result?.status !== 'rejected')
-      this.#added.set(placeOf(change.ref, change.address, change.port), null)
+    const isLate = single.kind === 'remove' && result?.status === 'unknown'
+    if (isLate) this.#late.set(key, this.#now() + lateBound)
     if (result === undefined || !('error' in result)) {
       this.all.delete(key)
+      this.#late.delete(key)
       if (single.kind === 'remove') this.#hooks.removed(key)
     } else {
       single.held = result.error.message
@@ -113,11 +118,33 @@ export class Singles {
     changed(true)
   }
 
+  /** Sends it, unless it is over by now: the store may have taken its time. */
+  async #sent(change: Change): Promise<ChangeResult | undefined> {
+    const { scheduler, policy } = this.#spec
+    const { ref } = change
+    const leave = policy.signal ?? new AbortController().signal
+    let result: ChangeResult | undefined
+    try {
+      if (this.#hooks.isOver())
+        throw new DrainableError('CONFLICT', 'it was closed: nothing is sent', { ref })
+      const take = (_: number, told: ChangeResult): void => void (result = told)
+      await scheduler.send([change], { leave, giveUp: leave }, take, policy.term?.permit)
+      return result
+    } catch (thrown) {
+      return { ref, status: 'unknown', error: this.#toError(thrown) }
+    }
+  }
+
+  #toError(thrown: unknown): DrainableError {
+    const { provider, subject } = this.#spec
+    return toDrainableError(thrown, provider.name, subject)
+  }
+
+  #iso(): string {
+    return new Date(wallOf(this.#spec.policy.clock)).toISOString()
+  }
+
   #now(): number {
     return this.#spec.policy.clock.now()
   }
-}
-
-function placeOf({ pool }: MemberRef, address: string, port: number | undefined): string {
-  return `${pool}\0${canonicalAddress(address)}\0${port ?? ''}`
 }

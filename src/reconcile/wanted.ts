@@ -11,7 +11,7 @@ export interface Wanted {
   readonly isSaid: (pool: string) => boolean
 }
 
-/** What a wish says: somebody who overruled it is left alone until it says something else. */
+/** What a wish says: an overrule stands until it says something else. */
 export function saidOf({ state, reason }: Wish): string {
   return `${state} ${reason}`
 }

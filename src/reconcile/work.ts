@@ -19,7 +19,9 @@ import { isDrainableError, type DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 import type { MemberReport } from '../provider/report.js'
 import { toDrainableError, wordsOf } from '../provider/thrown.js'
-import { MemberDrain, type DrainShape } from './member-drain.js'
+import type { Additions } from './additions.js'
+import { dueOf, saidOfLate } from './due.js'
+import { isUndone, MemberDrain, type DrainShape } from './member-drain.js'
 import { shapeOf, type EarlierDrain } from './shape.js'
 import { Singles } from './singles.js'
 import { ticketId } from './ticket-id.js'
@@ -32,6 +34,8 @@ export interface WorkSpec {
   /** With its tickets, and its term where there is a lease. */
   readonly policy: ResolvedPolicy
   readonly tickets: TicketStore
+  /** What was added, now and by earlier controllers. */
+  readonly additions: Additions
   /** `false`: no work is waited for. */
   readonly waits: boolean
   readonly capabilities: Capabilities
@@ -46,7 +50,7 @@ export class Work {
   readonly #spec: WorkSpec
   readonly drains = new Map<string, MemberDrain>()
   readonly singles: Singles
-  /** What an earlier controller has left and nobody has taken over yet. */
+  /** What an earlier controller has left and is not taken over yet. */
   readonly #recovered: Map<string, Ticket>
   /** When something of ours ended: a look from before that does not show it. */
   readonly #touched = new Map<string, number>()
@@ -57,13 +61,18 @@ export class Work {
   constructor(spec: WorkSpec, recovered: Map<string, Ticket>) {
     this.#spec = spec
     this.#recovered = recovered
-    this.singles = new Singles(spec, {
-      ended: (key) => this.#touched.set(key, this.#now()),
-      removed: (key) => {
-        const drain = this.drains.get(key)
-        if (drain !== undefined) this.#forget(key, drain, true)
+    const { lateBound } = spec.capabilities
+    this.singles = new Singles(
+      { ...spec, lateBound },
+      {
+        isOver: () => this.#ended,
+        ended: (key) => this.#touched.set(key, this.#now()),
+        removed: (key) => {
+          const drain = this.drains.get(key)
+          if (drain !== undefined) this.#forget(key, drain, true)
+        },
       },
-    })
+    )
   }
 
   /** Whether a member was added or drained by us, in this life or by the word of a ticket. */
@@ -71,7 +80,7 @@ export class Work {
     const { ref, identity } = reading
     const key = refKey(ref)
     if (this.drains.get(key)?.identity === identity) return true
-    if (this.singles.added(reading)) return true
+    if (this.#spec.additions.has(reading)) return true
     return this.#recovered.get(key)?.members[0]?.identity === identity
   }
 
@@ -81,11 +90,7 @@ export class Work {
 
   /** When something that failed is due again; Infinity for nothing. */
   get dueAt(): number {
-    const now = this.#now()
-    const waiting = [...this.drains.values(), ...this.singles.all.values()].filter(
-      (one) => one.held !== null && one.backoff.notBefore > now,
-    )
-    return Math.min(Infinity, ...waiting.map(({ backoff }) => backoff.notBefore))
+    return dueOf([...this.drains, ...this.singles.all], this.singles, this.#now())
   }
 
   /** Makes what a plan says happen; what is under way already goes on. */
@@ -177,10 +182,12 @@ export class Work {
   #takeBack(key: string, drain: MemberDrain): void {
     if (drain.replaced || (drain.restoring && drain.isBusy)) return
     if (this.#now() < drain.backoff.notBefore && drain.restoring) return
+    const late = this.singles.lateUntil(key)
+    drain.held = late === undefined ? null : saidOfLate(this.#spec.policy.clock, late)
+    if (late !== undefined) return
     drain.restoring = true
     drain.leftFor = null
     drain.state = 'running'
-    drain.held = null
     void this.#restored(key, drain)
   }
 
@@ -194,7 +201,7 @@ export class Work {
       error = toDrainableError(thrown, this.#spec.provider.name, this.#spec.subject)
     }
     if (this.#ended || this.drains.get(key) !== drain || !drain.restoring) return
-    const over = member === undefined ? error === undefined : OVER.has(member.outcome)
+    const over = member === undefined ? error === undefined : isUndone(member)
     this.#touched.set(key, this.#now())
     if (over) this.#forget(key, drain, member?.outcome === 'overruled')
     else this.#fail(drain, error ?? `it could not be made ready: ${member?.outcome ?? 'unknown'}`)
@@ -341,7 +348,7 @@ export class Work {
   #overruled(drain: MemberDrain, error?: DrainableError): void {
     const reapplies = this.#spec.policy.data.onOverrule === 'reapply'
     const word = reapplies ? 'it is drained again' : 'it is left alone until its endpoint changes'
-    this.#fail(drain, `somebody else made it ready: ${word}`, error)
+    this.#fail(drain, `another hand made it ready: ${word}`, error)
     drain.foreign = true
     if (!reapplies) drain.leftFor = drain.said
   }
@@ -390,11 +397,3 @@ export class Work {
     return this.#spec.policy.clock.now()
   }
 }
-
-/** Outcomes of an undo after which nothing of ours is left. */
-const OVER: ReadonlySet<MemberReport['outcome']> = new Set([
-  'restored',
-  'gone',
-  'removed',
-  'overruled',
-])

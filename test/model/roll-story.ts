@@ -262,7 +262,7 @@ class RollPlay {
       const serving = SIZE - out.length
       if (serving < Math.min(keepReady, SIZE - others.length))
         this.faults.push(`${serving} serve on ${side}, keepReady ${keepReady}`)
-      const ours = out.filter((name) => !others.includes(name) && !this.#failed.has(name))
+      const ours = out.filter((name) => !others.includes(name))
       if (ours.length > maxUnavailable)
         this.faults.push(`${ours.join(', ')} are out on ${side}, at most ${maxUnavailable} may be`)
     }

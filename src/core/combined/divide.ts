@@ -161,7 +161,7 @@ async function onAll(
   return [...snapshots].flatMap(([key, snapshot]) => (hit(snapshot) ? [key] : []))
 }
 
-/** One that can't be read could have it too: then nobody can tell whose a name is. */
+/** One that can't be read could have it too: then it can't be told whose a name is. */
 async function lookAtAll(
   { all }: Parts,
   subject: string,

@@ -83,13 +83,13 @@ export function combineProviders(
   )
   if (all.size === 0) throw invalid(subject, 'expected at least one provider, found none')
   const known = new Map<string, string>()
-  for (const [key, { name, instance }] of all) {
-    const twin = known.get(`${name}\0${instance}`)
+  for (const [key, { instance }] of all) {
+    const twin = known.get(instance)
     if (twin !== undefined) {
-      const what = `'${quote(twin)}' and '${quote(key)}' are one balancer (${name} ${quote(instance)})`
-      throw invalid(subject, `${what}, give it once`)
+      const what = `'${quote(twin)}' and '${quote(key)}' have one instance (${quote(instance)})`
+      throw invalid(subject, `${what}, so they are one balancer: give it once`)
     }
-    known.set(`${name}\0${instance}`, key)
+    known.set(instance, key)
   }
   const parts: Parts = { all, ...settings }
   return withPartEvents(withParts(new CombinedProvider(parts), parts), parts)
@@ -110,7 +110,7 @@ function invalid(subject: string, what: string): DrainableError {
 }
 
 /**
- * What a combined provider answers to somebody who calls it as a plain one. The verbs of this library
+ * What a combined provider answers where it is called as a plain one. The verbs of this library
  * don't: they know the parts, so that the slowest does not set the pace of all.
  */
 class CombinedProvider implements DrainableProvider {

@@ -70,10 +70,10 @@ export class Leadership {
     )
   }
 
-  /** What is thrown where somebody else has it. */
+  /** What is thrown where another contender has it. */
   refusal(holder: string | null): DrainableError {
     const { lease, subject } = this.#options
-    const by = holder === null ? 'somebody else' : `'${quote(holder)}'`
+    const by = holder === null ? 'another contender' : `'${quote(holder)}'`
     return new DrainableError(
       'NOT_LEADER',
       `${subject}: the lease ${quote(lease.name)} is held by ${by}: nothing was changed`,
@@ -187,7 +187,7 @@ export class Term implements LeaseTerm {
         lease.renew(this.grant, ttl, context),
       )
       if (!kept) {
-        if (!this.#over) this.#lose(this.#error('went to somebody else'))
+        if (!this.#over) this.#lose(this.#error('went to another contender'))
         return
       }
       // Sent, not answered: that is when the engine began to count at the earliest.

@@ -93,7 +93,7 @@ class NatsLease implements Lease {
     if (found !== undefined && found.holder !== null && !this.#isOver(found, ctx)) {
       return { granted: false, holder: found.holder }
     }
-    // A call that was given up must not get it for somebody who does not know.
+    // A call that was given up must not get it for a contender that does not know.
     ctx.signal.throwIfAborted()
     const data = JSON.stringify({ holder, ttl } satisfies Held)
     const revision = await this.#set(data, found?.revision)
@@ -121,7 +121,7 @@ class NatsLease implements Lease {
     await this.#set(JSON.stringify({ holder: null, ttl: 0, fence } satisfies Held), found.revision)
   }
 
-  /** Somebody else was faster, or an answer of ours was lost: the entry says which. */
+  /** Another contender was faster, or an answer of ours was lost: the entry says which. */
   async #heldBy(): ReturnType<Lease['acquire']> {
     return { granted: false, holder: (await this.#read())?.holder ?? null }
   }
@@ -148,7 +148,7 @@ class NatsLease implements Lease {
         : await this.#bucket.update(this.#key, data, revision)
     } catch (error) {
       const now = await this.#read()
-      if (now?.revision === revision) throw error // nobody was faster: it failed
+      if (now?.revision === revision) throw error // no other was faster: it failed
       return undefined
     }
   }

@@ -13,6 +13,9 @@ import { neededState, ownOf, setterOf, type DrainState, type ScopeTrack } from '
 /** In flight for longer than that without a change is named as long-lived, in milliseconds. */
 const LONG_LIVED = 60_000
 
+const IN_FLIGHT_HINT =
+  "it ends with the requests; the timeout bounds the wait, and onTimeout: 'terminate' cuts what is left"
+
 type Say = (code: WhyCode, text: string, more?: Partial<Why>) => void
 
 /**
@@ -91,6 +94,7 @@ function explainChanges(state: DrainState, wallOffset: number, say: Say): void {
     say(
       'not-in-force',
       `${name}: the answer to '${change.kind}' was lost${by}; it may still be carried out ${when}`,
+      { hint: 'it is waited for; nothing has to be done' },
     )
   }
 }
@@ -100,7 +104,13 @@ function explainOpen(state: DrainState, now: number, say: Say): void {
   const name = formatRef(state.ref)
   if (state.vanished !== null) {
     const seen = state.vanished.identity === null ? 'is absent' : 'is another member'
-    say('unreadable', `${name} ${seen} in the newest look: another one decides whether it is gone`)
+    say(
+      'unreadable',
+      `${name} ${seen} in the newest look: another one decides whether it is gone`,
+      {
+        hint: 'the next look decides; nothing has to be done',
+      },
+    )
     return
   }
   if (reading?.present !== true || state.unread !== null) return
@@ -118,6 +128,9 @@ function explainUnknown(name: string, hints: readonly string[] | undefined, say:
   say(
     'unreadable',
     `${name}: the balancer contradicts itself about its state${said}, so it can't be called idle`,
+    {
+      hint: 'it is looked at again; where that lasts, compare what the processes or units of the balancer say',
+    },
   )
 }
 
@@ -132,8 +145,10 @@ function explainState(state: DrainState, say: Say): void {
   }
   // Somebody else is named only where a look asked for after our own last change shows it.
   if (inWishedState(state) || !hold.overruled || last.askedAt <= hold.confirmedAt) return
-  const by = last.reading.setBy === undefined ? 'somebody' : setterOf(state)
-  say('overruled', `${name} is ${own}, ${by} set it so; ${hold.wish} was wished`)
+  const by = last.reading.setBy === undefined ? 'another hand' : setterOf(state)
+  say('overruled', `${name} is ${own}, ${by} set it so; ${hold.wish} was wished`, {
+    hint: "agree with who set it and drain again, or let onOverrule: 'reapply' put it back",
+  })
 }
 
 function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Say): void {
@@ -162,6 +177,7 @@ function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Sa
     say('queued', `${scope.queued} queued for it, to be served by it`, {
       ...where,
       count: scope.queued,
+      hint: 'they are served as its work ends, or leave at their own time-out in the queue',
     })
   }
   const watched = state.goal.kind === 'watch' && inWishedState(state)
@@ -170,7 +186,13 @@ function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Sa
     const stays = scope.inForce !== false && scope.admin !== undefined
     const code = scope.old === true && stays ? 'old-scope' : 'not-in-force'
     const what = stays ? `is at ${scope.admin}` : 'has not taken the drain'
-    say(code, `${scope.scope} ${what}${noted(scope)}: it may still send new work`, where)
+    say(code, `${scope.scope} ${what}${noted(scope)}: it may still send new work`, {
+      ...where,
+      hint:
+        code === 'old-scope'
+          ? 'it is waited for until it ends; hard-stop-after, or a shorter drain time of the proxy, bounds that'
+          : 'it is looked at again; where that lasts, see whether this process can be reached and takes changes',
+    })
   }
 }
 
@@ -189,7 +211,8 @@ function explainActive(track: ScopeTrack, now: number, say: Say): void {
     )
     return
   }
-  say('in-flight', `${scope.active} in flight`, more)
+  const hint = age < LONG_LIVED ? { hint: IN_FLIGHT_HINT } : {}
+  say('in-flight', `${scope.active} in flight`, { ...more, ...hint })
   if (age < LONG_LIVED) return
   say('long-lived', `${scope.active} in flight, unchanged for ${formatDuration(age)}`, {
     ...more,
@@ -212,13 +235,17 @@ function explainWait(state: DrainState, policy: MachinePolicy, now: number, say:
   if (rule === null || !inWishedState(state)) {
     if (state.goal.kind === 'drain' && state.last !== null && state.ending.ended === null) {
       const wished = state.hold.wish === 'none' ? policy.hold : state.hold.wish
-      say('not-in-force', `${formatRef(state.ref)} has not taken the ${wished} yet`)
+      say('not-in-force', `${formatRef(state.ref)} has not taken the ${wished} yet`, {
+        hint: 'it is sent, or looked at again; where that lasts, refused and unreadable say why',
+      })
     }
     return
   }
   const tracks = [...state.proof.scopes.values()]
   if (tracks.length === 0 && state.proof.ended === 0 && state.last?.reading.present === true) {
-    say('unreadable', 'no process that can hold work was listed by the balancer')
+    say('unreadable', 'no process that can hold work was listed by the balancer', {
+      hint: 'see whether the member is configured in a process that runs, and whether the provider may read it',
+    })
   }
   for (const track of tracks) {
     const verdict = judgeScope(track, rule, now)
@@ -229,16 +256,18 @@ function explainWait(state: DrainState, policy: MachinePolicy, now: number, say:
       say(
         'no-counts',
         'this product does not count work; it has not said yet that the member is released',
-        where,
+        { ...where, hint: 'it is waited for; the timeout bounds that' },
       )
     } else if (verdict.lacks === 'second-sample') {
-      say(
-        'freshness',
-        `0 in flight; a second sample that is fresh for sure is due in ${left}`,
-        where,
-      )
+      say('freshness', `0 in flight; a second sample that is fresh for sure is due in ${left}`, {
+        ...where,
+        hint: 'it is waited for; nothing has to be done',
+      })
     } else {
-      say('settling', `0 in flight; nothing may arrive for another ${left}`, where)
+      say('settling', `0 in flight; nothing may arrive for another ${left}`, {
+        ...where,
+        hint: 'it is waited for; a shorter settle makes it shorter, down to what the product can hide',
+      })
     }
   }
 }

@@ -20,6 +20,7 @@ const ONLY_OF_A_ROLL = [
   'waitHealthy',
   'onFailure',
   'lease',
+  'leaseTtl',
 ] as const
 
 type Given = Policy | Omit<RollOptions, 'act'>
@@ -132,7 +133,7 @@ async function shortOf(
   return spread.ask({ address, refs: members.map(({ ref }) => ref) }, [], signal)
 }
 
-/** How often somebody goes out: canaries first, then as many at once as may be. */
+/** How often servers go out: canaries first, then as many at once as may be. */
 function batchesOf(size: number, { canary, maxUnavailable }: RollData['plan']): number {
   return Math.ceil(canary / maxUnavailable) + Math.ceil((size - canary) / maxUnavailable)
 }

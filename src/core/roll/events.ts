@@ -50,7 +50,7 @@ export type RollEvent =
   | ActEvent
   /** It is made ready. */
   | ServerEvent<'ready'>
-  /** It was seen healthy, or nobody wanted to see that: it is done. */
+  /** It was seen healthy, or no check was asked for: it is done. */
   | ServerEvent<'healthy'>
   /** It was busy for too long and is put back; it is tried once more after all others. */
   | ServerEvent<'postponed'>

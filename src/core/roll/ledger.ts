@@ -53,7 +53,7 @@ export class RollLedger {
     }
   }
 
-  /** Writes the ticket; rejects where somebody who keeps it could not. */
+  /** Writes the ticket; rejects where the store or `onTicket` failed. */
   save(): Promise<void> {
     return this.#writer.save(() => this.ticket())
   }

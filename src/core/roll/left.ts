@@ -1,6 +1,7 @@
 import type { MemberRef } from '../../provider/contract.js'
+import { DrainableError } from '../../provider/error.js'
 import type { Ticket, TicketMember } from '../tickets/ticket.js'
-import type { ServerState } from './ledger.js'
+import type { RollLedger, ServerState } from './ledger.js'
 
 /** Whether it was open when its drain began. */
 export function wasReady({ wasAdmin }: TicketMember): boolean {
@@ -21,4 +22,22 @@ export function holdsAnything({ members }: Ticket): boolean {
 export function leftDrained({ drain }: ServerState): readonly MemberRef[] {
   if (drain === null) return []
   return drain.members.filter((member) => changed(member)).map(({ ref }) => ref)
+}
+
+/** Whether a server is out by the roll: one of its members served before, and may not since. */
+export function isOut({ drain }: ServerState): boolean {
+  return drain !== null && drain.members.some((member) => wasReady(member) && changed(member))
+}
+
+/** Failed servers have taken every place: `maxUnavailable` is a promise about what is left to serve. */
+export function noPlaceLeft({ servers, plan }: RollLedger): DrainableError {
+  const out = servers.filter(isOut)
+  const cause = out.find(({ error }) => error !== null)?.error ?? undefined
+  const { maxUnavailable: most } = plan
+  const words = `${out.length} ${out.length === 1 ? 'server is' : 'servers are'} left drained, and maxUnavailable is ${most}, so no other one begins`
+  return new DrainableError(
+    cause?.code ?? 'POOL_AT_MINIMUM',
+    cause === undefined ? words : `${cause.message}; ${words}`,
+    { cause, ...(out[0]?.refs[0] === undefined ? {} : { ref: out[0].refs[0] }) },
+  )
 }

@@ -1,25 +1,34 @@
-import type { DrainableProvider } from '../../provider/contract.js'
+import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
+import { formatRef } from '../../provider/member-ref.js'
+import { partsOf } from '../combined/parts.js'
 
-/** Rolls under way in this process: ESM and CJS copies of this module meet here. */
+/** What is under way in this process, and by which roll: ESM and CJS copies of this module meet here. */
 const LIVE = Symbol.for('drainable.rolls.1')
 
-function live(): Set<string> {
-  const shared = globalThis as unknown as Record<symbol, Set<string> | undefined>
-  return (shared[LIVE] ??= new Set())
+function live(): Map<string, string> {
+  const shared = globalThis as unknown as Record<symbol, Map<string, string> | undefined>
+  return (shared[LIVE] ??= new Map<string, string>())
+}
+
+/** A roll that is under way in this process. */
+export interface LiveRoll {
+  /**
+   * Takes its servers for itself: no second roll acts on one at once, whatever its id.
+   *
+   * @throws `CONFLICT` naming the first member of which another roll is under way; none is taken then
+   */
+  readonly claim: (refs: readonly MemberRef[]) => void
+  readonly leave: () => void
 }
 
 /**
- * Enters a roll, so that no second one acts on the same servers from the same ticket.
+ * Enters a roll, so that no second one goes on with the same ticket.
  *
- * @returns leaves it
  * @throws `CONFLICT` where it is under way already
  */
-export function enterRoll(
-  { name, instance }: DrainableProvider,
-  id: string,
-  subject: string,
-): () => void {
+export function enterRoll(provider: DrainableProvider, id: string, subject: string): LiveRoll {
+  const { name, instance } = provider
   const key = JSON.stringify([name, instance, id])
   const rolls = live()
   if (rolls.has(key)) {
@@ -28,6 +37,33 @@ export function enterRoll(
       `${subject}: roll '${id}' is under way in this process; wait for its end, or close it first`,
     )
   }
-  rolls.add(key)
-  return () => rolls.delete(key)
+  rolls.set(key, id)
+  const claimed = [key]
+  return {
+    claim: (refs) => {
+      const keys = refs.map((ref) => [memberKey(provider, ref), ref] as const)
+      const taken = keys.find(([member]) => rolls.has(member))
+      if (taken !== undefined) {
+        const [member, ref] = taken
+        throw new DrainableError(
+          'CONFLICT',
+          `${subject}: roll '${rolls.get(member) ?? ''}' has ${formatRef(ref)}, and is under way in this process; wait for its end, or leave that server out`,
+          { ref },
+        )
+      }
+      for (const [member] of keys) {
+        rolls.set(member, id)
+        claimed.push(member)
+      }
+    },
+    leave: () => {
+      for (const own of claimed.splice(0)) rolls.delete(own)
+    },
+  }
+}
+
+/** A member by its own balancer: the same one alone and behind a combined provider. */
+function memberKey(provider: DrainableProvider, { pool, member, balancer }: MemberRef): string {
+  const part = partsOf(provider)?.all.get(balancer ?? '') ?? provider
+  return JSON.stringify([part.name, part.instance, pool, member])
 }

@@ -1,45 +1,27 @@
-import { pause } from '../../provider/clock.js'
 import { canonicalAddress } from '../../provider/address.js'
-import type { DrainableProvider, MemberRef } from '../../provider/contract.js'
+import { wallOf } from '../../provider/clock.js'
+import type { MemberRef } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
-import { printable, quote } from '../../provider/quote.js'
+import { quote } from '../../provider/quote.js'
 import type { DrainReport, Outcome, Why } from '../../provider/report.js'
-import { isUnreachable, toDrainableError, wordsOf } from '../../provider/thrown.js'
+import { toDrainableError, wordsOf } from '../../provider/thrown.js'
 import { partsOf } from '../combined/parts.js'
-import type { DrainEvent } from '../events.js'
 import type { DrainHandle } from '../runner/handle.js'
 import { toError } from '../runner/report.js'
-import type { Ticket, TicketMember } from '../tickets/ticket.js'
+import type { Ticket } from '../tickets/ticket.js'
 import { openAny } from '../verbs/drain.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
-import { readyUnder } from '../verbs/ready.js'
-import { restoreUnder } from '../verbs/restore.js'
 import { openResumed } from '../verbs/resume.js'
 import { parseTarget } from '../verbs/target.js'
-import type { RollEvent, ServerEvent } from './events.js'
-import { changed, holdsAnything, wasReady } from './left.js'
-import type { RollLedger, ServerState } from './ledger.js'
-import type { OwnHealthCheck, RollOptions } from './options.js'
-
-/** What the way of one server needs from the roll. */
-export interface Way {
-  readonly provider: DrainableProvider
-  readonly subject: string
-  readonly policy: ResolvedPolicy
-  readonly act: RollOptions['act']
-  readonly check: OwnHealthCheck | undefined
-  readonly ledger: RollLedger
-  /** Fires when the roll is aborted. */
-  readonly signal: AbortSignal
-  readonly emit: (event: RollEvent) => void
-  readonly stamp: () => string
-  /** Whether other servers are out, which will come back. */
-  readonly hasOthers: () => boolean
-  /** Whether a busy server is put back and tried once more later. */
-  readonly mayPostpone: boolean
-}
+import type { ServerEvent } from './events.js'
+import type { KeptOut } from './kept-out.js'
+import { holdsAnything } from './left.js'
+import type { ServerState } from './ledger.js'
+import { Opening } from './opening.js'
+import type { RollOptions } from './options.js'
+import type { Way } from './way.js'
 
 /**
  * How the way of one server ended. `minimum`: its pool has too few left while others of this roll are
@@ -58,13 +40,15 @@ export class OneServer {
   #givenUp: Promise<void> | undefined
   /** Since when `act` runs. */
   #actingSince: number | undefined
-  /** What says why it is not open again, by balancer, and why that is tried again. */
-  #opening: (() => readonly Why[])[] = []
-  #unopened: DrainableError | undefined
+  readonly #opening: Opening
+  #kept: KeptOut | undefined
 
-  constructor(server: ServerState, way: Way) {
+  /** @param kept - what keeps it out that an earlier process left drained */
+  constructor(server: ServerState, way: Way, kept?: KeptOut) {
     this.server = server
     this.#way = way
+    this.#kept = kept
+    this.#opening = new Opening(server, way)
   }
 
   /** How its drain went in this process. */
@@ -77,11 +61,7 @@ export class OneServer {
     const { server } = this
     if (server.state === 'draining') return this.#handle?.why() ?? []
     if (server.state === 'acting') return [...(this.#handle?.why() ?? []), ...this.#whyActing()]
-    if (server.state !== 'acted') return []
-    const said = this.#opening.flatMap((why) => why())
-    if (said.length > 0 || this.#unopened === undefined) return said
-    const text = `it can't be opened yet: ${printable(this.#unopened.message)}; it is tried again`
-    return [{ code: 'unreadable', ref: this.#ref, text }]
+    return server.state === 'acted' ? this.#opening.why() : []
   }
 
   /** Lets go of a drain that is held: the server stays as it is. */
@@ -129,6 +109,8 @@ export class OneServer {
     const { server } = this
     const { ledger, signal, emit, act, policy } = this.#way
     server.error = null
+    await this.#kept?.end()
+    signal.throwIfAborted()
     const { handle, run } = this.#begin()
     this.#handle = handle
     const putBack = policy.data.onAbort === 'restore'
@@ -177,10 +159,18 @@ export class OneServer {
     }
     const { drain } = server
     const knows = drain !== null && (drain.members.length > 0 || partsOf(provider) !== undefined)
-    if (knows) return openResumed(provider, drain, resolved, subject)
+    if (knows) return openResumed(provider, this.#anew(drain), resolved, subject)
     server.state = 'draining'
     const refs = [...server.refs]
     return openAny(provider, refs, parseTarget(refs, subject), resolved, subject)
+  }
+
+  /** What was left goes on with its whole time to drain from now, however long it has waited for its turn. */
+  #anew(drain: Ticket): Ticket {
+    const { clock, data } = this.#way.policy
+    const deadline =
+      data.timeout === null ? null : new Date(wallOf(clock) + data.timeout).toISOString()
+    return { ...drain, deadline }
   }
 
   /** The first change of a drain waits until the roll's ticket has it. */
@@ -271,7 +261,7 @@ export class OneServer {
     return this.#failed(error)
   }
 
-  /** Takes back a drain that nobody acted on. */
+  /** Takes back a drain after which `act` was not called. */
   async #restored(): Promise<boolean> {
     const handle = this.#handle
     if (handle === undefined) return true
@@ -310,62 +300,16 @@ export class OneServer {
     return 'failed'
   }
 
-  /** Opens what this roll has drained, and nothing else, and sees it healthy. */
+  /** Opens it again and sees it healthy. */
   async #open(): Promise<void> {
     const { server } = this
-    const { provider, subject, policy, signal, ledger, check, emit } = this.#way
-    const { clock, term } = policy
-    const { by, limit } = ledger.plan.health
-    const members = server.drain?.members ?? []
-    const refs = members.filter(wasReady).map(({ ref }) => ref)
+    const { ledger, emit } = this.#way
     emit(this.event('ready'))
-    if (refs.length > 0) {
-      const waitHealthy = by === 'caller' ? check : by === 'balancer'
-      const until = clock.now() + (limit ?? Infinity)
-      await this.#patiently(until, (timeout) => {
-        const onEvent = (event: DrainEvent): void => {
-          if (event.type === 'fault') emit(event)
-        }
-        const how = { clock, signal, waitHealthy, timeout, onEvent }
-        this.#opening = []
-        return readyUnder(provider, refs, how, subject, term, (why) => {
-          this.#opening.push(why)
-        })
-      })
-    }
-    await this.#backAsFound(members.filter((member) => !wasReady(member)))
+    await this.#opening.open()
     this.#forget()
     server.state = 'done'
     await ledger.save()
     emit(this.event('healthy'))
-  }
-
-  /** A balancer that can't be reached for a while is no reason to leave a server out that was acted on. */
-  async #patiently(until: number, open: (timeout: number) => Promise<unknown>): Promise<void> {
-    const { policy, signal } = this.#way
-    const { clock } = policy
-    for (;;) {
-      try {
-        await open(Math.max(SHORTEST_OPENING, until - clock.now()))
-        return
-      } catch (thrown) {
-        const again = isUnreachable(thrown) && clock.now() < until
-        if (!again || !isDrainableError(thrown) || !thrown.retryable) throw thrown
-        this.#unopened = thrown
-        await pause(clock, OPENING_PAUSE, signal)
-      }
-    }
-  }
-
-  /** A member that somebody had taken out before us is left out, as they had it. */
-  async #backAsFound(members: readonly TicketMember[]): Promise<void> {
-    const { provider, policy, signal } = this.#way
-    const { drain } = this.server
-    if (drain === null || !members.some(changed)) return
-    const own = { ...policy, data: drain.policy, tickets: undefined, onTicket: undefined, signal }
-    const report = await restoreUnder(provider, { ...drain, members }, own)
-    const error = report.members.find((member) => member.error !== undefined)?.error
-    if (report.outcome !== 'restored' && error !== undefined) throw error
   }
 
   /** Its first member stands for it where one has to be named. */
@@ -381,11 +325,6 @@ export class OneServer {
     return address === null ? name : `${name} (${quote(address)})`
   }
 }
-
-/** Between two tries to make a server ready, in milliseconds. */
-const OPENING_PAUSE = 1_000
-/** Less than that says nothing, in milliseconds. */
-const SHORTEST_OPENING = 1_000
 
 /** How an undo ends where nothing of ours is left on the member. */
 const NOT_OURS: ReadonlySet<Outcome> = new Set<Outcome>(['restored', 'gone', 'overruled'])

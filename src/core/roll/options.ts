@@ -5,6 +5,7 @@ import { DrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
 import type { DrainReport } from '../../provider/report.js'
 import type { Lease } from '../lease/lease.js'
+import { leaseSchema, leaseTtlOption } from '../lease/lease-option.js'
 import type { RollData } from '../tickets/ticket.js'
 import { callShape, fn } from '../verbs/call.js'
 import { parsePolicy, ticketShape, type Policy, type ResolvedPolicy } from '../verbs/policy.js'
@@ -41,7 +42,10 @@ export interface RollOptions extends Omit<Policy, 'until' | 'onEvent' | 'onTimeo
   readonly act: (server: ServerDrained) => Promise<void>
   /** So many servers go first and must be healthy before the others begin; one that fails stops the roll, whatever `onFailure` says. @defaultValue `0` */
   readonly canary?: number | undefined
-  /** How many servers may be out at once: a number, or a percentage of the servers, rounded down and at least 1. @defaultValue `1` */
+  /**
+   * How many servers may be out at once: a number, or a percentage of the servers, rounded down and at least 1.
+   * A server that failed and is left drained counts. @defaultValue `1`
+   */
   readonly maxUnavailable?: number | `${number}%` | undefined
   /**
    * Which members are one server: those with one `address`, each for itself (`ref`), or those for which
@@ -63,15 +67,24 @@ export interface RollOptions extends Omit<Policy, 'until' | 'onEvent' | 'onTimeo
    * @defaultValue `'postpone'`
    */
   readonly onTimeout?: 'postpone' | 'fail' | 'terminate' | 'proceed' | undefined
-  /** What a failed server means for those that have not begun: none begins, all go on, or that many may fail before none begins. @defaultValue `'stop'` */
+  /**
+   * What a failed server means for those that have not begun: none begins, all go on, or that many may fail before
+   * none begins. They go on only while `maxUnavailable` has a place beside those that are left drained.
+   * @defaultValue `'stop'`
+   */
   readonly onFailure?: 'stop' | 'continue' | { readonly maxFailed: number } | undefined
   /**
    * A lease that only one roll at a time has (`redisLease`, `natsLease`, one of your own). Held by
-   * somebody else: `startRoll` is refused with `NOT_LEADER`, `resumeRoll` waits 15 s for the one of a
-   * process that died. Lost on the way: nothing is changed any more, every `act` is told by its signal.
+   * another contender: `startRoll` is refused with `NOT_LEADER`, `resumeRoll` waits a {@link leaseTtl} and a try
+   * more for the one of a process that died. Lost on the way: nothing is changed any more, every `act` is told by its signal.
    * @defaultValue none: the floor is exact within one process only
    */
   readonly lease?: Lease | undefined
+  /**
+   * For how long the lease is taken. Nothing is changed once two thirds of it have passed without a renewal. At
+   * least `'1s'`; a resumed roll should take the same. @defaultValue `'15s'`
+   */
+  readonly leaseTtl?: Duration | undefined
   /** Called with every event. */
   readonly onEvent?: ((e: RollEvent) => void) | undefined
 }
@@ -79,12 +92,18 @@ export interface RollOptions extends Omit<Policy, 'until' | 'onEvent' | 'onTimeo
 /** What a resumed roll takes; the rest is in its ticket. */
 export interface ResumeRollOptions extends Pick<
   RollOptions,
-  'act' | 'signal' | 'onEvent' | 'tickets' | 'onTicket' | 'clock' | 'owner' | 'lease'
+  'act' | 'signal' | 'onEvent' | 'tickets' | 'onTicket' | 'clock' | 'owner' | 'lease' | 'leaseTtl'
 > {
   /** The caller's own check, where the roll began with one. */
   readonly waitHealthy?: OwnHealthCheck | undefined
   /** That of the ticket, so that both can be begun with the same options. */
   readonly id?: string | undefined
+}
+
+/** A lease, and for how long it is taken, in milliseconds. */
+export interface LeaseWish {
+  readonly lease: Lease
+  readonly ttl: number
 }
 
 /** A function of the caller, or none. */
@@ -96,7 +115,7 @@ export interface RollSettings {
   readonly policy: ResolvedPolicy
   readonly onEvent: ((e: RollEvent) => void) | undefined
   readonly check: OwnHealthCheck | undefined
-  readonly lease: Lease | undefined
+  readonly lease: LeaseWish | undefined
   readonly grouping: Grouping
   /** For a roll of that many servers. */
   readonly planFor: (size: number, subject: string) => RollData['plan']
@@ -104,14 +123,6 @@ export interface RollSettings {
 
 const DEFAULT_HEALTH_LIMIT = 30_000
 const PERCENT = /^\d{1,3}(?:\.\d{1,6})?%$/
-
-const leaseSchema = z.custom<Lease>(
-  (value) =>
-    ['acquire', 'renew', 'release'].every(
-      (call) => typeof (value as Record<string, unknown> | null)?.[call] === 'function',
-    ),
-  'expected a lease with acquire, renew and release, such as redisLease() gives',
-)
 
 const rollSchema = z.strictObject({
   act: fn,
@@ -135,6 +146,7 @@ const rollSchema = z.strictObject({
     )
     .default('stop'),
   lease: leaseSchema.exactOptional(),
+  leaseTtl: leaseTtlOption,
 })
 
 const resumeSchema = z.strictObject({
@@ -145,6 +157,7 @@ const resumeSchema = z.strictObject({
   owner: z.string().exactOptional(),
   waitHealthy: fn.exactOptional(),
   lease: leaseSchema.exactOptional(),
+  leaseTtl: leaseTtlOption,
 })
 
 function isShare(value: unknown): boolean {
@@ -161,7 +174,7 @@ function isShare(value: unknown): boolean {
 export function parseRoll(o: RollOptions, subject: string): RollSettings {
   const given = Object(o) as RollOptions
   const { act, onEvent, canary, maxUnavailable, group, ...more } = given
-  const { waitHealthy, onTimeout, onFailure, lease, ...policy } = more
+  const { waitHealthy, onTimeout, onFailure, lease, leaseTtl: ttl, ...policy } = more
   if ('until' in policy && policy.until !== undefined) {
     throw new DrainableError(
       'INVALID_OPTIONS',
@@ -178,6 +191,7 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
     onTimeout,
     onFailure,
     lease,
+    leaseTtl: ttl,
   }
   const read = parseOptions(rollSchema, own, subject)
   const health = toHealth(waitHealthy, subject)
@@ -188,7 +202,7 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
     policy: parsePolicy({ ...policy, onTimeout: late === 'postpone' ? 'fail' : late }, subject),
     onEvent: read.onEvent,
     check: typeof waitHealthy === 'function' ? waitHealthy : undefined,
-    lease: read.lease,
+    lease: toLeaseWish(read),
     grouping: read.group as Grouping,
     planFor: (size, about) => ({
       canary: checkCanary(read.canary, size, about),
@@ -200,9 +214,26 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
   }
 }
 
+/** What a resumed roll is given, checked. */
+export interface ResumeSettings extends Omit<ResumeRollOptions, 'lease' | 'leaseTtl'> {
+  readonly lease: LeaseWish | undefined
+}
+
 /** @throws `INVALID_OPTIONS` naming every wrong field */
-export function parseResume(o: ResumeRollOptions, subject: string): ResumeRollOptions {
-  return parseOptions(resumeSchema, o, subject) as unknown as ResumeRollOptions
+export function parseResume(o: ResumeRollOptions, subject: string): ResumeSettings {
+  const { lease, leaseTtl: ttl, ...rest } = parseOptions(resumeSchema, o, subject)
+  const settings = rest as unknown as Omit<ResumeSettings, 'lease'>
+  return { ...settings, lease: toLeaseWish({ lease, leaseTtl: ttl }) }
+}
+
+function toLeaseWish({
+  lease,
+  leaseTtl: ttl,
+}: {
+  readonly lease?: Lease | undefined
+  readonly leaseTtl: number
+}): LeaseWish | undefined {
+  return lease === undefined ? undefined : { lease, ttl }
 }
 
 function toHealth(wish: unknown, subject: string): RollData['plan']['health'] {

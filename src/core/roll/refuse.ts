@@ -25,7 +25,7 @@ export function checkTargets(
   return targets
 }
 
-/** @throws `INVALID_OPTIONS` where nobody could see one of the servers healthy */
+/** @throws `INVALID_OPTIONS` where no check would see one of the servers healthy */
 export function refuseUnchecked(
   servers: readonly Server[],
   { health }: RollData['plan'],
@@ -38,7 +38,7 @@ export function refuseUnchecked(
   const more = others.length > 0 ? ` and ${others.length} more` : ''
   throw new DrainableError(
     'INVALID_OPTIONS',
-    `${subject}: waitHealthy: no balancer checks ${formatRef(first.ref)}${more}, so nobody would see it healthy; give a function that does, or false`,
+    `${subject}: waitHealthy: no balancer checks ${formatRef(first.ref)}${more}, so no check would see it healthy; give a function that does, or false`,
     { ref: first.ref },
   )
 }

@@ -11,11 +11,17 @@ import { checkProvider } from '../verbs/call.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
 import type { RollEvent } from './events.js'
 import { RollHandle, RollHub, toRollError, type Roll } from './handle.js'
-import { Leadership, LEASE_TTL, type Term } from '../lease/leadership.js'
-import type { Lease } from '../lease/lease.js'
+import { Leadership, type Term } from '../lease/leadership.js'
 import { RollLedger, thawServers } from './ledger.js'
 import { enterRoll } from './live.js'
-import { parseResume, parseRoll, type ResumeRollOptions, type RollOptions } from './options.js'
+import {
+  parseResume,
+  parseRoll,
+  type LeaseWish,
+  type ResumeRollOptions,
+  type ResumeSettings,
+  type RollOptions,
+} from './options.js'
 import { checkTargets, refuseEarlier, refuseUnchecked } from './refuse.js'
 import { RollRun, type Prepare, type Prepared } from './run.js'
 import { findServers, type RollTarget } from './servers.js'
@@ -27,7 +33,7 @@ import { Spread } from './spread.js'
  *
  * The floor of `keepReady` holds for each pool of each balancer, as in every drain: with too few left
  * for a second server, the roll goes on one by one. A server whose `act` failed stays drained. One that
- * somebody else had taken out before is acted on as well, and left out.
+ * another hand had taken out before is acted on as well, and left out.
  *
  * @throws `INVALID_OPTIONS`, `NOT_FOUND`, `TICKET_INVALID`, what the balancer failed with: before anything is changed
  * @throws `ROLL_STOPPED` with the report in `roll`; `signal.reason` on abort
@@ -139,8 +145,9 @@ export function resumeRoll(
   const spec = { provider, subject, policy, act: call.act, check: call.waitHealthy }
   const [first] = servers.flatMap(({ refs }) => refs)
   return open(spec, call.onEvent, async (aborted, waits) => {
-    const leave = enterRoll(provider, known.id, subject)
+    const { leave, claim } = enterRoll(provider, known.id, subject)
     try {
+      claim(servers.flatMap(({ refs, state }) => (state === 'done' ? [] : refs)))
       const term = await takeLease(call.lease, policy, aborted, subject, (text) =>
         waits(first === undefined ? [] : [{ code: 'lease', ref: first, text }]),
       )
@@ -164,7 +171,7 @@ function begin(
   const { policy, act, check, lease, onEvent } = settings
   const id = policy.id ?? randomUUID()
   const handle = open({ provider, subject, policy, act, check }, onEvent, async (signal) => {
-    const leave = enterRoll(provider, id, subject)
+    const { leave, claim } = enterRoll(provider, id, subject)
     let term: Term | undefined
     try {
       term = await takeLease(lease, policy, signal, subject)
@@ -173,6 +180,7 @@ function begin(
       const found = await findServers(provider, targets, call, settings.grouping, subject)
       const plan = settings.planFor(found.length, subject)
       refuseUnchecked(found, plan, subject)
+      claim(found.flatMap(({ members }) => members.map(({ ref }) => ref)))
       const servers = found.map(({ address, members }) => ({
         address,
         refs: members.map(({ ref }) => ref),
@@ -256,15 +264,16 @@ function headOf(
  * @throws `NOT_LEADER` naming the holder; what the engine failed with
  */
 async function takeLease(
-  lease: Lease | undefined,
+  wish: LeaseWish | undefined,
   { clock, owner }: ResolvedPolicy,
   signal: AbortSignal,
   subject: string,
   waits?: (text: string) => void,
 ): Promise<Term | undefined> {
-  if (lease === undefined) return undefined
-  const leadership = new Leadership({ lease, ttl: LEASE_TTL, clock, owner, subject })
-  const until = clock.now() + (waits === undefined ? 0 : LEASE_TTL + leadership.retry)
+  if (wish === undefined) return undefined
+  const { lease, ttl } = wish
+  const leadership = new Leadership({ lease, ttl, clock, owner, subject })
+  const until = clock.now() + (waits === undefined ? 0 : ttl + leadership.retry)
   for (;;) {
     const answer = await leadership.acquire(signal)
     if (!('holder' in answer)) return answer
@@ -282,7 +291,7 @@ function dateOf(clock: Clock, at: number): string {
 
 function checkResume(
   { id, roll: data, owner }: Ticket,
-  { id: given, waitHealthy, lease }: ResumeRollOptions,
+  { id: given, waitHealthy, lease }: ResumeSettings,
   subject: string,
 ): RollData {
   const refuse = (

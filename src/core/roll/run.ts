@@ -8,7 +8,8 @@ import type { Ticket } from '../tickets/ticket.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
 import type { RollEvent } from './events.js'
 import type { RollLedger, ServerState } from './ledger.js'
-import { holdsAnything } from './left.js'
+import { KeptOut } from './kept-out.js'
+import { holdsAnything, isOut, noPlaceLeft } from './left.js'
 import { OneServer, type WayEnd } from './one-server.js'
 import type { OwnHealthCheck, RollOptions } from './options.js'
 import type { Spread } from './spread.js'
@@ -59,6 +60,8 @@ export class RollRun {
   #isLastTry = false
   readonly #active = new Set<OneServer>()
   readonly #ways = new Map<ServerState, OneServer>()
+  /** What an earlier process left drained, until its turn. */
+  readonly #kept = new Map<ServerState, KeptOut>()
   #prepared: Prepared | undefined
   /** What it waits for before it begins. */
   #waits: readonly Why[] = []
@@ -75,7 +78,7 @@ export class RollRun {
   #failures = 0
   /** Why the next server may not begin yet. */
   #refused: DrainableError | undefined
-  /** Its lease went to somebody else. */
+  /** Its lease went to another process. */
   #isLost = false
   #wake: () => void = () => undefined
   #ended: RollReport | undefined
@@ -182,7 +185,9 @@ export class RollRun {
         this.#spec.emit({ type: 'batch', at: this.#stamp(), refs })
         for (const way of begun) void this.#follow(way)
       }
+      this.#keepOut()
       if (this.#active.size > 0) await woken
+      else if (this.#queue.length > 0 && !this.#isOver()) this.#stopped = noPlaceLeft(ledger)
       else if (!this.#takeLater()) return
     }
   }
@@ -192,7 +197,7 @@ export class RollRun {
     while (this.#mayBegin()) {
       const server = this.#queue.shift()
       if (server === undefined) break
-      const way = new OneServer(server, this.#wayOf())
+      const way = new OneServer(server, this.#wayOf(), this.#kept.get(server))
       this.#ways.set(server, way)
       this.#active.add(way)
       begun.push(way)
@@ -206,7 +211,26 @@ export class RollRun {
     const { maxUnavailable } = ledger.plan
     const missing = this.#canariesMissing()
     const most = missing > 0 ? Math.min(missing, maxUnavailable) : maxUnavailable
-    return this.#active.size < (this.#isAlone ? 1 : most)
+    if (this.#active.size >= (this.#isAlone ? 1 : most)) return false
+    const [next] = this.#queue
+    if (next === undefined || isOut(next)) return true // it takes no place that it has not got
+    return this.#active.size + this.#outBeside(ledger) < maxUnavailable
+  }
+
+  /** Servers that are out and not under way: those that failed, or wait for another try. */
+  #outBeside({ servers }: RollLedger): number {
+    const active = new Set([...this.#active].map(({ server }) => server))
+    return servers.filter((server) => isOut(server) && !active.has(server)).length
+  }
+
+  /** What was left drained is held until its turn: a reload would open it. */
+  #keepOut(): void {
+    for (const server of this.#queue) {
+      const { drain, state } = server
+      if (drain === null || !holdsAnything(drain) || this.#kept.has(server)) continue
+      // One that was acted on is to be opened anyway.
+      if (state !== 'acted') this.#kept.set(server, new KeptOut(server, drain, this.#wayOf()))
+    }
   }
 
   #canariesMissing(): number {
@@ -281,7 +305,7 @@ export class RollRun {
     }
   }
 
-  /** A busy server has not failed: nobody acted on it, and it serves again. */
+  /** A busy server has not failed: `act` was not called for it, and it serves again. */
   #countFailure({ server }: OneServer, wasCanary: boolean): void {
     const { ledger } = this.#prepared ?? {}
     if (ledger === undefined || server.state === 'postponed') return
@@ -313,6 +337,7 @@ export class RollRun {
   /** Drains that were held for the others' sake are let go; the ticket is what a resume needs. */
   async #letGo(report: RollReport): Promise<void> {
     await Promise.all([...this.#ways.values()].map((way) => way.release()))
+    await Promise.all([...this.#kept.values()].map((kept) => kept.end()))
     if (this.#prepared === undefined) return
     const { ledger, leave, term } = this.#prepared
     const writing = report.outcome === 'done' ? ledger.drop() : ledger.save()

@@ -1,12 +1,14 @@
 import type { DrainReport } from '../../provider/report.js'
+import { stillLate } from '../machine/decide/open.js'
 import { owesUndo } from '../machine/ledger/owner.js'
+import { ownOf, type DrainState } from '../machine/state.js'
 import { settledWithin, STORE_LIMIT } from './look/call.js'
 import type { RunState } from './run-state.js'
 
 /** At the end of a run: a ticket with nothing left to undo is not kept. */
 export async function closeTicket(run: RunState, report: DrainReport): Promise<void> {
   const { states, spec, keeper, sender } = run
-  const owes = states.some((state) => state.phase !== 'removed' && owesUndo(state))
+  const owes = states.some((state) => state.phase !== 'removed' && owesStill(state))
   const over = spec.side === 'open' || report.outcome === 'refused' || report.outcome === 'gone'
   // What is still held may be changed again: put back, or sealed.
   const holds = states.some(({ ending }) => ending.holding)
@@ -21,10 +23,20 @@ export async function closeTicket(run: RunState, report: DrainReport): Promise<v
 export async function closeUndone(run: RunState): Promise<void> {
   const { states, spec, keeper, sender } = run
   const owes = states.some(
-    (state) => state.phase !== 'removed' && (owesUndo(state) || state.ending.ended?.error != null),
+    (state) => state.phase !== 'removed' && (owesStill(state) || state.ending.ended?.error != null),
   )
   const written = owes ? sender?.save() : keeper?.drop()
   await settledWithin(written ?? Promise.resolve(), spec.clock, STORE_LIMIT)
+}
+
+/**
+ * Whether anything is left of ours after an undo. A change without an answer that leads to where the member is
+ * takes nothing away: a ticket that was kept for it would stay for ever, because no undo waits for it.
+ */
+function owesStill(state: DrainState): boolean {
+  const { changes, pending } = state.hold
+  const isBack = state.ending.ended?.outcome === 'restored' && changes.length === 0
+  return isBack && pending === null ? stillLate(state, ownOf(state)) : owesUndo(state)
 }
 
 /** At a release: whoever ends the process next leaves a ticket that knows all that was done. */

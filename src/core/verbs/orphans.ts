@@ -13,6 +13,9 @@ import { transition } from '../machine/transition.js'
 import { statusOf, type MemberStatus } from '../status.js'
 import { judgeOwner } from '../tickets/owner.js'
 import type { TicketStore } from '../tickets/store.js'
+import type { Lease } from '../lease/lease.js'
+import { leaseSchema } from '../lease/lease-option.js'
+import { LeaseJudge } from '../lease/judge-owner.js'
 import { owedOf } from '../tickets/owed.js'
 import { thawMember } from '../tickets/thaw.js'
 import { readTickets, type OnUnreadable } from '../tickets/read-tickets.js'
@@ -33,20 +36,26 @@ export interface OrphanMember extends MemberStatus {
 export interface Orphan {
   /** To resume it (`resumeDrain`, of a roll `resumeRoll`) or to undo it (`restore`). */
   readonly ticket: Ticket
-  /** `gone`: the process that drained has ended. `unknown`: it ran elsewhere, or the drain goes by steps. */
+  /** `gone`: the process that drained has ended, or its lease has. `unknown`: it ran elsewhere, or the drain goes by steps. */
   readonly owner: { readonly state: 'gone' | 'unknown'; readonly text: string }
   readonly members: readonly OrphanMember[]
 }
 
 /** Options of {@link findOrphans}. */
 export interface FindOrphansOptions extends Pick<Call, 'signal' | 'clock'> {
+  /**
+   * The lease of the rolls and reconcilers whose tickets are there. One that another contender has goes on with them,
+   * on whatever machine: they are no orphans. To see that, it is taken for a moment where nobody has it.
+   * @defaultValue none: only processes of this machine can be seen
+   */
+  readonly lease?: Lease | undefined
   /** Called for a ticket that can't be read, of whatever balancer; without it such a ticket is an error. */
   readonly onUnreadable?: ((id: string, error: DrainableError) => void) | undefined
 }
 
 const optionsSchema = callSchema
   .pick({ signal: true, clock: true })
-  .extend({ onUnreadable: fn.exactOptional() })
+  .extend({ onUnreadable: fn.exactOptional(), lease: leaseSchema.exactOptional() })
 
 /**
  * Drains of this balancer that were left: their ticket is in the store, and the process that wrote it is
@@ -55,7 +64,7 @@ const optionsSchema = callSchema
  *
  * A process of another machine or container, or one before a reboot, can't be seen from here: its ticket
  * is listed with `owner.state` `unknown`. Resuming a drain that somebody goes on with is harmless, undoing
- * it is not: make sure first.
+ * it is not: make sure first, or give the `lease` that they go by.
  *
  * @param store - where the drains kept their tickets (`Policy.tickets`)
  * @param provider - a provider of the balancer; tickets of other balancers are left out
@@ -86,11 +95,13 @@ export async function findOrphans(
   const signal = given.signal ?? new AbortController().signal
   signal.throwIfAborted()
   const tickets = await readTickets(store, signal, subject, onUnreadable)
-  const left = tickets.flatMap((ticket) => {
-    if (!belongsTo(ticket, provider)) return []
-    const { state, text } = judgeOwner(ticket.owner)
-    return state === 'lives' ? [] : [{ ticket, owner: { state, text } }]
-  })
+  const judge = new LeaseJudge(given.lease, clock, subject, signal)
+  const left: Pick<Orphan, 'ticket' | 'owner'>[] = []
+  for (const ticket of tickets) {
+    if (!belongsTo(ticket, provider)) continue
+    const { state, text } = await judge.judge(ticket, judgeOwner(ticket.owner))
+    if (state !== 'lives') left.push({ ticket, owner: { state, text } })
+  }
   const seen = await Promise.all(
     [...controlPoints(provider)].map(([key, part]) =>
       lookAt(

@@ -23,7 +23,7 @@ export class ReadyFloor {
 
   /**
    * Whether the member can be held: if so, it does not count any more. One that is gone never counted:
-   * all that it takes is new work that fails, so it waits only where nobody else could take that.
+   * all that it takes is new work that fails, so it waits only where no other member could take that.
    */
   take({ reading, state }: Wish): boolean {
     if (!takesWork(reading)) return true

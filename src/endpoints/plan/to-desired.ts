@@ -59,7 +59,7 @@ export function toDesired(
     })
 }
 
-/** As far as it is read here: `mapEndpoints` made it, or somebody who says so. */
+/** As far as it is read here: `mapEndpoints` made it, or a caller who says so. */
 function checkDecision(one: unknown, i: number): void {
   if (!isObject(one)) refuse(SUBJECT, `decisions[${i}]`, one, 'a decision')
   const { action, address, port, weight } = one

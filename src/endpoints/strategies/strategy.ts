@@ -64,7 +64,7 @@ export type StrategyInput = StrategyContext & {
  * Judges a whole set: one verdict per endpoint, in order. Pure: no clock, no memory of earlier sets.
  *
  * Endpoints that an operator drained (intent `hard`, weight 0) are not in the set: they never serve,
- * and never count as somebody who could.
+ * and never count as one that could.
  *
  * @example
  * ```ts

@@ -92,7 +92,7 @@ ${servers}`
     expect(await haproxy.stat('machines', 'vm-1', 'status')).toBe('no check')
   })
 
-  test('a dead member leaves although the floor is not met, and every request is answered', async () => {
+  test('a dead member leaves below the floor, and every request is answered', async () => {
     const at = { addresses: ['127.0.0.1'], port: haproxy.port('live') }
     const desired = toDesired(mapEndpoints([at]), { pool: 'halfdead' })
     expect(await answers('halfdead')).toContain(503)

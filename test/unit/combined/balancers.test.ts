@@ -259,11 +259,13 @@ describe('combineProviders', () => {
   test('refuses what can not be combined, in words', () => {
     const { clock, a, b, all } = setUp()
     const twin = fakeProvider({ pools: { web: ['web1'] }, clock, instance: 'a' })
+    const renamed = Object.create(twin, { name: { value: 'another product' } }) as typeof twin
     const cases: readonly (readonly [unknown, RegExp])[] = [
       [{}, /at least one/],
       [null, /expected an object/],
       [[a], /expected an object/],
-      [{ a, twin }, /'a' and 'twin' are one balancer/],
+      [{ a, twin }, /'a' and 'twin' have one instance \(a\), so they are one balancer/],
+      [{ a, renamed }, /'a' and 'renamed' have one instance \(a\), so they are one balancer/],
       [{ 'a b': a }, /'a b' can't be a key/],
       [{ a, all }, /all is a combined provider itself/],
       [{ a, b: 7 }, /combineProviders\(\): b: .*expected a DrainableProvider/],

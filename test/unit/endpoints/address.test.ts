@@ -45,7 +45,7 @@ describe('canonicalAddress', () => {
     expect(canonicalAddress('10.0.0.1%1')).not.toBe(canonicalAddress('10.0.0.1%2'))
   })
 
-  test('every spelling of eight groups is one address, and different ones stay apart', () => {
+  test('every spelling of eight groups is one address; others stay apart', () => {
     const group = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 0xffff }))
     const groups = fc.array(group, { minLength: 8, maxLength: 8 })
     fc.assert(

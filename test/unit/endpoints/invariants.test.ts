@@ -62,7 +62,7 @@ function* smallSets(): Generator<string[]> {
 }
 
 describe('1. total and pure, under every strategy', () => {
-  test('any mix gives one decision per endpoint, twice the same, and leaves the input alone', () => {
+  test('any mix gives one decision each, twice the same, and no changed input', () => {
     fc.assert(
       fc.property(anySet, anyStrategy, fc.boolean(), (set, strategy, topology) => {
         const before = structuredClone(set)
@@ -179,7 +179,7 @@ describe('6 and 7. monotone and antitone within what the controller writes', () 
   })
 })
 
-test('8. adding an endpoint never improves another, removing one never worsens another', () => {
+test('8. adding one never improves another, removing one never worsens it', () => {
   fc.assert(
     fc.property(anySet, anyEndpoint, (set, added) => {
       const before = actions(set)
@@ -191,7 +191,7 @@ test('8. adding an endpoint never improves another, removing one never worsens a
   )
 })
 
-test('9. null, undefined and missing are the same; nothing said is ready and serving', () => {
+test('9. null, undefined and missing are the same: ready and serving', () => {
   for (const letters of COMBINATIONS) {
     const plain = conditionsOf(letters)
     const missing = Object.fromEntries(
@@ -226,7 +226,7 @@ test('10. weight above 0, HEALTHY and add all mean serve', () => {
   )
 })
 
-test('11. without published terminating endpoints it serves what kube-proxy and Cilium use', () => {
+test('11. without terminating ones it serves what kube-proxy and Cilium use', () => {
   const plain = anySet.map((set) =>
     set
       .map(({ addresses, conditions = null }) => ({ addresses, conditions }))
@@ -247,7 +247,7 @@ test('11. without published terminating endpoints it serves what kube-proxy and 
   )
 })
 
-test('12. hard and weight 0 never serve, soft only while nothing unmarked is ready', () => {
+test('12. hard and weight 0 never serve, soft only without a ready unmarked', () => {
   fc.assert(
     fc.property(anySet, anyStrategy, (set, strategy) => {
       for (const { action, endpoint } of mapEndpoints(set, { strategy })) {

@@ -171,7 +171,7 @@ describe('the full matrix: 27 combinations, 4 contexts', () => {
     }
   })
 
-  test('every strategy answers every combination, and null is the same as not there', () => {
+  test('every strategy answers every combination; null is as not there', () => {
     for (const strategy of STRATEGY_NAMES) {
       for (const letters of COMBINATIONS) {
         const nulls = endpointsOf(letters, 'TTF').map((one) => ({
@@ -247,7 +247,7 @@ describe('decisions', () => {
     ])
   })
 
-  test('port names are sets of their own: a ready one of another port replaces nothing', () => {
+  test('port names are sets of their own: another port replaces nothing', () => {
     const [old, young] = endpointsOf('FTT', 'TTF') as [EndpointInput, EndpointInput]
     const set: EndpointInput[] = [
       { ...old, port: 80, portName: 'http' },
@@ -282,7 +282,7 @@ describe('kube-proxy with node hints', () => {
     expect(decisions.map(({ action }) => action)).toEqual(['serve', 'serve'])
   })
 
-  test('hints are nothing without topology, or where one ready endpoint has none', () => {
+  test('hints are nothing without topology, or where a ready one has none', () => {
     const bare = { addresses: ['10.0.0.3'] }
     const near = { topology: true, nodeName: 'n1', zone: 'b' }
     for (const context of [{ nodeName: 'n1' }, near]) {

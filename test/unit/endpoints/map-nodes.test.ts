@@ -156,7 +156,7 @@ describe('who leaves', () => {
     expect(judge([node('n1', parts)], options)).toEqual(['serve  add'])
   })
 
-  test('not selected any more: drains where it is, and is never added, not even as the last', () => {
+  test('not selected any more: drains, and is never added, even as the last', () => {
     const worker = { labels: { role: 'worker' } }
     expect(judge([node('n1'), node('n2', worker)], { selector: 'role=worker' })).toEqual([
       'drain  skip',
@@ -169,7 +169,7 @@ describe('who leaves', () => {
 describe('a graceful shutdown', () => {
   const shutdown = { conditions: ['GracefulNodeShutdownInProgress'] }
 
-  test('turns the node NotReady while it answers: it drains, and serves while it is the last', () => {
+  test('NotReady while it answers: it drains, and serves while it is the last', () => {
     const leaving = node('n1', { ready: 'False', ...shutdown })
     expect(judge([leaving, node('n2')])).toEqual(['drain  skip', 'serve  add'])
     expect(judge([leaving])).toEqual(['serve  add'])

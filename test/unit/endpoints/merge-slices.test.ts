@@ -169,7 +169,7 @@ describe('records of one address and port', () => {
     expect(merged).toMatchObject([{ addresses: ['2001:DB8::0001'], fromSlice: 'a' }])
   })
 
-  test('what was not said is still not said afterwards: strategies read it differently', () => {
+  test('what was not said stays unsaid: strategies read it differently', () => {
     const [one] = mergeSlices([
       slice('s', [{ addresses: ['10.0.0.1'], conditions: { ready: false } }]),
     ])

@@ -300,7 +300,7 @@ describe('matching', () => {
     ])
   })
 
-  test('a slot that another address took over: drained for what it is, and the name waits', () => {
+  test('a slot that another address took over is drained, and the name waits', () => {
     const reused = reading('web1', '10.0.0.9')
     const desired = [wish('10.0.0.5', 'serve', { member: 'web1' }), wish('10.0.0.2', 'serve')]
     expect(short(desired, snapshotOf(reused, b))).toEqual(['web1 drain', 'web1 held'])
@@ -425,7 +425,7 @@ describe('keepReady', () => {
     }
   })
 
-  test('one that is left but down, at weight 0 or held is no reason to hold what is gone', () => {
+  test('one left that is down, at weight 0 or held lets nothing gone be held', () => {
     const desired = [wish('10.0.0.1', 'drain'), wish('10.0.0.2', 'drain', { serving: false })]
     for (const more of [{ health: 'down' }, { weight: 0 }, { own: 'drain' }] as const) {
       const other = reading('a', '10.0.0.1', more)
@@ -450,7 +450,7 @@ describe('keepReady', () => {
     expect(short(desired, snapshotOf(a, back))).toEqual(['c restore', '10.0.0.4:80 add', 'a held'])
   })
 
-  test('whatever is asked, no drain goes below it, and what is gone goes while another counts', () => {
+  test('no drain goes below it, and what is gone goes while another counts', () => {
     const state = fc.constantFrom('ready', 'drain', 'maint')
     const member = fc.record({
       own: state,
@@ -512,7 +512,7 @@ describe('owns', () => {
     expect(held[0]?.reason).toMatch(/^foreign: left alone in ready, although: no endpoint/)
   })
 
-  test('an operator who drained a member by hand is not overruled where owns says so', () => {
+  test('a member that an operator drained is not overruled by owns', () => {
     const drained = reading('a', '10.0.0.1', { own: 'maint' })
     expect(short([wish('10.0.0.1', 'serve')], snapshotOf(drained), { owns })).toEqual(['a held'])
   })

@@ -89,7 +89,7 @@ describe('pools', () => {
 })
 
 describe('owns', () => {
-  test('a machine or a backup server beside the endpoints stays where owns says so', () => {
+  test('a machine or backup beside the endpoints stays where owns says so', () => {
     const backup = reading('backup', '192.0.2.9')
     const owns = (one: { ref: { member: string } }) => one.ref.member !== 'backup'
     const { changes, held } = plan([], snapshotOf(a, backup), { owns, allowEmpty: true })

@@ -20,7 +20,7 @@ describe.each(NAMES)('%s, as recorded', (name) => {
     expect(times).toEqual(times.toSorted((a, b) => a - b))
   })
 
-  test('all conditions are of the kind that the model of the controller writes', () => {
+  test('all conditions are of a kind that the model writes', () => {
     for (const { slices } of frames) {
       for (const { conditions } of mergeSlices(slices)) {
         const said = normaliseConditions(conditions)

@@ -82,7 +82,7 @@ it('a watch that fails is old, and begun anew with a whole list', async () => {
   await list.stop()
 })
 
-it('what fails again and again is tried with growing waits, until it is stopped', async () => {
+it('what fails again and again is tried with growing waits until stopped', async () => {
   const api = new Api()
   api.refuses = true
   const { clock, errors, list } = watch(api)

@@ -1,16 +1,18 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { web } from './set-up.js'
-import { World } from './world.js'
+import { World, type Death } from './world.js'
 
 const END = { 'ctl-a': 'ready', 'ctl-b': 'ready', 'ctl-c': 'gone', 'ctl-d': 'maint' }
+/** More calls than one story has. */
+const MOST = 1_000
 
-/** One story, in which the process dies at its n-th call; whether it did, and what is wrong afterwards. */
-async function play(n: number): Promise<{ died: boolean; wrong: readonly string[] }> {
+/** One story, in which the process dies at one of its calls; whether it did, and what is wrong afterwards. */
+async function play(death: Death): Promise<{ died: boolean; wrong: readonly string[] }> {
   const world = new World(() => 0)
   await world.learn()
   world.begin('ctl-b')
   world.wanted = { 'ctl-a': 'serve', 'ctl-b': 'drain', 'ctl-c': 'absent', 'ctl-d': 'serve' }
-  const first = world.process({}, n)
+  const first = world.process({}, death)
   world.set(first.loop)
   await world.clock.advance(3_000)
   world.wanted = { ...world.wanted, 'ctl-b': 'serve', 'ctl-d': 'drain' }
@@ -25,25 +27,31 @@ async function play(n: number): Promise<{ died: boolean; wrong: readonly string[
   const wrong = [...world.wrong]
   // A hold that was sent and not answered may be anybody's: it is left alone, and named with the way to open it.
   const named = next.loop.status().filter(({ held }) => held?.includes('ready()') === true)
-  if (named.length > 1) wrong.push(`call ${n}: ${named.length} are left to whoever set them`)
+  if (named.length > 1) wrong.push(`${named.length} are left to whoever set them`)
   for (const [name, state] of Object.entries(END)) {
     const found = world.lb.state(web(name))
     const isNamed = named.some(({ ref }) => ref.member === name)
-    if (found !== state && !isNamed) wrong.push(`call ${n}: ${name} is ${found}, not ${state}`)
+    if (found !== state && !isNamed) wrong.push(`${name} is ${found}, not ${state}`)
   }
   await world.clock.runUntil(next.loop.close())
-  return { died, wrong }
+  return { died, wrong: wrong.map((what) => `call ${death.at}: ${what}`) }
 }
 
-it('killed at any call, another process goes on', async () => {
-  const wrong: string[] = []
-  let n = 0
-  for (let died = true; died;) {
-    n += 1
-    const end = await play(n)
-    wrong.push(...end.wrong)
-    died = end.died && n < 60
-  }
-  expect(wrong).toEqual([])
-  expect(n).toBeGreaterThan(20)
-}, 120_000)
+describe('a reconciler that is killed at any of its calls', () => {
+  it.each(['done', 'lost'] as const)(
+    'is gone on with by another process where that call is %s',
+    async (last) => {
+      const wrong: string[] = []
+      let at = 1
+      for (; at < MOST; at += 1) {
+        const end = await play({ at, last })
+        wrong.push(...end.wrong)
+        if (!end.died) break
+      }
+      expect(wrong).toEqual([])
+      expect(at).toBeGreaterThan(20)
+      expect(at).toBeLessThan(MOST)
+    },
+    120_000,
+  )
+})

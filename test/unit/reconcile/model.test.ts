@@ -1,26 +1,62 @@
 import { describe, expect, it } from 'vitest'
-import { OURS, randomOf, World, type Process } from './world.js'
-import { web } from './set-up.js'
+import { memoryStore, web } from './set-up.js'
+import { OURS, randomOf, STRANGERS, World, type Process } from './world.js'
 
 const ROUNDS = 25
 /** So many seeds a test; `RECONCILE_RUNS` and `RECONCILE_FROM` play more of them. */
 const RUNS = Number(globalThis.process.env['RECONCILE_RUNS'] ?? 8)
 const FROM = Number(globalThis.process.env['RECONCILE_FROM'] ?? 1)
 
+/** Who reconciles: one process, two that share a lease, or two that know nothing of each other. */
+type Mode = 'one process' | 'two under a lease' | 'two without a lease'
+
+/** The processes of one story. */
+class Controllers {
+  readonly #world: World
+  readonly #mode: Mode
+  readonly all: Process[]
+
+  constructor(world: World, mode: Mode) {
+    this.#world = world
+    this.#mode = mode
+    this.all = mode === 'one process' ? [this.#begin()] : [this.#begin(), this.#begin()]
+  }
+
+  set(): void {
+    for (const { loop } of this.all) this.#world.set(loop)
+  }
+
+  async kill(n: number): Promise<void> {
+    await this.all[n]?.kill()
+    this.all[n] = this.#begin()
+    this.set()
+  }
+
+  #begin(): Process {
+    const { lease } = this.#world
+    if (this.#mode === 'one process') return this.#world.process()
+    if (this.#mode === 'two under a lease') return this.#world.process({ lease })
+    return this.#world.process({ tickets: memoryStore() })
+  }
+}
+
 /** One thing that happens: a set, an operator, a reload, work, a failure, a crash. */
-async function happen(world: World, process: Process): Promise<Process> {
+async function happen(world: World, controllers: Controllers): Promise<void> {
   const { random, lb } = world
   const member = OURS[random(OURS.length)] ?? 'ctl-a'
-  switch (random(12)) {
+  const anybody = [...OURS, ...STRANGERS]
+  switch (random(13)) {
     case 0:
     case 1:
     case 2:
       world.want()
-      world.set(process.loop)
+      controllers.set()
       break
-    case 3:
-      world.operate(member, (['ready', 'drain', 'maint'] as const)[random(3)] ?? 'drain')
+    case 3: {
+      const to = (['ready', 'drain', 'maint'] as const)[random(3)] ?? 'drain'
+      world.operate(anybody[random(anybody.length)] ?? 'vm', to)
       break
+    }
     case 4:
       if (random(2) === 0) world.reload()
       break
@@ -42,21 +78,18 @@ async function happen(world: World, process: Process): Promise<Process> {
       world.storeFails = random(4)
       break
     case 10:
-      if (random(3) === 0) {
-        await process.kill()
-        const next = world.process()
-        world.set(next.loop)
-        return next
-      }
+      if (random(3) === 0) await controllers.kill(random(controllers.all.length))
+      break
+    case 11:
+      world.lease.failNext('throw', 1 + random(12))
       break
     default:
       lb.disconnect()
-      world.clock.setTimeout(() => lb.connect(), 1 + random(3_000))
+      world.clock.setTimeout(() => world.connect(), 1 + random(3_000))
   }
-  return process
 }
 
-/** Whether a member is as wanted; where it is not, somebody must have said why. */
+/** Whether a member is as wanted; where it is not, a row must say why. */
 function isAsWanted(world: World, name: string): boolean {
   const state = world.lb.state(web(name))
   switch (world.wanted[name]) {
@@ -70,45 +103,64 @@ function isAsWanted(world: World, name: string): boolean {
   }
 }
 
-async function play(seed: number): Promise<readonly string[]> {
+/** @returns what is wrong, and how often a place was taken */
+async function play(
+  seed: number,
+  mode: Mode,
+): Promise<{ readonly wrong: readonly string[]; readonly taken: number }> {
   const world = new World(randomOf(seed))
   await world.learn()
-  let process = world.process()
+  const controllers = new Controllers(world, mode)
   world.want()
-  world.set(process.loop)
+  controllers.set()
   for (let round = 0; round < ROUNDS; round += 1) {
     await world.clock.advance(world.random(4) === 0 ? world.random(8_000) : world.random(300))
-    process = await happen(world, process)
+    await happen(world, controllers)
   }
-  world.lb.connect()
+  world.connect()
   world.endWork()
   world.storeFails = 0
-  // What failed is tried again with growing waits; what somebody overruled waits for another set.
+  world.lease.failNext('throw', 0)
+  // What failed is tried again with growing waits; what was overruled waits for another set.
   await world.clock.advance(180_000)
-  if (Object.keys(world.wanted).length > 0) world.set(process.loop)
-  await world.clock.runUntil(process.loop.settled(), 600_000)
-  const held = new Map(process.loop.status().map((row) => [row.ref.member, row]))
+  const loops = controllers.all.map(({ loop }) => loop)
+  const wantsAny = Object.keys(world.wanted).length > 0
+  if (wantsAny) controllers.set()
+  const leaders = loops.filter(({ leading }) => leading)
+  await world.clock.runUntil(Promise.all(leaders.map((loop) => loop.settled())), 600_000)
+  const rows = leaders.flatMap((loop) => loop.status())
   for (const name of OURS) {
-    if (Object.keys(world.wanted).length === 0 || isAsWanted(world, name)) continue
-    const row = held.get(name)
-    if (row?.held == null)
+    if (!wantsAny || isAsWanted(world, name)) continue
+    if (!rows.some(({ ref, held }) => ref.member === name && held !== null))
       world.wrong.push(
-        `${name} is ${world.lb.state(web(name))}, wanted ${world.wanted[name] ?? 'nothing'}, and nobody says why`,
+        `${name} is ${world.lb.state(web(name))}, wanted ${world.wanted[name] ?? 'nothing'}, and no row says why`,
       )
   }
-  await world.clock.runUntil(process.loop.close())
+  if (leaders.length !== (mode === 'two without a lease' ? 2 : 1))
+    world.wrong.push(`${leaders.length} lead at the end`)
+  await world.clock.runUntil(Promise.all(loops.map((loop) => loop.close())))
   if (world.clock.pending > 0) world.wrong.push(`${world.clock.pending} timers are left`)
-  return world.wrong
+  return world
 }
 
 describe('a reconciler in a random world', () => {
-  it.each(Array.from({ length: 4 }, (_, i) => FROM + i * RUNS))(
-    'touches what is ours, keeps the floor, ends as wanted: seeds from %d',
-    async (from) => {
+  it.each([
+    ['one process', FROM],
+    ['one process', FROM + RUNS],
+    ['two under a lease', FROM + 2 * RUNS],
+    ['two without a lease', FROM + 3 * RUNS],
+  ] as const)(
+    'touches ours, keeps the floor, ends as wanted: %s, seeds from %d',
+    async (mode, from) => {
       const wrong: string[] = []
-      for (let seed = from; seed < from + RUNS; seed += 1)
-        for (const what of await play(seed)) wrong.push(`seed ${seed}: ${what}`)
+      let taken = 0
+      for (let seed = from; seed < from + RUNS; seed += 1) {
+        const end = await play(seed, mode)
+        for (const what of end.wrong) wrong.push(`seed ${seed}: ${what}`)
+        taken += end.taken
+      }
       expect(wrong).toEqual([])
+      expect(taken).toBeGreaterThan(RUNS)
     },
     120_000,
   )

@@ -6,7 +6,7 @@ import { reconcile } from 'drainable'
 import { bench, desired, web } from './set-up.js'
 
 describe('a Service that is emptied and filled again', () => {
-  it('is emptied and served again, and the stranger beside it serves all along', async () => {
+  it('is emptied and served again; the stranger beside it serves all along', async () => {
     const at = bench('a', 'b', 'vm')
     const owns = ({ ref }: { ref: { member: string } }) => ref.member !== 'vm'
     await using loop = at.start({ allowEmpty: true, owns })
@@ -30,7 +30,7 @@ describe('a Service that is emptied and filled again', () => {
     ).not.toContainEqual(web('vm'))
   })
 
-  it('serves again without a gap where it is filled before its drains have ended', async () => {
+  it('serves without a gap where it is filled before its drains have ended', async () => {
     const at = bench('a', 'b')
     const ends = ['a', 'b'].map((name) => at.lb.occupy(web(name)))
     await using loop = at.start({ allowEmpty: true })

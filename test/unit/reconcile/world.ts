@@ -1,6 +1,9 @@
 import type {
+  CallContext,
   Change,
+  ChangeResult,
   DrainableProvider,
+  Lease,
   PresentReading,
   ReconcileOptions,
   TicketStore,
@@ -25,8 +28,11 @@ export function randomOf(seed: number): (n: number) => number {
 }
 
 export const OURS = ['ctl-a', 'ctl-b', 'ctl-c', 'ctl-d', 'ctl-e']
-const STRANGERS = ['vm', 'backup']
-const KEEP = 1
+export const STRANGERS = ['vm', 'backup']
+/** Of seven members: two drains and one operator are enough to meet it. */
+const KEEP = 3
+/** What was read or wished before may still be on its way, in milliseconds. */
+const ON_ITS_WAY = 500
 
 /** A balancer with a hidden truth: who set what, and what every change of ours did in that moment. */
 export class World {
@@ -38,6 +44,12 @@ export class World {
   readonly wrong: string[] = []
   /** Who closed a member that is not ready: us, or somebody else. */
   readonly #closedBy = new Map<string, 'us' | 'them'>()
+  /** Members that we hold, or held until a reload forgot it: putting that back takes no place. */
+  readonly #heldByUs = new Set<string>()
+  /** When an operator changed something, or another set was wished. */
+  #changedAt = -Infinity
+  /** How often the floor was asked of a hold, and there was a place. */
+  taken = 0
   /** What is wanted now of each of ours. */
   wanted: Record<string, State> = {}
   storeFails = 0
@@ -56,8 +68,8 @@ export class World {
   }
 
   /** One process: nothing of it reaches anything once it is killed. */
-  process(options: Partial<ReconcileOptions> = {}, lives = Infinity): Process {
-    return new Process(this, options, lives)
+  process(options: Partial<ReconcileOptions> = {}, dies?: Death): Process {
+    return new Process(this, options, dies)
   }
 
   /** What a change of ours means in the moment in which it is done. */
@@ -67,14 +79,27 @@ export class World {
     const state = this.lb.state(ref)
     if (state === 'gone') return
     if (kind === 'remove' && this.lb.load(ref) > 0) this.wrong.push(`${at}: it has work`)
-    if (kind === 'hold' && state === 'ready') {
-      const others = [...OURS, ...STRANGERS].filter((name) => name !== ref.member)
-      const serving = others.filter((name) => this.lb.state(web(name)) === 'ready')
-      if (serving.length < KEEP) this.wrong.push(`${at}: nobody is left`)
-    }
+    if (kind === 'hold' && state === 'ready') this.#judgeFloor(ref.member, at)
     const opens = kind === 'restore' && (change as { to?: string }).to === 'ready'
     if (opens && this.#closedBy.get(ref.member) === 'them')
       this.wrong.push(`${at}: we did not close it`)
+  }
+
+  /** A hold takes a place, unless it only puts back what a reload forgot. */
+  #judgeFloor(member: string, at: string): void {
+    if (this.#heldByUs.has(member)) return
+    this.taken += 1
+    if (this.clock.now() - this.#changedAt < ON_ITS_WAY) return
+    const serving = [...OURS, ...STRANGERS].filter(
+      (name) =>
+        name !== member && this.lb.state(web(name)) === 'ready' && !this.#heldByUs.has(name),
+    )
+    const isGone = (name: string): boolean =>
+      OURS.includes(name) && ['dead', 'absent', undefined].includes(this.wanted[name])
+    // What has no endpoint serves nobody: it goes while one that counts is left, and counts for no other.
+    const left = serving.filter((name) => !isGone(name)).length
+    const least = isGone(member) ? 1 : KEEP
+    if (left < least) this.wrong.push(`${at}: ${left} are left, at least ${least} must be`)
   }
 
   /** After it: what we closed is ours to open. */
@@ -83,6 +108,8 @@ export class World {
     if (now === before) return
     if (now === 'ready' || now === 'gone') this.#closedBy.delete(ref.member)
     else if (this.#closedBy.get(ref.member) !== 'them') this.#closedBy.set(ref.member, 'us')
+    if (now === 'ready' || now === 'gone') this.#heldByUs.delete(ref.member)
+    else this.#heldByUs.add(ref.member)
   }
 
   operate(member: string, to: 'ready' | 'drain' | 'maint'): void {
@@ -90,13 +117,23 @@ export class World {
     const before = this.lb.state(ref)
     if (before === 'gone' || before === to) return
     this.lb.setBehind(ref, to)
+    this.#changedAt = this.clock.now()
+    this.#heldByUs.delete(member)
+    // Who lowers our maint to drain has not closed it.
+    const isLowered = to === 'drain' && before === 'maint' && this.#closedBy.get(member) === 'us'
     if (to === 'ready') this.#closedBy.delete(member)
-    else this.#closedBy.set(member, 'them')
+    else if (!isLowered) this.#closedBy.set(member, 'them')
   }
 
   reload(): void {
     this.lb.reload()
     this.#closedBy.clear()
+  }
+
+  /** It can be reached again: what was on its way since before arrives now. */
+  connect(): void {
+    this.lb.connect()
+    this.#changedAt = this.clock.now()
   }
 
   begin(member: string): void {
@@ -113,6 +150,7 @@ export class World {
   }
 
   want(): void {
+    this.#changedAt = this.clock.now()
     const states: State[] = ['serve', 'serve', 'serve', 'drain', 'dead', 'absent']
     const left = OURS.filter(() => this.random(5) > 0)
     this.wanted = Object.fromEntries(
@@ -142,24 +180,37 @@ export class World {
   }
 }
 
+/**
+ * A process dies at one of its calls to balancer and store: that one is carried out, or is not; it hears of none.
+ * Looks one after another count once: nothing has changed between them.
+ */
+export interface Death {
+  readonly at: number
+  readonly last: 'done' | 'lost'
+}
+
 export class Process {
   readonly loop: Reconciler
   readonly #world: World
+  readonly #death: Death | undefined
+  readonly #leads: boolean
   #dead = false
-  #lives: number
+  #calls = 0
+  #hasLooked = false
 
-  /** @param lives - so many calls to balancer and store are made: the last one is done, and nobody hears of it */
-  constructor(world: World, options: Partial<ReconcileOptions>, lives: number) {
+  constructor(world: World, options: Partial<ReconcileOptions>, death?: Death) {
     this.#world = world
-    this.#lives = lives
+    this.#death = death
+    this.#leads = options.lease !== undefined
     this.loop = reconcile(this.#provider(world.lb), {
       pools: ['web'],
       owns: ({ ref }) => ref.member.startsWith('ctl-'),
-      tickets: this.#store(world.store),
       clock: world.clock,
       keepReady: KEEP,
       timeout: '20s',
       ...options,
+      tickets: this.#store(options.tickets ?? world.store),
+      ...(options.lease === undefined ? {} : { lease: this.#lease(options.lease) }),
     })
   }
 
@@ -173,50 +224,72 @@ export class Process {
     await this.#world.clock.runUntil(this.loop.close())
   }
 
-  #alive(): void {
-    if (this.#dead)
-      throw new DrainableError('CONNECTION_LOST', 'the process is dead', { retryable: false })
-    this.#lives -= 1
-    if (this.#lives <= 0) this.#dead = true
+  async #call<T>(call: () => Promise<T> | T, isLook = false): Promise<T> {
+    const gone = new DrainableError('CONNECTION_LOST', 'the process is dead', { retryable: false })
+    if (this.#dead) throw gone
+    const isAnother = isLook && this.#hasLooked
+    this.#hasLooked = isLook
+    if (isAnother) return call()
+    this.#calls += 1
+    if (this.#death === undefined || this.#calls < this.#death.at) return call()
+    this.#dead = true
+    if (this.#death.last === 'done') await call()
+    throw gone
+  }
+
+  /** A lease of a process that was killed runs out: nobody gives it up. */
+  #lease(lease: Lease): Lease {
+    const own = async <T>(call: () => Promise<T>): Promise<T> => {
+      if (this.#dead) throw new Error('the process is dead')
+      return call()
+    }
+    return {
+      name: lease.name,
+      acquire: (...args) => own(() => lease.acquire(...args)),
+      renew: (...args) => own(() => lease.renew(...args)),
+      release: (...args) => own(() => lease.release(...args)),
+    }
   }
 
   #provider(lb: FakeProvider): DrainableProvider {
-    const world = this.#world
     return {
       specVersion: 1,
       name: lb.name,
       instance: lb.instance,
-      describe: async (ctx) => (this.#alive(), lb.describe(ctx)),
-      observe: async (refs, ctx) => (this.#alive(), lb.observe(refs, ctx)),
-      apply: async (changes, ctx) => {
-        this.#alive()
-        const before = changes.map(({ ref }) => lb.state(ref))
-        for (const change of changes) world.judge(change)
-        try {
-          return await lb.apply(changes, ctx)
-        } finally {
-          changes.forEach(({ ref }, i) => world.note(ref, before[i] ?? ''))
-        }
-      },
+      describe: (ctx) => this.#call(() => lb.describe(ctx)),
+      observe: (refs, ctx) => this.#call(() => lb.observe(refs, ctx), true),
+      apply: (changes, ctx) => this.#call(() => this.#apply(changes, ctx)),
       close: () => Promise.resolve(),
       [Symbol.asyncDispose]: () => Promise.resolve(),
     }
   }
 
+  async #apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
+    const world = this.#world
+    const { lb } = world
+    if (this.#leads && !this.loop.leading) world.wrong.push(`a change by one that does not lead`)
+    const before = changes.map(({ ref }) => lb.state(ref))
+    for (const change of changes) world.judge(change)
+    try {
+      return await lb.apply(changes, ctx)
+    } finally {
+      changes.forEach(({ ref }, i) => world.note(ref, before[i] ?? ''))
+    }
+  }
+
   #store(store: TicketStore): TicketStore {
     const world = this.#world
-    const gate = (): void => {
-      this.#alive()
-      if (world.storeFails > 0) {
+    const own = <T>(call: () => Promise<T> | T): Promise<T> =>
+      this.#call(() => {
+        if (world.storeFails === 0) return call()
         world.storeFails -= 1
         throw new Error('the store is down')
-      }
-    }
+      })
     return {
-      get: async (k) => (gate(), store.get(k)),
-      set: async (k, v) => (gate(), store.set(k, v)),
-      delete: async (k) => (gate(), store.delete(k)),
-      keys: () => (gate(), store.keys?.() ?? []),
+      get: (k) => own(() => store.get(k)),
+      set: (k, v) => own(() => store.set(k, v)),
+      delete: (k) => own(() => store.delete(k)),
+      keys: () => own(async () => (await store.keys?.()) as Iterable<string>),
     }
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isDrainableError, resumeRoll, roll, startRoll } from 'drainable'
+import { isDrainableError, resumeRoll, roll, startRoll, type Roll } from 'drainable'
 import { jsonStore } from '../combined/set-up.js'
 import { thrown } from '../core/set-up.js'
 import { actor, setUp, web } from './set-up.js'
@@ -18,6 +18,7 @@ const refused: readonly (readonly [string, Record<string, unknown>, RegExp])[] =
   ['bare seconds to drain', { timeout: 30 }, /timeout is 30.*did you mean '30s'/],
   ['a removal', { until: 'removed' }, /until: a roll makes every server ready again/],
   ['a lease that is none', { lease: {} }, /lease: expected a lease with acquire, renew/],
+  ['a short lease', { leaseTtl: '500ms' }, /leaseTtl: expected at least 1s/],
   ['a misspelt option', { maxUnavailible: 2 }, /unknown option 'maxUnavailible'/],
   ['an id of blanks', { id: 'a b' }, /id: expected 1 to 200 letters/],
 ]
@@ -40,6 +41,20 @@ describe('a roll refuses', () => {
     expect(() => startRoll(lb, [], { act, clock })).toThrow(/target: expected at least one/)
     const error = await thrown(clock.runUntil(roll(lb, { pool: 'nobody' }, { act, clock })))
     expect(isDrainableError(error, 'NOT_FOUND')).toBe(true)
+  })
+
+  test('a share below one server: a percentage is one at least', async () => {
+    const { clock, lb } = setUp(4)
+    const { act, most } = actor(clock)
+    const all: Roll[] = []
+    for (const maxUnavailable of ['0.1%', '49%', '50%', '100%'] as const) {
+      const run = startRoll(lb, web, { act, clock, maxUnavailable, keepReady: 0 })
+      all.push(run)
+      await clock.runUntil(run.done)
+    }
+    const tickets = await Promise.all(all.map(({ ticket }) => ticket))
+    expect(tickets.map(({ roll: data }) => data?.plan.maxUnavailable)).toEqual([1, 1, 2, 4])
+    expect(most()).toBe(4)
   })
 
   test('more canaries than servers', async () => {

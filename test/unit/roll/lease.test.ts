@@ -20,6 +20,39 @@ describe('a roll under a lease', () => {
     expect(lease.held).toBeNull()
   })
 
+  test('has it for as long as it is told, and a resume waits no longer', async () => {
+    const { clock, lb } = setUp(3)
+    const lease = fakeLease({ clock })
+    const tickets = jsonStore()
+    const ttls = new Set<number>()
+    const told = {
+      name: lease.name,
+      acquire: (...args: Parameters<typeof lease.acquire>) => {
+        ttls.add(args[1])
+        return lease.acquire(...args)
+      },
+      renew: (...args: Parameters<typeof lease.renew>) => {
+        ttls.add(args[1])
+        return lease.renew(...args)
+      },
+      release: () => Promise.reject(new Error('dead')),
+    }
+    const { act } = actor(clock, async () => {
+      throw new Error('exit 1')
+    })
+    const run = startRoll(lb, web, { act, clock, tickets, id: 'job', lease: told, leaseTtl: '3s' })
+    await clock.runUntil(run.done)
+    expect([...ttls]).toEqual([3_000])
+    const from = clock.now()
+    const next = actor(clock)
+    const ticket = (await tickets.get('job')) as Ticket
+    const options = { act: next.act, clock, tickets, lease, leaseTtl: '3s' } as const
+    const resumed = resumeRoll(lb, ticket, options)
+    await clock.runUntil(resumed.ticket)
+    expect(clock.now() - from).toBeLessThan(4_000)
+    expect((await clock.runUntil(resumed.done)).outcome).toBe('done')
+  })
+
   test('is refused with the holder named before it asks the balancer', async () => {
     const { clock, lb } = setUp(3)
     const lease = fakeLease({ clock })
@@ -103,7 +136,7 @@ describe('a roll under a lease', () => {
     expect(calls).toEqual([])
   })
 
-  test('goes on in another process as soon as the lease of the dead one is over', async () => {
+  test('goes on in another process once the lease of the dead one is over', async () => {
     const { clock, lb, refs } = setUp(3)
     const lease = fakeLease({ clock })
     const tickets = jsonStore()

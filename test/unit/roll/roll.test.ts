@@ -127,15 +127,47 @@ describe('a roll over the servers of a pool', () => {
       if (ref.member === 'web1' || ref.member === 'web3') throw new Error('exit 1')
     }
     const all = actor(clock, work)
-    const run = startRoll(lb, web, { act: all.act, clock, onFailure: 'continue' })
+    const maxUnavailable = 3
+    const run = startRoll(lb, web, { act: all.act, clock, maxUnavailable, onFailure: 'continue' })
     const report = await clock.runUntil(run.done)
     expect(all.calls).toHaveLength(5)
     expect(report.leftDrained).toEqual([refs[0], refs[2]])
     await clock.runUntil(ready(lb, report.leftDrained, { clock }))
     const some = actor(clock, work)
-    const second = startRoll(lb, web, { act: some.act, clock, onFailure: { maxFailed: 1 } })
+    const policy = { maxUnavailable: 2, onFailure: { maxFailed: 1 } }
+    const second = startRoll(lb, web, { act: some.act, clock, ...policy })
     await clock.runUntil(second.done)
     expect(some.calls).toEqual(['web1 1', 'web2 1', 'web3 1'])
+  })
+
+  test('a failed server takes a place of maxUnavailable', async () => {
+    const { clock, lb, refs } = setUp(6)
+    const { act, calls } = actor(clock, async () => {
+      throw new Error('exit 1')
+    })
+    const run = startRoll(lb, web, { act, clock, maxUnavailable: 2, onFailure: 'continue' })
+    const report = await clock.runUntil(run.done)
+    expect(calls).toEqual(['web1 1', 'web2 1'])
+    expect(report).toMatchObject({
+      outcome: 'stopped',
+      leftDrained: refs.slice(0, 2),
+      untouched: refs.slice(2),
+      error: {
+        code: 'ACTION_FAILED',
+        message: /exit 1; 2 servers are left drained, and maxUnavailable is 2/,
+      },
+    })
+    expect(refs.map((ref) => lb.state(ref)).slice(2)).toEqual(['ready', 'ready', 'ready', 'ready'])
+  })
+
+  test('a server that was out before takes no place of maxUnavailable', async () => {
+    const { clock, lb, refs } = setUp(3)
+    lb.setBehind(refs[0]!, 'maint')
+    const { act, calls } = actor(clock, async ({ ref }) => {
+      if (ref.member === 'web1') throw new Error('exit 1')
+    })
+    await clock.runUntil(startRoll(lb, web, { act, clock, onFailure: 'continue' }).done)
+    expect(calls).toEqual(['web1 1', 'web2 1', 'web3 1'])
   })
 
   test('a failed server is held through a reload while others are under way', async () => {
@@ -148,7 +180,7 @@ describe('a roll over the servers of a pool', () => {
       await new Promise<void>((resolve) => void clock.setTimeout(resolve, 2_000))
       expect(lb.state(refs[0]!)).not.toBe('ready')
     })
-    const run = startRoll(lb, web, { act, clock, onFailure: 'continue' })
+    const run = startRoll(lb, web, { act, clock, maxUnavailable: 2, onFailure: 'continue' })
     const report = await clock.runUntil(run.done)
     expect(report.servers.map(({ outcome }) => outcome)).toEqual(['failed', 'done', 'done', 'done'])
     expect(report.leftDrained).toEqual([refs[0]])

@@ -12,7 +12,7 @@ import {
   type Ticket,
   type TicketStore,
 } from 'drainable'
-import { fakeProvider } from 'drainable/testing'
+import { fakeLease, fakeProvider } from 'drainable/testing'
 import { setUp, thrown, web1, web2 } from '../core/set-up.js'
 import { plainStore, temporaryFolder } from './set-up.js'
 
@@ -62,7 +62,7 @@ async function deadPid(): Promise<number> {
 }
 
 describe('findOrphans', () => {
-  test('lists a drain whose process has ended, by whom, since when and what is held', async () => {
+  test('lists a drain whose process ended: by whom, since when, what is held', async () => {
     const pid = await deadPid()
     const { clock, lb, store } = await left(() => ({ pid, started: '1' }))
     lb.occupy(web1, 2)
@@ -128,6 +128,37 @@ describe('findOrphans', () => {
     const [orphan] = await findOrphans(store, lb, { clock })
     expect(orphan!.owner.state).toBe('unknown')
     expect(orphan!.owner.text).toContain(words)
+  })
+
+  test('one of another machine is none while its lease is held, then gone', async () => {
+    const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
+    const lease = fakeLease({ clock })
+    const ticket = (await store.get('job-1')) as Ticket
+    await store.set('job-1', { ...ticket, lease: { name: lease.name, fence: 1 } })
+    const context = { signal: new AbortController().signal, clock }
+    await lease.acquire('the roller elsewhere', 15_000, context)
+    expect(await findOrphans(store, lb, { clock, lease })).toEqual([])
+    expect(await findOrphans(store, lb, { clock })).toMatchObject([{ owner: { state: 'unknown' } }])
+    await clock.advance(15_001)
+    const [orphan] = await findOrphans(store, lb, { clock, lease })
+    expect(orphan!.owner).toMatchObject({
+      state: 'gone',
+      text: /no process has the lease fake lease/,
+    })
+    expect(lease.held).toBeNull()
+    // A ticket that was written under another lease, or none, is not judged by it.
+    await store.set('job-1', { ...ticket, lease: { name: 'another lease', fence: 1 } })
+    const [other] = await findOrphans(store, lb, { clock, lease })
+    expect(other!.owner.state).toBe('unknown')
+  })
+
+  test('a lease whose engine fails rejects, and lists nothing', async () => {
+    const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
+    const lease = fakeLease({ clock })
+    const ticket = (await store.get('job-1')) as Ticket
+    await store.set('job-1', { ...ticket, lease: { name: lease.name, fence: 1 } })
+    lease.failNext('throw')
+    await expect(findOrphans(store, lb, { clock, lease })).rejects.toThrow(/lease/)
   })
 
   test('a drain by steps belongs to no process', async () => {

@@ -96,13 +96,13 @@ describe('a term', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('ends with the renewal that finds it with somebody else', async () => {
+  it('ends with the renewal that finds it with another contender', async () => {
     const { clock, lease, contender } = contend()
     const term = await termOf(contender())
     lease.seize('somebody else')
     await clock.advance(TTL / 5)
     expect(term.signal.aborted).toBe(true)
-    expect((term.signal.reason as Error).message).toContain('went to somebody else')
+    expect((term.signal.reason as Error).message).toContain('went to another contender')
   })
 
   it('counts from when the renewal was sent, not from its answer', async () => {

@@ -1,0 +1,50 @@
+import type { DrainHandle } from '../runner/handle.js'
+import type { PolicyData, Ticket } from '../tickets/ticket.js'
+import type { ResolvedPolicy } from '../verbs/policy.js'
+import { openResumed } from '../verbs/resume.js'
+import type { ServerState } from './ledger.js'
+import type { Way } from './way.js'
+
+/** Nothing is cut and nothing ends by time: it only waits for its turn. */
+const WAITING: Partial<PolicyData> = { timeout: null, onTimeout: 'fail', escalateAfter: null }
+
+/**
+ * Keeps a server out that an earlier process left drained until its turn in a resumed roll: a reload would
+ * open what is perhaps half installed.
+ */
+export class KeptOut {
+  readonly #server: ServerState
+  readonly #way: Way
+  readonly #handle: DrainHandle
+  #isOver = false
+
+  constructor(server: ServerState, drain: Ticket, way: Way) {
+    this.#server = server
+    this.#way = way
+    const { provider, subject, policy, emit } = way
+    const resolved: ResolvedPolicy = {
+      ...policy,
+      data: { ...policy.data, ...WAITING },
+      signal: undefined, // it is let go by the roll, as are those under way
+      onEvent: (event) => {
+        // Its drain is told in its turn; what goes wrong before is told at once.
+        if (event.type === 'fault' || event.type === 'overruled') emit(event)
+      },
+      tickets: undefined,
+      onTicket: (ticket) => this.#keep(ticket, drain),
+    }
+    this.#handle = openResumed(provider, { ...drain, deadline: null }, resolved, subject).handle
+  }
+
+  /** Lets go of it, as it is: its turn has come, or the roll is over. */
+  async end(): Promise<void> {
+    await this.#handle.release()
+    this.#isOver = true
+  }
+
+  async #keep(ticket: Ticket, { policy, deadline }: Ticket): Promise<void> {
+    if (this.#isOver) return
+    this.#server.drain = { ...ticket, policy, deadline }
+    await this.#way.ledger.save()
+  }
+}

@@ -1,0 +1,23 @@
+import type { DrainableProvider } from '../../provider/contract.js'
+import type { ResolvedPolicy } from '../verbs/policy.js'
+import type { RollEvent } from './events.js'
+import type { RollLedger } from './ledger.js'
+import type { OwnHealthCheck, RollOptions } from './options.js'
+
+/** What the way of one server needs from the roll. */
+export interface Way {
+  readonly provider: DrainableProvider
+  readonly subject: string
+  readonly policy: ResolvedPolicy
+  readonly act: RollOptions['act']
+  readonly check: OwnHealthCheck | undefined
+  readonly ledger: RollLedger
+  /** Fires when the roll is aborted. */
+  readonly signal: AbortSignal
+  readonly emit: (event: RollEvent) => void
+  readonly stamp: () => string
+  /** Whether other servers are out, which will come back. */
+  readonly hasOthers: () => boolean
+  /** Whether a busy server is put back and tried once more later. */
+  readonly mayPostpone: boolean
+}

@@ -1,0 +1,281 @@
+import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { SeenLook } from '../core/runner/look/look.js'
+import type { LeaseTerm } from '../core/lease/permit.js'
+import { answerOfStore } from '../core/tickets/answer.js'
+import { parseStored, type TicketStore } from '../core/tickets/store.js'
+import { canonicalAddress } from '../provider/address.js'
+import { wallOf, type Clock } from '../provider/clock.js'
+import type {
+  Change,
+  ChangeResult,
+  DrainableProvider,
+  PresentReading,
+} from '../provider/contract.js'
+import { DrainableError } from '../provider/error.js'
+import { quote } from '../provider/quote.js'
+import { additionsKey } from './ticket-id.js'
+
+/** An addition as it is sent. */
+export type Add = Extract<Change, { readonly kind: 'add' }>
+
+/** What they are remembered with. */
+export interface AdditionsSpec {
+  readonly store: TicketStore
+  readonly provider: DrainableProvider
+  readonly clock: Clock
+  readonly term: LeaseTerm | undefined
+  /** For how long a call without an answer may still be carried out, in milliseconds. */
+  readonly lateBound: number
+  /** What could not be written is written by the next look. */
+  readonly fault: (thrown: unknown) => void
+}
+
+/** A member that we added, by its place. */
+interface Added {
+  /** The identity that it was first seen with; null: not seen yet. */
+  readonly identity: string | null
+  /** Until when it may still come, in epoch milliseconds: its answer is missing. Null where it was answered. */
+  readonly until: number | null
+  /** Which controller lists it. */
+  readonly by: string
+}
+
+/** As it is stored: `[address, port, identity, until, by]`. */
+type Row = readonly [string, number | null, string | null, number | null, string]
+
+/** The additions of one pool. */
+interface PoolAdditions {
+  readonly pool: string
+  readonly added: Map<string, Added>
+  /** What was forgotten in this life. `withdrawn`: it is not ours; another controller may still list it. */
+  readonly dropped: Map<string, 'gone' | 'withdrawn'>
+  /** When one was last sent or answered, by the clock: a look from before does not show it. */
+  readonly touched: Map<string, number>
+  isDirty: boolean
+  writing: Promise<void>
+  waiting: Promise<void> | undefined
+}
+
+/**
+ * Members that we added, kept with the tickets: the next term, or the next process, takes out what has no
+ * endpoint any more. By their place, because a product may give them another name than the one that was
+ * asked for (BIG-IP: the partition before it).
+ */
+export class Additions {
+  readonly #spec: AdditionsSpec
+  readonly #pools = new Map<string, PoolAdditions>()
+  readonly #by = randomUUID()
+
+  constructor(spec: AdditionsSpec) {
+    this.#spec = spec
+  }
+
+  /** What earlier controllers have added to these pools. @throws what the store threw */
+  async load(pools: readonly string[]): Promise<void> {
+    const { clock, lateBound } = this.#spec
+    await Promise.all(
+      pools.map(async (name) => {
+        const pool = this.#poolOf(name)
+        for (const [place, one] of (await this.#stored(name)).added) {
+          // Whoever sent it is gone: it comes now, or never.
+          const until = one.until === null ? null : wallOf(clock) + lateBound
+          pool.added.set(place, { ...one, until })
+          pool.touched.set(place, clock.now())
+        }
+      }),
+    )
+  }
+
+  /** Whether a member is one that we added. */
+  has({ ref, identity, address, port }: PresentReading): boolean {
+    const pool = this.#pools.get(ref.pool)
+    if (pool === undefined || pool.added.size === 0 || address === undefined) return false
+    const place = placeOf(address, port)
+    const known = pool.added.get(place)
+    if (known === undefined) return false
+    if (known.identity !== null) return known.identity === identity
+    pool.added.set(place, { ...known, identity })
+    pool.isDirty = true
+    return true
+  }
+
+  /**
+   * Before it is sent: nothing is added that would stay for ever.
+   *
+   * @returns told the answer
+   * @throws what the store threw; `NOT_LEADER` where a later holder of the lease has written
+   */
+  async announce({
+    ref,
+    address,
+    port,
+  }: Add): Promise<(status: ChangeResult['status'] | undefined) => void> {
+    const { clock, lateBound } = this.#spec
+    const pool = this.#poolOf(ref.pool)
+    const place = placeOf(address, port)
+    const before = pool.added.get(place)
+    const note = (one: Added | undefined): void => {
+      if (one === undefined) {
+        pool.added.delete(place)
+        pool.dropped.set(place, 'withdrawn')
+      } else {
+        pool.added.set(place, one)
+        pool.dropped.delete(place)
+      }
+      pool.touched.set(place, clock.now())
+      pool.isDirty = true
+    }
+    const by = this.#by
+    note({ identity: null, until: wallOf(clock) + lateBound, by })
+    pool.touched.set(place, Infinity) // under way: no look says anything of it
+    try {
+      await this.#save(pool)
+    } catch (error) {
+      note(before)
+      throw error
+    }
+    return (status) => {
+      const identity = pool.added.get(place)?.identity ?? null
+      if (status === 'applied') note({ identity, until: null, by })
+      else if (status === 'unknown' || status === undefined)
+        note({ identity, until: wallOf(clock) + lateBound, by })
+      // It was there before: by an addition of ours whose answer was lost, or by another hand.
+      else
+        note(status === 'unchanged' && before !== undefined ? { ...before, until: null } : before)
+    }
+  }
+
+  /** What a look shows: one that is not there any more is not ours when it comes again. */
+  seen({ snapshot, askedAt }: SeenLook): void {
+    const { clock, fault } = this.#spec
+    const pools = [...this.#pools.values()].filter(({ added }) => added.size > 0)
+    if (pools.length > 0) {
+      const there = placesOf(snapshot.readings, new Set(pools.map(({ pool }) => pool)))
+      const listed = new Set(snapshot.pools.map(({ pool }) => pool))
+      for (const pool of pools) {
+        if (!listed.has(pool.pool)) continue
+        for (const [place, { until }] of pool.added) {
+          const isSeen = (pool.touched.get(place) ?? -Infinity) < askedAt
+          const mayCome = until !== null && wallOf(clock) <= until
+          if (there.has(`${pool.pool}\0${place}`) || !isSeen || mayCome) continue
+          pool.added.delete(place)
+          pool.touched.delete(place)
+          pool.dropped.set(place, 'gone')
+          pool.isDirty = true
+        }
+      }
+    }
+    for (const pool of this.#pools.values())
+      if (pool.isDirty) void this.#save(pool).catch((thrown: unknown) => fault(thrown))
+  }
+
+  #poolOf(pool: string): PoolAdditions {
+    let known = this.#pools.get(pool)
+    if (known === undefined) {
+      known = {
+        pool,
+        added: new Map(),
+        dropped: new Map(),
+        touched: new Map(),
+        isDirty: false,
+        writing: Promise.resolve(),
+        waiting: undefined,
+      }
+      this.#pools.set(pool, known)
+    }
+    return known
+  }
+
+  // --- the store
+
+  /** Writes what is known when the writing begins; many that are announced at once make one writing. */
+  #save(pool: PoolAdditions): Promise<void> {
+    if (pool.waiting !== undefined) return pool.waiting
+    const before = pool.writing
+    const write = (async () => {
+      await before.catch(() => undefined)
+      pool.waiting = undefined
+      await this.#write(pool)
+    })()
+    pool.waiting = write
+    pool.writing = write
+    return write
+  }
+
+  async #write(pool: PoolAdditions): Promise<void> {
+    const { store, term } = this.#spec
+    const stored = await this.#stored(pool.pool)
+    const { lease } = stored
+    if (lease !== undefined && term?.mark.name === lease.name && lease.fence > term.mark.fence) {
+      throw new DrainableError(
+        'NOT_LEADER',
+        `what was added to ${quote(pool.pool)} was written by a later holder of the lease ${quote(lease.name)} (${lease.fence}, we are ${term.mark.fence})`,
+      )
+    }
+    pool.isDirty = false
+    try {
+      const kept = [...stored.added].filter(([place, { by }]) => {
+        const why = pool.dropped.get(place)
+        return why === undefined || (why === 'withdrawn' && by !== this.#by)
+      })
+      const all = new Map([...kept, ...pool.added])
+      const key = additionsKey(this.#spec.provider, pool.pool)
+      if (all.size === 0) {
+        if (stored.isThere) await answerOfStore(store.delete(key))
+        return
+      }
+      const mark = term === undefined ? {} : { lease: { ...term.mark } }
+      const value = { v: 1, ...mark, added: [...all].map(toRow) }
+      await answerOfStore(store.set(key, value))
+      if (isDeepStrictEqual(parseStored(await answerOfStore(store.get(key))), value)) return
+      throw new DrainableError(
+        'TICKET_INVALID',
+        `the ticket store did not keep what was added to ${quote(pool.pool)}, check that it can write`,
+      )
+    } catch (error) {
+      pool.isDirty = true
+      throw error
+    }
+  }
+
+  async #stored(pool: string): Promise<{
+    readonly isThere: boolean
+    readonly lease: LeaseTerm['mark'] | undefined
+    readonly added: ReadonlyMap<string, Added>
+  }> {
+    const { store, provider } = this.#spec
+    const key = additionsKey(provider, pool)
+    const value = parseStored(await answerOfStore(store.get(key)))
+    if (typeof value !== 'object' || value === null)
+      return { isThere: false, lease: undefined, added: new Map() }
+    const { lease, added } = value as { lease?: LeaseTerm['mark']; added?: unknown }
+    const rows = Array.isArray(added) ? (added as readonly Row[]) : []
+    const entries = rows.map(([address, port, identity, until, by]): [string, Added] => [
+      placeOf(address, port ?? undefined),
+      { identity, until, by },
+    ])
+    return { isThere: true, lease, added: new Map(entries) }
+  }
+}
+
+function placeOf(address: string, port: number | undefined): string {
+  return `${canonicalAddress(address)}\0${port ?? ''}`
+}
+
+function toRow([place, { identity, until, by }]: readonly [string, Added]): Row {
+  const [address = '', port = ''] = place.split('\0')
+  return [address, port === '' ? null : Number(port), identity, until, by]
+}
+
+function placesOf(
+  readings: SeenLook['snapshot']['readings'],
+  pools: ReadonlySet<string>,
+): ReadonlySet<string> {
+  const places = new Set<string>()
+  for (const one of readings) {
+    if (!one.present || one.address === undefined || !pools.has(one.ref.pool)) continue
+    places.add(`${one.ref.pool}\0${placeOf(one.address, one.port)}`)
+  }
+  return places
+}

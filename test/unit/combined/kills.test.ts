@@ -1,0 +1,100 @@
+import { describe, expect, test } from 'vitest'
+import { combineProviders, restore, resumeDrain, startDrain, type Ticket } from 'drainable'
+import { fakeClock, fakeProvider } from 'drainable/testing'
+import { withHost } from '../../model/user/host.js'
+import { Mortal, type Death } from '../../model/user/mortal.js'
+import { UserProcess } from '../../model/user/user-process.js'
+import { bare, jsonStore } from './set-up.js'
+
+/** More calls than one drain has. */
+const MOST = 500
+
+/** How another process deals with what the dead one has left. Both end with an undo. */
+type Recovery = 'restore' | 'resume'
+
+/** A drain over two balancers whose process dies at one of its calls. */
+async function play(
+  death: Death,
+  recovery: Recovery,
+): Promise<{ died: boolean; wrong: readonly string[] }> {
+  const clock = fakeClock(1_000, Date.UTC(2026, 0, 1))
+  const leave = withHost({ wall: () => clock.wall(), uptime: () => clock.now(), random: () => 0.5 })
+  const pools = { web: ['web1', 'web2'] }
+  const sides = ['a', 'b'].map((instance) => fakeProvider({ pools, clock, instance }))
+  const tickets = jsonStore()
+  const wrong: string[] = []
+  const end = sides[1]?.occupy(bare)
+  clock.setTimeout(() => end?.(), 3_000)
+  const judgeIdle = (): void => {
+    for (const side of sides)
+      if (side.load(bare) > 0 || side.state(bare) === 'ready')
+        wrong.push(`idle is said, and ${side.instance} has work or is open`)
+  }
+  const partsOf = (of: Mortal) => {
+    const [a, b] = sides.map((lb) => of.balancer(lb))
+    return combineProviders({ a: a!, b: b! })
+  }
+  try {
+    const first = new UserProcess(1, clock)
+    const of = new Mortal(first, death)
+    let over = false
+    const both = ['a', 'b'].map((balancer) => ({ ...bare, balancer }))
+    const policy = { clock: first.clock, tickets: of.store(tickets), id: 'job' }
+    const run = first.run(() => startDrain(partsOf(of), both, policy))
+    void run.done
+      .then(({ outcome }) => {
+        if (outcome === 'idle') judgeIdle()
+        return run.restore()
+      })
+      .then(() => (over = true))
+    const isOver = (): boolean => over || !first.alive
+    for (let i = 0; i < 600 && !isOver(); i += 1) await clock.advance(100)
+    const died = !first.alive
+    const named: string[] = []
+    const ticket = (await tickets.get('job')) as Ticket | undefined
+    if (ticket !== undefined) {
+      const next = new UserProcess(2, clock)
+      const all = partsOf(new Mortal(next))
+      const options = { clock: next.clock, tickets }
+      if (recovery === 'resume') {
+        const resumed = next.run(() => resumeDrain(all, ticket, options))
+        const { outcome } = await clock.runUntil(resumed.done)
+        if (outcome === 'idle') judgeIdle()
+        else wrong.push(`it ends ${outcome}`)
+        await clock.runUntil(resumed.restore())
+      } else {
+        const report = await clock.runUntil(next.run(() => restore(all, ticket, options)))
+        // A hold that was announced and not answered may be anybody's: it is left alone, and said.
+        for (const { ref, error } of report.members)
+          if (error !== undefined) named.push(ref.balancer ?? '')
+      }
+    }
+    for (const side of sides)
+      if (side.state(bare) !== 'ready' && !named.includes(side.instance))
+        wrong.push(`it is left ${side.state(bare)} on ${side.instance}`)
+    if (tickets.map.has('job') && named.length === 0) wrong.push('the ticket is kept')
+    return { died, wrong: wrong.map((what) => `call ${death.at}: ${what}`) }
+  } finally {
+    leave()
+  }
+}
+
+describe('a drain over two balancers whose process dies at any of its calls', () => {
+  test.each([
+    ['done', 'resume'],
+    ['lost', 'resume'],
+    ['done', 'restore'],
+    ['lost', 'restore'],
+  ] as const)('that call is %s: another one can %s it', async (last, recovery) => {
+    const wrong: string[] = []
+    let at = 1
+    for (; at < MOST; at += 1) {
+      const end = await play({ at, last }, recovery)
+      wrong.push(...end.wrong)
+      if (!end.died) break
+    }
+    expect(wrong).toEqual([])
+    expect(at).toBeGreaterThan(15)
+    expect(at).toBeLessThan(MOST)
+  })
+})

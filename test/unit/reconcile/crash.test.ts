@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest'
+import { bench, desired, web } from './set-up.js'
+
+describe('a reconciler after a crash of the one before', () => {
+  it('makes ready what that one had drained, by its ticket', async () => {
+    const at = bench('a', 'b')
+    {
+      await using first = at.start()
+      first.set(desired({ a: 'serve', b: 'drain' }))
+      await at.clock.runUntil(first.settled())
+    }
+    expect(at.states('b')).toEqual(['maint'])
+    await using second = at.start()
+    second.set(desired({ a: 'serve', b: 'serve' }))
+    await at.clock.runUntil(second.settled())
+    expect(at.states('b')).toEqual(['ready'])
+  })
+
+  it('goes on with a drain, and keeps its deadline', async () => {
+    const at = bench('a', 'b')
+    at.lb.occupy(web('b'))
+    const deadlines: unknown[] = []
+    for (let life = 0; life < 3; life += 1) {
+      await using loop = at.start({ timeout: '60s' })
+      loop.set(desired({ a: 'serve', b: 'drain' }))
+      await at.clock.advance(5_000)
+      deadlines.push(
+        Date.parse(loop.status()[0]?.deadline ?? '') - at.clock.wall() + at.clock.now(),
+      )
+    }
+    expect(new Set(at.sent())).toEqual(new Set(['hold b drain']))
+    for (const one of deadlines) expect(one).toBeCloseTo(60_000, -2)
+  })
+
+  it('leaves alone what it holds while nothing is known yet', async () => {
+    const at = bench('a', 'b')
+    {
+      await using first = at.start()
+      first.set(desired({ a: 'serve', b: 'drain' }))
+      await at.clock.runUntil(first.settled())
+    }
+    const before = at.sent()
+    await using second = at.start()
+    await at.clock.advance(30_000)
+    second.set([])
+    await at.clock.advance(30_000)
+    expect(at.sent()).toEqual(before)
+    expect(at.states('b')).toEqual(['maint'])
+  })
+})

@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest'
+import { bench, desired, web } from './set-up.js'
+
+describe('a reconciler beside an operator', () => {
+  it('leaves in maint what somebody else put there, although it owns it', async () => {
+    const at = bench('a', 'b')
+    at.lb.setBehind(web('b'), 'maint')
+    await using loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await at.clock.runUntil(loop.settled())
+    expect(at.sent()).toEqual([])
+    expect(loop.status()).toMatchObject([
+      {
+        ref: web('b'),
+        want: 'serve',
+        held: expect.stringContaining('not by a drain of ours') as string,
+      },
+    ])
+    at.lb.setBehind(web('b'), 'ready')
+    await at.clock.advance(10_000)
+    expect(loop.status()).toEqual([])
+  })
+
+  it('does not fight for a member made ready until its endpoint changes', async () => {
+    const at = bench('a', 'b')
+    const end = at.lb.occupy(web('b'))
+    await using loop = at.start({ timeout: '10m' })
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.advance(2_000)
+    at.lb.setBehind(web('b'), 'ready')
+    await at.clock.advance(120_000)
+    expect(at.sent()).toEqual(['hold b drain'])
+    expect(loop.status()).toMatchObject([
+      { ref: web('b'), held: expect.stringContaining('another hand made it ready') as string },
+    ])
+    end()
+    loop.set(desired({ a: 'serve', b: 'absent' }))
+    await at.clock.runUntil(loop.settled())
+    expect(at.states('b')).toEqual(['gone'])
+  })
+
+  it('puts back what a reload forgot', async () => {
+    const at = bench('a', 'b')
+    await using loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.runUntil(loop.settled())
+    at.lb.reload()
+    expect(at.states('b')).toEqual(['ready'])
+    await at.clock.advance(10_000)
+    expect(at.states('a', 'b')).toEqual(['ready', 'maint'])
+  })
+})

@@ -1,0 +1,72 @@
+import { reconcile } from 'drainable'
+import { fakeClock, fakeProvider } from 'drainable/testing'
+import { describe, expect, it } from 'vitest'
+import { desired, web } from './set-up.js'
+
+const LATE = 30_000
+
+/** A member whose removal was sent and not answered, and whose endpoint has come back since. */
+async function lostRemoval() {
+  const clock = fakeClock()
+  const capabilities = { lateBound: LATE }
+  const lb = fakeProvider({ pools: { web: ['a', 'b'] }, clock, capabilities })
+  const loop = reconcile(lb, { pools: ['web'], owns: () => true, drain: false, clock })
+  loop.set(desired({ a: 'serve', b: 'dead' }))
+  await clock.runUntil(loop.settled())
+  lb.failNext('throw', { verb: 'apply' })
+  const told = new Promise((resolve) => loop.on('fault', resolve))
+  loop.set(desired({ a: 'serve', b: 'absent' }))
+  await clock.runUntil(told)
+  loop.set(desired({ a: 'serve', b: 'serve' }))
+  return { clock, lb, loop, lostAt: clock.now() }
+}
+
+describe('a removal without drain whose answer is missing', () => {
+  it('is waited out before a member that comes back is opened', async () => {
+    const { clock, lb, loop, lostAt } = await lostRemoval()
+    await clock.advance(20_000)
+    expect(lb.state(web('b'))).toBe('maint')
+    expect(loop.status()).toMatchObject([
+      { ref: web('b'), want: 'serve', held: /removal without an answer may still be carried out/ },
+    ])
+    while (lb.state(web('b')) !== 'ready' && clock.now() < 120_000) await clock.advance(100)
+    expect(lb.state(web('b'))).toBe('ready')
+    expect(clock.now() - lostAt).toBeGreaterThanOrEqual(LATE)
+    expect(clock.now() - lostAt).toBeLessThan(LATE + 3_000)
+    await clock.advance(5_000)
+    expect(loop.status()).toEqual([])
+    await clock.runUntil(loop.close())
+  })
+
+  it('that is carried out late finds a member without work', async () => {
+    const { clock, lb, loop } = await lostRemoval()
+    await clock.advance(LATE - 1_000)
+    expect(lb.state(web('b'))).toBe('maint')
+    lb.setBehind(web('b'), 'gone') // by the product, in its own time
+    await clock.advance(5_000)
+    expect(loop.status()).toMatchObject([{ ref: web('b'), held: /it is not in the balancer/ }])
+    await clock.runUntil(loop.close())
+  })
+})
+
+describe('the time of a member that is held back', () => {
+  it('is when it was held back first, however often it is asked', async () => {
+    const clock = fakeClock()
+    const lb = fakeProvider({ pools: { web: ['a', 'b', 'vm'] }, clock })
+    lb.setBehind(web('b'), 'maint')
+    const owns = ({ ref }: { ref: { member: string } }): boolean => ref.member !== 'vm'
+    await using loop = reconcile(lb, { pools: ['web'], owns, clock })
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await clock.runUntil(loop.settled())
+    const times = (): Record<string, string> =>
+      Object.fromEntries(loop.status().map(({ ref, since }) => [ref.member, since]))
+    const first = times()
+    expect(Object.keys(first).sort()).toEqual(['b', 'vm'])
+    await clock.advance(600_000)
+    expect(times()).toEqual(first)
+    lb.setBehind(web('vm'), 'drain')
+    await clock.advance(120_000)
+    expect(times()).toMatchObject({ b: first['b'] })
+    expect(times()['vm']).not.toBe(first['vm'])
+  })
+})
