@@ -1,6 +1,6 @@
 /**
  * Drains a server over the HAProxy Data Plane API, does its work on it, and makes it ready again,
- * while somebody else reloads HAProxy in the middle: the drain is put back, and the replaced process is
+ * while another client reloads HAProxy in the middle: the drain is put back, and the replaced process is
  * waited for as long as HAProxy's configuration lets it live.
  *
  * The API is the stand-in of `drainable/testing/haproxy-dataplane`; give DATAPLANE_URL,

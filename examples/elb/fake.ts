@@ -33,7 +33,7 @@ export class FakeTargetGroup implements TargetGroup {
     this.#drain(id)
   }
 
-  /** As somebody else would, at the console. */
+  /** As another client would, at the console. */
   setBehind({ member }: MemberRef, to: AdminState | 'gone'): void {
     if (to === 'gone') this.#targets.delete(member)
     else if (to === 'ready') this.#set(member, 'healthy')

@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync
 import { join } from 'node:path'
 import { hasProgram, run } from './run.ts'
 
-/** Suites of Debian itself; a source with another name is somebody else's and is left out. */
+/** Suites of Debian itself; a source with another name is not Debian's and is left out. */
 const debianSuites = new Set([
   ...['bullseye', 'bookworm', 'trixie', 'forky', 'sid'],
   ...['oldoldstable', 'oldstable', 'stable', 'testing', 'unstable'],

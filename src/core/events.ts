@@ -41,7 +41,7 @@ export interface IdleEvent extends MemberEvent<'idle'> {
   readonly proof: Proof
 }
 
-/** Somebody else set another state. */
+/** Another client set another state. */
 export interface OverruledEvent extends MemberEvent<'overruled'> {
   readonly expected: AdminState
   readonly found: AdminState

@@ -7,7 +7,7 @@ import type { Begun, CarefulAdapter, Later, ChangeOutcome, Sight } from './chang
 import { about, isRefusal, refusal, thrownAbout } from './errors.js'
 import { judge, judgeKind } from './judge.js'
 
-/** How often a change is judged anew because somebody else was faster. */
+/** How often a change is judged anew because another client was faster. */
 const ATTEMPTS = 5
 
 /**
@@ -217,7 +217,7 @@ class Call<F extends Sight, L> {
     }
   }
 
-  /** Ends what was begun. Returns those that somebody else was faster with. */
+  /** Ends what was begun. Returns those that another client was faster with. */
   async #finish(begun: Map<Begun<F, L>, Place>): Promise<readonly Place[]> {
     const again: Place[] = []
     if (begun.size === 0) return again

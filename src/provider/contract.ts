@@ -216,7 +216,7 @@ export interface PresentReading {
   readonly unverified?: string
   /**
    * What sets its own state beside people, as words for a sentence: `its agent at 10.0.0.1:9000`. Named
-   * where the state is not as we set it, in place of somebody else.
+   * where the state is not as we set it, in place of another client.
    */
   readonly setBy?: string
   /** Hints of the product for a person who asks why it is not idle, such as `3 persistence records`. */

@@ -43,7 +43,7 @@ export interface PlannedChange {
 export interface HeldBack {
   readonly ref: MemberRef
   readonly reason: string
-  /** It is somebody else's, and as wished all the same. */
+  /** It is another client's, and as wished all the same. */
   readonly asWished?: true
 }
 

@@ -15,7 +15,7 @@ import type { DrainReport, RollReport } from './report.js'
  * | `NOT_FOUND`, `REJECTED` | the balancer said no | no |
  * | `CONFLICT` | the balancer said: not now, or not any more | yes |
  * | `DRAIN_TIMEOUT`, `DRAIN_OVERRULED`, `POOL_AT_MINIMUM`, `MEMBER_GONE`, `IDLE_LOST` | the drain itself | no |
- * | `NOT_LEADER` | nobody: the lease is somebody else's, or could not be renewed in time | yes |
+ * | `NOT_LEADER` | nobody: the lease is another client's, or could not be renewed in time | yes |
  * | `HEALTH_TIMEOUT`, `ACTION_FAILED`, `ROLL_STOPPED`, `TICKET_INVALID` | what comes around a drain | no |
  */
 export type ErrorCode =
@@ -86,7 +86,7 @@ export type ErrorCode =
    */
   | 'REJECTED'
   /**
-   * The balancer is in another state than this change expects: somebody else was faster, or a configuration is being replaced.
+   * The balancer is in another state than this change expects: another client was faster, or a configuration is being replaced.
    *
    * Look again and decide again. Most conflicts pass by themselves.
    */
@@ -98,7 +98,7 @@ export type ErrorCode =
    */
   | 'DRAIN_TIMEOUT'
   /**
-   * Somebody else set another state, or another call of this process opened the member.
+   * Another client set another state, or another call of this process opened the member.
    *
    * Find out who. `onOverrule: 'reapply'` sets the state again, three times at most.
    */
@@ -146,9 +146,9 @@ export type ErrorCode =
    */
   | 'TICKET_INVALID'
   /**
-   * The lease is somebody else's, or could not be renewed in time. Nothing was sent.
+   * The lease is another client's, or could not be renewed in time. Nothing was sent.
    *
-   * Nothing, where somebody else leads. Else look at the engine that keeps the lease.
+   * Nothing, where another client leads. Else look at the engine that keeps the lease.
    */
   | 'NOT_LEADER'
 

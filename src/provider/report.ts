@@ -12,7 +12,7 @@ export type Phase = 'active' | 'draining' | 'idle' | 'removed'
  * - `terminated`: what was left at the deadline was cut (`onTimeout: 'terminate'`)
  * - `proceeded`: the deadline passed with work left and the caller wanted to go on (`onTimeout: 'proceed'`)
  * - `timeout`: the deadline passed with work left; the member stays drained
- * - `overruled`: somebody else set another state, or a later call of this process took the member
+ * - `overruled`: another client set another state, or a later call of this process took the member
  * - `refused`: a guard or the balancer said no; nothing was changed, or it was put back
  * - `aborted`: the caller's signal, or it was released or taken back before its end
  * - `unreachable`: the balancer could not be read at the beginning or at the deadline, or the provider was closed
@@ -79,7 +79,7 @@ export type WhyCode =
   /**
    * The member is in another state than wished.
    *
-   * Somebody else set it; see `onOverrule`.
+   * Another client set it; see `onOverrule`.
    */
   | 'overruled'
   /**
@@ -113,7 +113,7 @@ export type WhyCode =
    */
   | 'no-counts'
   /**
-   * A roll waits for a lease that somebody else has.
+   * A roll waits for a lease that another client has.
    *
    * It goes on once that is over; stop whoever has it, where the text names one that should not roll.
    */

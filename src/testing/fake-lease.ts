@@ -41,7 +41,7 @@ export interface FakeLease extends Lease {
  *
  * const clock = fakeClock()
  * const lease = fakeLease({ clock })
- * lease.seize('somebody else')
+ * lease.seize('another client')
  * console.log(lease.held?.holder)
  * ```
  */

@@ -93,7 +93,7 @@ export interface FakeProvider extends DrainableProvider {
   queue(ref: MemberRef, n?: number, scope?: string): () => void
   /** `n` requests that came and went between two looks. */
   arrive(ref: MemberRef, n?: number, scope?: string): void
-  /** Somebody else changes the member, behind our back. */
+  /** Another client changes the member, behind our back. */
   setBehind(ref: MemberRef, to: AdminState | 'gone'): void
   /** What the member's parent imposes on it; `undefined` takes it away. */
   setInherited(ref: MemberRef, to: AdminState | undefined): void

@@ -19,7 +19,7 @@
  * @module drainable/testing
  */
 export { providerContract } from './contract/index.js'
-export type { ContractCase, ContractHarness } from './contract/index.js'
+export type { CaseContext, ContractCase, ContractHarness } from './contract/index.js'
 export { fakeClock } from './fake-clock.js'
 export type { FakeClock } from './fake-clock.js'
 export { fakeLease } from './fake-lease.js'

@@ -45,7 +45,7 @@ export interface ProtocolFake<
   readonly sockets: number
   /** Puts work in flight on a member, with nobody behind it; the returned function ends it. */
   occupy(ref: MemberRef): Promise<() => Promise<void>>
-  /** Changes a member as somebody else would; `gone` takes it out of its pool. */
+  /** Changes a member as another client would; `gone` takes it out of its pool. */
   setBehind(ref: MemberRef, to: AdminState | 'gone'): Promise<void>
   /** Lets requests go wrong from now on; the returned function ends that. Of two that match, the older one counts. */
   fail(what: Failure): () => Promise<void>

@@ -50,7 +50,7 @@ function initial(service = 'web'): Sets {
   ]
 }
 
-/** The same sets after somebody else changed a member. */
+/** The same sets after another client changed a member. */
 function changed(sets: Sets, ref: MemberRef, to: AdminState | 'gone'): Sets {
   const copy = structuredClone(sets)
   for (const group of copy.flatMap(({ endpoints }) => endpoints)) {
@@ -110,7 +110,7 @@ async function overFile(options: FakeOptions = {}): Promise<ContractHarness> {
   }
 }
 
-/** A control plane of somebody else, which owns the sets. */
+/** A control plane of another client, which owns the sets. */
 async function overCallback(): Promise<ContractHarness> {
   const dir = await mkdtemp(join(tmpdir(), 'drainable-envoy-'))
   const file = join(dir, 'web.json')
@@ -247,7 +247,7 @@ const setups: Readonly<Record<string, () => Promise<ContractHarness>>> = {
   'a file, active checks': () => overFile({ activeChecks: true }),
   'a file, no config dump allowed': () =>
     overFile({ allowPaths: ['/clusters', '/stats', '/server_info'] }),
-  'a control plane of somebody else': overCallback,
+  'a control plane of another client': overCallback,
   REST: () =>
     served(restEndpoints({ port: 0, initial: initial() }), (port) => ({
       eds: { rest: `http://127.0.0.1:${port}`, interval: 20 },

@@ -37,7 +37,7 @@ async function open(
     damage: async (how) => fake.fail({ how }),
     secrets: sent.secrets,
     sockets: () => fake.sockets,
-    // what somebody else opens is put back by a durable drain: the case could not begin again
+    // what another client opens is put back by a durable drain: the case could not begin again
     ...(options?.durable === true
       ? {}
       : {

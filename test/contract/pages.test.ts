@@ -139,10 +139,10 @@ describe('the programs on the pages', () => {
     const { start } = await programs.run('docs/several-controllers.md 1', {})
     const client = { eval: () => Promise.resolve([1, '7']) }
     const loop = (start as unknown as Start)(lb, client, new Map())
-    await using _ = loop
+    await using held = loop
     const web = ['web1', 'web2'].map((member) => ({ pool: 'web', member, state: 'serve' }))
-    loop.set(web)
-    await loop.settled()
+    held.set(web)
+    await held.settled()
     expect(programs.said).toContain('we lead')
   })
 

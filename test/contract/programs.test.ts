@@ -22,7 +22,7 @@ interface Outcome {
 
 /**
  * Runs one of the programs users would write, as a process of its own: `replace` puts this machine's
- * sockets in place of the ones it names, `globals` is what it declares and somebody else defines.
+ * sockets in place of the ones it names, `globals` is what it declares and another client defines.
  */
 async function runProgram(
   name: string,

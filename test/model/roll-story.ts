@@ -124,7 +124,7 @@ class RollPlay {
   readonly #sides: readonly [FakeProvider, FakeProvider]
   readonly #tickets = jsonStore()
   readonly #lease: FakeLease
-  /** Servers that somebody else has taken out, with their side. */
+  /** Servers that another client has taken out, with their side. */
   readonly #theirs = new Set<string>()
   readonly #open: (() => void)[] = []
   readonly #attempts = new Map<string, number>()
@@ -319,7 +319,7 @@ class RollPlay {
     }
   }
 
-  /** By somebody else, while nobody is out: what may be taken beside it then is seen by the floor. */
+  /** By another client, while nobody is out: what may be taken beside it then is seen by the floor. */
   #takeOut(side: number, name: string): void {
     const isWhole = this.#sides.every((_, of) => names.every((each) => !this.#isOut(of, each)))
     if (!isWhole || this.#theirs.size > 0 || this.#told.keepReady >= SIZE - 1) return
@@ -339,11 +339,11 @@ class RollPlay {
     await this.#resume()
   }
 
-  /** Somebody else has the lease for a while: the roll ends by itself, and changes nothing after that. */
+  /** Another client has the lease for a while: the roll ends by itself, and changes nothing after that. */
   async #loseLease(): Promise<void> {
     const run = this.#run
     if (run === undefined || this.#lease.held === null) return
-    this.#lease.seize('somebody else')
+    this.#lease.seize('another client')
     await this.#clock.runUntil(run.done)
     const changes = (): number =>
       this.#sides.reduce(

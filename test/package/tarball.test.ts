@@ -89,8 +89,8 @@ describe.each(nodeNames)('on Node %s', (name) => {
       const [, script = ''] = /## A first script[^]*?```ts\n([^]*?)```/.exec(readme) ?? []
       const file = join(consumer.directory, `first-${name}.mts`)
       const text = script
-        .replace('/run/haproxy/admin.sock', String(fake.socket))
-        .replace('/run/haproxy-master.sock', String(fake.master))
+        .replace('/run/haproxy/admin.sock', fake.socket as string)
+        .replace('/run/haproxy-master.sock', fake.master as string)
         .replace(
           'declare function install(): Promise<void>',
           "const install = async () => console.log('installed')",

@@ -7,11 +7,11 @@ import { blocksOf, pages } from '../docs/pages.js'
 
 type Exports = Readonly<Record<string, (...args: never[]) => Promise<unknown>>>
 
-const blocks = new Map(
+const blocks = new Map<string, string>(
   pages.flatMap((page) =>
     blocksOf(page)
       .filter(({ language }) => language === 'ts')
-      .map(({ text }, n) => [`${page.path} ${n + 1}` as string, text] as const),
+      .map(({ text }, n) => [`${page.path} ${n + 1}`, text] as const),
   ),
 )
 

@@ -29,7 +29,7 @@ export interface OpenGoal {
   readonly because: DrainableError | null
   /** The own state it was first found in. */
   readonly wasAdmin: AdminState | null
-  /** Incarnations when it was found open: after that, another state in the same process is somebody else's. */
+  /** Incarnations when it was found open: after that, another state in the same process is another client's. */
   readonly reached: ReadonlyMap<string, string> | null
   /** Changes that were sent for it. */
   readonly tries: number

@@ -49,7 +49,7 @@ export interface FoundMember {
 export interface Hold {
   /** What the own state should at least be. `none`: nothing is wished. */
   readonly wish: 'none' | 'drain' | 'maint'
-  /** The highest hold that was confirmed: a lower state than that was forgotten, or set by somebody else. */
+  /** The highest hold that was confirmed: a lower state than that was forgotten, or set by another client. */
   readonly confirmed: 'none' | 'drain' | 'maint'
   /** Changes that ended, oldest first, until they are undone: whose the state found is. */
   readonly changes: readonly OwnChange[]
@@ -70,7 +70,7 @@ export interface Hold {
   readonly refusal: { readonly change: Change; readonly error: DrainableError } | null
   /** Incarnations at the last reading whose own state was as wished: tells "forgotten" from "overruled". */
   readonly incarnations: ReadonlyMap<string, string> | null
-  /** How often the state of somebody else was found, and whether the newest was answered already. */
+  /** How often the state of another client was found, and whether the newest was answered already. */
   readonly overrules: number
   readonly overruled: boolean
   /** Whether `escalateAfter` was acted on. */
@@ -311,11 +311,11 @@ export function ownOf(state: DrainState): AdminState | 'unknown' {
   return reading?.present === true ? reading.own : 'unknown'
 }
 
-/** Who may have set a state that is not ours, as words: what the product names, or somebody else. */
+/** Who may have set a state that is not ours, as words: what the product names, or another client. */
 export function setterOf(state: DrainState): string {
   const reading = state.last?.reading
   const named = reading?.present === true ? reading.setBy : undefined
-  return named === undefined ? 'somebody else' : `${named}, or somebody else`
+  return named === undefined ? 'another client' : `${named}, or another client`
 }
 
 /** The newest reading of each scope that can be read. */

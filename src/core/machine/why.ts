@@ -143,7 +143,7 @@ function explainState(state: DrainState, say: Say): void {
     explainUnknown(name, last.reading.hints, say)
     return
   }
-  // Somebody else is named only where a look asked for after our own last change shows it.
+  // Another client is named only where a look asked for after our own last change shows it.
   if (inWishedState(state) || !hold.overruled || last.askedAt <= hold.confirmedAt) return
   const by = last.reading.setBy === undefined ? 'another hand' : setterOf(state)
   say('overruled', `${name} is ${own}, ${by} set it so; ${hold.wish} was wished`, {

@@ -51,7 +51,7 @@ export class Sender {
   }
 
   /**
-   * A change without an answer is not waited for any longer: its call is given up, unless somebody else
+   * A change without an answer is not waited for any longer: its call is given up, unless another client
    * waits for it too, and its result is unknown.
    */
   giveUp({ ref, hold }: DrainState, error: DrainableError): void {

@@ -19,7 +19,7 @@ const SEARCH_SHARE = 100
 const SETTLE = 1_000
 
 /**
- * Watches members that somebody else drains, for those who listen on the provider itself: looks at
+ * Watches members that another client drains, for those who listen on the provider itself: looks at
  * everything once in a while, and runs a watch on each member that is under drain. It never changes
  * anything and does not keep the process alive.
  */

@@ -50,7 +50,7 @@ export interface Policy extends Call {
   /** What to do where `keepReady` would not hold: refuse, or wait for a replacement. @defaultValue `'fail'` */
   readonly onMinimum?: 'fail' | 'wait' | undefined
   /**
-   * What to do when somebody else sets another state: end, or set ours again, at most three times.
+   * What to do when another client sets another state: end, or set ours again, at most three times.
    * What a reload or failover forgot is always put back.
    * @defaultValue `'fail'`
    */

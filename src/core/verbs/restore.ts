@@ -19,7 +19,7 @@ import { baseSpec, sameKeeper, wallOffsetOf } from './spec.js'
 
 /**
  * Undoes what a ticket's drain changed, and only that: a member is put back to the state it had, and
- * only where it is found as we left it. What was only intended, and what somebody else changed since,
+ * only where it is found as we left it. What was only intended, and what another client changed since,
  * is left alone and reported as the member's `error`. Each member's outcome is then `restored`, or
  * `overruled`, `gone`, `refused` or `unreachable`.
  *

@@ -136,7 +136,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     }
   },
 
-  'sees what somebody else does': async (bench) => {
+  'sees what another client does': async (bench) => {
     for (const to of [...bench.levels, 'ready'] as const) {
       await bench.harness.setBehind(bench.a, to)
       await bench.untilOwn(bench.a, to)

@@ -213,7 +213,7 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
     return open.flat().filter(({ state }) => state !== 'COMPLETED').length
   }
 
-  /** Somebody else changes a member on the active unit, or takes it out of its pool. */
+  /** Another client changes a member on the active unit, or takes it out of its pool. */
   // eslint-disable-next-line @typescript-eslint/require-await -- a member that is not there is a rejection
   async setBehind(ref: BigipFakeRef, to: AdminState | 'gone'): Promise<void> {
     const unit = this.#active()
@@ -223,7 +223,7 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
     this.#changed(unit)
   }
 
-  /** Somebody else changes a node on the active unit: it reaches the node's members in every pool. */
+  /** Another client changes a node on the active unit: it reaches the node's members in every pool. */
   setNodeBehind(name: string, to: AdminState): void {
     const unit = this.#active()
     const node = unit.config.nodes.get(fromSegment(name))

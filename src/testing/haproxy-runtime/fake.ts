@@ -29,7 +29,7 @@ export interface HaproxyFake extends ProtocolFake<FakeFailure, FakeRequest> {
   readonly connections: number
   /** Process id of the current worker. */
   readonly pid: number
-  /** Somebody else changes a server; `gone` takes it out of the configuration too. */
+  /** Another client changes a server; `gone` takes it out of the configuration too. */
   setBehind(ref: MemberRef, to: AdminState | 'gone'): Promise<void>
   /** What the next checks of a server say, and at once what it is. The server needs `check`. */
   setHealth(ref: MemberRef, health: 'up' | 'down'): void

@@ -199,7 +199,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
   )
 
   it.concurrent(
-    'somebody else sets ready: overruled, or put back where that is wished',
+    'another client sets ready: overruled, or put back where that is wished',
     async ({ expect }) => {
       await using lb = all.provider()
       const drained = startDrain(

@@ -93,7 +93,7 @@ describe.each(benches)('a lease of %s', (_, engine, open) => {
     const second = await granted(b, 'b', LONG)
     expect(second.fence).toBeGreaterThan(first.fence)
     expect(await a.renew(first, LONG, callContext())).toBe(false)
-    await a.release(first, callContext()) // late: it is somebody else's
+    await a.release(first, callContext()) // late: it is another client's
     expect(await b.renew(second, LONG, callContext())).toBe(true)
   })
 

@@ -63,7 +63,7 @@ export class Undos {
 }
 
 /**
- * Whether somebody else set the very state that a change asks for, after it was sent: whoever looks takes
+ * Whether another client set the very state that a change asks for, after it was sent: whoever looks takes
  * that for its effect, and nobody can tell these apart.
  *
  * @param observer - who looks: what its own process does it knows of
@@ -335,7 +335,7 @@ function wasAnnounced(judge: Judge, id: string, { key, own, setter }: Member): b
 }
 
 /**
- * Refused, and no look of its sender between that and the moment in which somebody else set its state, be it
+ * Refused, and no look of its sender between that and the moment in which another client set its state, be it
  * before the refusal or after it: a refused change may be half done. A look that was asked for in the moment
  * of the answer is of before or after it.
  */

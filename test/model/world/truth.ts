@@ -45,7 +45,7 @@ export interface Member {
   health: Health
   /** When it last was one that would serve. */
   servedAt: number
-  /** When somebody else than the library last changed anything about it. */
+  /** When another client than the library last changed anything about it. */
   foreignAt: number
   /** The newest reload of its process that could have changed its state. */
   reloadedAt: number

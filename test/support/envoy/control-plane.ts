@@ -1,4 +1,4 @@
-/** A control plane of somebody else: go-control-plane, as `examples/envoy-control-plane` has it. */
+/** A control plane of another client: go-control-plane, as `examples/envoy-control-plane` has it. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'

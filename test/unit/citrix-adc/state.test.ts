@@ -133,7 +133,7 @@ describe('what is remembered', () => {
     ])
   })
 
-  test('once it was in service again, OUT OF SERVICE is somebody else’s', () => {
+  test('once it was in service again, OUT OF SERVICE is another client’s', () => {
     expect(
       after('drain', [
         ['OUT OF SERVICE', {}],

@@ -87,7 +87,7 @@ describe('never a silent end', () => {
     await run.release()
   })
 
-  test('somebody else sets ready: overruled', async () => {
+  test('another client sets ready: overruled', async () => {
     const { clock, lb } = setUp()
     lb.occupy(web1)
     const seen = recorder()

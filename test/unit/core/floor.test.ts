@@ -29,7 +29,7 @@ test('below the floor nothing is called idle before the undo is decided', async 
   await run.release()
 })
 
-test('an undo of ours that is seen before its answer is not somebody else who overruled', async () => {
+test('an undo of ours that is seen before its answer is not another client who overruled', async () => {
   const { clock, lb } = takenAtOnce(10)
   const apply = lb.apply.bind(lb)
   lb.apply = async (changes, ctx) => {
@@ -43,7 +43,7 @@ test('an undo of ours that is seen before its answer is not somebody else who ov
   await clock.runUntil(run.release()) // waits for the answer
 })
 
-test('a state that somebody else set in the meantime is not undone', async () => {
+test('a state that another client set in the meantime is not undone', async () => {
   const { clock, lb } = takenAtOnce(0)
   const run = startDrain(lb, web1, { clock, settle: '5s', timeout: '1m' })
   await clock.advance(500)

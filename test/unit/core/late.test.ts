@@ -181,7 +181,7 @@ describe('ready', () => {
     }
     const error = await clock.runUntil(thrown(ready(lb, web1, { clock })), 120_000)
     expect(error).toMatchObject({ code: 'CONFLICT' })
-    expect((error as Error).message).toContain('somebody else')
+    expect((error as Error).message).toContain('another client')
     expect(applies(lb)).toBeLessThan(10)
     expect(clock.pending).toBe(0)
   })

@@ -61,8 +61,9 @@ describe('the pace that a caller wishes', () => {
   it('spaces the looks of a watch', async () => {
     const { clock, lb, looks, counted } = balancer()
     lb.occupy(web1)
-    await using _view = watch(counted, web1, { pace: '5s', clock })
+    await using view = watch(counted, web1, { pace: '5s', clock })
     await after(clock, 60_000)
+    expect(view.report().members[0]?.outcome).toBe('aborted')
     expect(looks.length).toBeGreaterThan(5)
     expect(Math.min(...gaps(looks.slice(1)))).toBeGreaterThanOrEqual(5_000)
   })

@@ -85,7 +85,7 @@ describe('ready', () => {
 })
 
 describe('watch', () => {
-  test('follows a drain begun by somebody else without changing anything', async () => {
+  test('follows a drain begun by another client without changing anything', async () => {
     const { clock, lb } = setUp()
     const end = lb.occupy(web1)
     const seen = recorder()

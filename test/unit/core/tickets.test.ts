@@ -115,7 +115,7 @@ describe('tickets', () => {
     }
   })
 
-  test('restore leaves alone what somebody else changed since', async () => {
+  test('restore leaves alone what another client changed since', async () => {
     const { clock, lb } = setUp()
     const run = startDrain(lb, web1, { clock, seal: false })
     await clock.runUntil(run.done)

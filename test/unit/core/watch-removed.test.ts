@@ -3,7 +3,7 @@ import { fakeClock, fakeProvider } from 'drainable/testing'
 import { describe, expect, it } from 'vitest'
 import { recorder, web1 } from './set-up.js'
 
-/** A watch of a member with work, which somebody else removes. */
+/** A watch of a member with work, which another client removes. */
 async function removedUnder(options: Partial<Parameters<typeof fakeProvider>[0]> = {}) {
   const clock = fakeClock()
   const lb = fakeProvider({ pools: { web: ['web1', 'web2'] }, clock, ...options })
@@ -16,7 +16,7 @@ async function removedUnder(options: Partial<Parameters<typeof fakeProvider>[0]>
   return { clock, lb, end, seen, run }
 }
 
-describe('a watch of a member that somebody else removes', () => {
+describe('a watch of a member that another client removes', () => {
   it('waits for work that is still counted, and says idle', async () => {
     const { clock, end, seen, run } = await removedUnder()
     expect(seen.types()).not.toContain('removed')

@@ -261,7 +261,7 @@ describe('what can not be read is never idle', () => {
   })
 })
 
-test('watch sees a drain that somebody else began', async () => {
+test('watch sees a drain that another client began', async () => {
   await using fake = await startFake()
   await using lb = envoyListener({ admin: fake.url })
   await using run = watch(lb, TARGET, { settle: '100ms' })

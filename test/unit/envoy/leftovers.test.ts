@@ -19,7 +19,7 @@ const setOf = (members: readonly number[], drained: readonly number[] = []) => (
   ],
 })
 
-/** A set that somebody else writes into a file that a fake watches. */
+/** A set that another client writes into a file that a fake watches. */
 async function stage(options: FakeOptions = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'drainable-envoy-'))
   const file = join(dir, 'web.json')

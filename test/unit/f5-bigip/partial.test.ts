@@ -89,7 +89,7 @@ describe('a change that the second active unit refuses', () => {
     expect(result).toMatchObject({ status: 'unknown', error: { code: 'REJECTED' } })
   })
 
-  test('what somebody else made of it meanwhile is left alone', async () => {
+  test('what another client made of it meanwhile is left alone', async () => {
     await using it = await rig({ ...PAIR, latency: 30 })
     const [one, two] = it.fake.units
     it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))

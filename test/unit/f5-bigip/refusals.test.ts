@@ -48,7 +48,7 @@ const ROWS: readonly Row[] = [
     is: ['rejected', 'INVALID_OPTIONS', false],
   },
   {
-    of: 'a restore of a state that somebody else has changed',
+    of: 'a restore of a state that another client has changed',
     change: restore,
     before: (fake) => fake.setBehind(WEB1, 'maint'),
     is: ['rejected', 'CONFLICT', false],

@@ -57,7 +57,7 @@ describe('a removal that is refused', () => {
     expect(it.fake.requests.some(({ line }) => line.includes('set server'))).toBe(false)
   })
 
-  test('leaves alone what somebody else has made of it meanwhile', async () => {
+  test('leaves alone what another client has made of it meanwhile', async () => {
     await using it = await rig()
     await change(it.lb, hold)
     const meddle = (): void => {

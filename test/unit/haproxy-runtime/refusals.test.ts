@@ -40,7 +40,7 @@ const ROWS: readonly Row[] = [
     is: ['rejected', 'CONFLICT', false],
   },
   {
-    of: 'a restore of a state that somebody else has changed',
+    of: 'a restore of a state that another client has changed',
     change: restore,
     before: (fake) => fake.setBehind(WEB1, 'maint'),
     is: ['rejected', 'CONFLICT', false],
@@ -110,7 +110,7 @@ const ROWS: readonly Row[] = [
     is: ['rejected', 'CONFLICT', false],
   },
   {
-    of: 'an addition that somebody else was faster with',
+    of: 'an addition that another client was faster with',
     change: add,
     fault: answer(/^add server/, 'Already exists a server with the same name in backend.'),
     is: ['rejected', 'CONFLICT', false],

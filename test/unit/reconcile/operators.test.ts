@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { bench, desired, web } from './set-up.js'
 
 describe('a reconciler beside an operator', () => {
-  it('leaves in maint what somebody else put there, although it owns it', async () => {
+  it('leaves in maint what another client put there, although it owns it', async () => {
     const at = bench('a', 'b')
     at.lb.setBehind(web('b'), 'maint')
     await using loop = at.start()

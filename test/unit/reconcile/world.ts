@@ -42,7 +42,7 @@ export class World {
   readonly store = memoryStore()
   readonly lease = fakeLease({ clock: this.clock })
   readonly wrong: string[] = []
-  /** Who closed a member that is not ready: us, or somebody else. */
+  /** Who closed a member that is not ready: us, or another client. */
   readonly #closedBy = new Map<string, 'us' | 'them'>()
   /** Members that we hold, or held until a reload forgot it: putting that back takes no place. */
   readonly #heldByUs = new Set<string>()

@@ -141,7 +141,7 @@ const BREAKS: Readonly<
     reading((r) => (r.present ? { ...r, identity: r.identity + r.own } : r)),
     /keeps identity/,
   ],
-  'calls every member ready': [present({ own: 'ready' }), /somebody else/],
+  'calls every member ready': [present({ own: 'ready' }), /another client/],
   'says that a held member serves': [present({ serves: true }), /holds a member/],
   'lists no pools': [
     (fake) =>

@@ -245,7 +245,7 @@ describe('the index of tickets', () => {
     expect([...(await index.ids())].sort()).toEqual(['a', 'b'])
   })
 
-  test('leaves a node that somebody else has written into', async () => {
+  test('leaves a node that another client has written into', async () => {
     const map = new Map<string, unknown>()
     const index = await saved(map, 'mine')
     map.set('drainable=0.1.ids', { ids: ['theirs'] })

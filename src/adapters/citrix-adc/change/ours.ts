@@ -32,7 +32,7 @@ export function assertOurs(
   assertNoDesiredState(ref, traits, settings)
 }
 
-/** Groups whose members somebody else lists. */
+/** Groups whose members another client lists. */
 export function assertNoDesiredState(
   ref: Change['ref'],
   { autoscale }: Traits,

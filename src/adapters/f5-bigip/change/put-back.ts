@@ -12,7 +12,7 @@ const ROUNDS = 2
 
 /**
  * Puts a place back to the state it was found in, after a change of it was refused elsewhere. What
- * somebody else made of it meanwhile is left alone.
+ * another client made of it meanwhile is left alone.
  *
  * @param wished - the state that the change wrote
  * @returns why something of the change is left; undefined where nothing is

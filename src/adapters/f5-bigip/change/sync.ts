@@ -19,7 +19,7 @@ const SYNC_STATUS = '/mgmt/tm/cm/sync-status'
 /**
  * What follows a change where it is asked for: the push to the other unit, then the save.
  *
- * A push carries everything that is pending, so nothing is changed while somebody else's changes are;
+ * A push carries everything that is pending, so nothing is changed while another client's changes are;
  * and the save comes last, so that what is saved is what both units run. A push that fails takes
  * nothing back: the drain is in force on the active unit, and every reading says what failed.
  */

@@ -49,7 +49,7 @@ export function settle(sent: Sent, round: Round, reloaded: boolean): ChangeResul
         : reloaded
           ? `${formatRef(ref)}: HAProxy was reloaded while '${wished}' was set; it is ${seen} now`
           : `${formatRef(ref)}: '${wished}' was answered with 200, but its status is ${seen}${doubt}`,
-      // the API takes it for done, or somebody else has changed it at once
+      // the API takes it for done, or another client has changed it at once
       { provider: PROVIDER, ref, retryable: denied || reloaded },
     )
   if (absent && !reloaded) return { ref, status: 'rejected', error }

@@ -49,7 +49,7 @@ async function move(
 
 /**
  * Puts a server back that was put into maintenance for a change which was then refused. What
- * somebody else has made of it meanwhile is left alone.
+ * another client has made of it meanwhile is left alone.
  *
  * @param before - as it was found
  * @returns the refusal; where the server stays in maintenance, it is unknown what becomes of it

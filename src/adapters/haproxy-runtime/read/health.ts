@@ -13,7 +13,7 @@ const PASSED = /^(L4OK|L6OK|L7OK|L7OKC|PROCOK)$/
  * `changes.ts`), and the status tells.
  */
 export function toHealth({ row, state, own, inherited }: Sight): Health {
-  // No check runs, and none can come before somebody else's state changes: the name, the server it tracks.
+  // No check runs, and none can come before another client's state changes: the name, the server it tracks.
   if (inherited === 'maint' && own !== 'maint') return 'unchecked'
   if (own === 'maint' || inherited === 'maint' || row.status.startsWith('MAINT')) {
     return state.checked || row.tracked !== '' ? 'unknown' : 'unchecked'

@@ -325,7 +325,7 @@ export class ControlPoint {
   }
 
   /**
-   * While something is held, also where it was held by an earlier run of ours, or by somebody else. Without
+   * While something is held, also where it was held by an earlier run of ours, or by another client. Without
    * a master from the first look on: a reload between it and the first change would leave a process of
    * that look without a way to it.
    */

@@ -18,7 +18,7 @@ import { escalate } from './raise.js'
 import { remove } from './remove.js'
 import { sendHold } from './send.js'
 
-/** Waits before the state of somebody else is changed back, in milliseconds. */
+/** Waits before the state of another client is changed back, in milliseconds. */
 const REAPPLY = [250, 1_000, 4_000]
 /** Most of the random wait before a hold that left too few serving is undone, in milliseconds. */
 const YIELD_WAIT = 1_000

@@ -40,7 +40,7 @@ export function endUncounted(draft: Draft): void {
   })
 }
 
-/** Gone: by a removal of ours whose answer was lost, or by somebody else. */
+/** Gone: by a removal of ours whose answer was lost, or by another client. */
 export function endGone(draft: Draft, what: 'absent' | 'replaced'): void {
   const { state } = draft
   const ours = state.hold.late.find(({ change }) => change.kind === 'remove')

@@ -221,7 +221,7 @@ function arrived(draft: Draft, goal: OpenGoal, reading: PresentReading): void {
 
 /**
  * Whether a change of ours whose answer was lost may still lead away from here. A hold may, also where
- * somebody else holds the same: they may let go of it first.
+ * another client holds the same: they may let go of it first.
  */
 export function stillLate(state: DrainState, own: AdminState | 'unknown'): boolean {
   return state.hold.late.some(({ change }) => {

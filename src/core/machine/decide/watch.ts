@@ -6,7 +6,7 @@ import { isClosed } from './door.js'
 import { endGone, endUncounted, goneForCertain } from './gone.js'
 import { loseIdle, prove } from './idle.js'
 
-/** Goal `watch`: looks only; the phases follow whatever somebody else does. */
+/** Goal `watch`: looks only; the phases follow whatever another client does. */
 export function decideWatch(draft: Draft): void {
   const { state } = draft
   const reading = state.last?.reading

@@ -31,7 +31,7 @@ export function confirm(
   if (change.kind === 'remove') removed(draft)
 }
 
-/** Opened by us: another state in the same process is somebody else's from now on. */
+/** Opened by us: another state in the same process is another client's from now on. */
 function opened(draft: Draft, to: AdminState): void {
   const { goal, found } = draft.state
   if (goal.kind !== 'open') return

@@ -148,7 +148,7 @@ export function shareHolds(state: DrainState): DrainState {
 /** Absence is not shown here: it wants a second look, and is decided there. */
 function shows(draft: Draft, reading: Reading, change: Change): boolean {
   if (!reading.present) return false
-  // A member found in a higher state than asked for was raised by somebody else as well.
+  // A member found in a higher state than asked for was raised by another client as well.
   if (change.kind === 'hold')
     return draft.state.goal.kind === 'drain'
       ? atLeast(reading.own, change.to)

@@ -9,7 +9,7 @@ import { anotherIncarnation, type DrainState, type OwnChange } from '../state.js
  * - `unset`: we have not set it yet, or a lost undo of ours came through
  * - `raise`: what we set is there, only the raise over it is not
  * - `forgotten`: another process than the one that had taken it
- * - `theirs`: somebody else set it
+ * - `theirs`: another client set it
  */
 export type Cause = 'unset' | 'raise' | 'forgotten' | 'theirs'
 
@@ -32,7 +32,7 @@ export function whyLower(state: DrainState, own: AdminState): Cause {
  *
  * - `ours`: we set it, or a change of ours whose answer is missing may have
  * - `unknown`: a change to it was only intended, and nobody can tell whether it was carried out
- * - `theirs`: somebody else set it
+ * - `theirs`: another client set it
  *
  * Ready is never ours, unless it is where the undo goes: an undo of another drain led there, and this one
  * must not close the member again.
@@ -62,7 +62,7 @@ export function whoseHold(state: DrainState, own: AdminState): 'ours' | 'unknown
 
 /**
  * The state that our newest change led to, where nothing says that it is not there any more: neither an
- * undo of ours, nor somebody else who was seen to have taken it back.
+ * undo of ours, nor another client who was seen to have taken it back.
  */
 export function lastInPlace(state: DrainState): AdminState | undefined {
   const { changes } = state.hold

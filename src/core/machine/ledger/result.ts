@@ -48,8 +48,8 @@ export function absorbResult(
 }
 
 /**
- * Read lower, and as wished already: by a lost change of ours, or by somebody else. Over a hold of our own
- * only a lost one can be ours, and an undo must not take what somebody else raised for it.
+ * Read lower, and as wished already: by a lost change of ours, or by another client. Over a hold of our own
+ * only a lost one can be ours, and an undo must not take what another client raised for it.
  */
 function whoseRaise({ state }: Draft, { change, before }: SentChange): 'unknown' | 'unchanged' {
   if (change.kind !== 'hold' || before === 'unknown' || atLeast(before, change.to))

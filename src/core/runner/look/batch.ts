@@ -14,7 +14,7 @@ export type OnResult = (index: number, result: ChangeResult) => void
 export interface SendSignals {
   /** It has let go: the answer is still of use for a while. */
   readonly leave: AbortSignal
-  /** It waited long enough: the call goes at once, unless somebody else waits for it. */
+  /** It waited long enough: the call goes at once, unless another client waits for it. */
   readonly giveUp: AbortSignal
 }
 

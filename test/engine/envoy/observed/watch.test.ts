@@ -9,7 +9,7 @@ import { setOf } from '../../../support/envoy/sets.js'
 import { startBackend } from '../../../support/envoy/backend.js'
 import { startEnvoy } from '../../../support/envoy/proxy.js'
 
-/** A control plane of somebody else: it owns the sets, and the provider under test knows nothing of it. */
+/** A control plane of another client: it owns the sets, and the provider under test knows nothing of it. */
 async function controlPlane(port: number, sets: readonly unknown[]) {
   const server = grpcEndpoints({ port, initial: sets })
   await server.open?.({ adopt: () => Promise.resolve([]) })

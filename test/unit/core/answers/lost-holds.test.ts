@@ -137,8 +137,8 @@ describe('the lost answer', () => {
   })
 })
 
-// Fault 14: somebody else's change since then is an overrule, not a loss.
-describe('a lost answer and a change of somebody else', () => {
+// Fault 14: another client's change since then is an overrule, not a loss.
+describe('a lost answer and a change of another client', () => {
   test('a member opened while the seal was lost is overruled at once', async () => {
     const { clock, lb } = balancer(slow)
     const seen = recorder()

@@ -69,7 +69,7 @@ describe('restore(ticket) ends as', () => {
     expect(lb.requests.slice(before).filter(({ verb }) => verb === 'apply')).toEqual([])
   })
 
-  test('overruled, where somebody else changed it since', async () => {
+  test('overruled, where another client changed it since', async () => {
     const { clock, lb, ticket } = await left({}, { seal: false })
     lb.setBehind(web1, 'maint')
     const report = await clock.runUntil(restore(lb, ticket, { clock }))
@@ -145,7 +145,7 @@ describe('restore() of a handle', () => {
     expect(only(report)).toMatchObject({ outcome: 'unreachable', error: { code: 'UNREACHABLE' } })
   })
 
-  test('ends as overruled, where somebody else changed it since', async () => {
+  test('ends as overruled, where another client changed it since', async () => {
     const { clock, lb } = balancer()
     const run = startDrain(lb, web1, { clock, seal: false })
     await clock.runUntil(run.done)

@@ -228,7 +228,7 @@ function codes(list: readonly Why[]): readonly string[] {
 }
 
 // Fault 15: nobody is blamed before a look asked for after our own change shows it.
-describe('"set so by somebody else"', () => {
+describe('"set so by another client"', () => {
   test('is not said of our own seal before the next look', async () => {
     const { clock, lb } = balancer({ latency: 50 })
     const run = startDrain(lb, web1, { clock })

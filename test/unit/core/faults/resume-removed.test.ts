@@ -54,7 +54,7 @@ test('a fake that counts after a removal lists its processes for a member withou
   ])
 })
 
-test('a resume waits for the work of a member that somebody else has removed', async () => {
+test('a resume waits for the work of a member that another client has removed', async () => {
   const { clock, lb } = rig()
   const end = lb.occupy(web1, 2)
   const run = startDrain(lb, web1, { clock, timeout: '10m' })

@@ -125,7 +125,7 @@ export const isSeal = (change: Change): boolean => change.kind === 'hold' && cha
 export const isOpening = (change: Change): boolean =>
   change.kind === 'restore' && change.to === 'ready'
 
-/** Runs something of somebody else right after the first such change was carried out. */
+/** Runs something of another client right after the first such change was carried out. */
 export function after(
   lb: FakeProvider,
   which: (change: Change) => boolean,

@@ -99,7 +99,7 @@ describe('a term', () => {
   it('ends with the renewal that finds it with another contender', async () => {
     const { clock, lease, contender } = contend()
     const term = await termOf(contender())
-    lease.seize('somebody else')
+    lease.seize('another client')
     await clock.advance(TTL / 5)
     expect(term.signal.aborted).toBe(true)
     expect((term.signal.reason as Error).message).toContain('went to another contender')

@@ -122,7 +122,7 @@ test('a removal that a foreign change prevents is unmarked in that set', async (
   expect(statusesOf(it.plane.set)).toEqual({ [first]: 'DRAINING' })
 })
 
-test('a mark that somebody else has taken away is not put back', async () => {
+test('a mark that another client has taken away is not put back', async () => {
   await using it = await open(setOf(members, { [first]: 'DRAINING' }), (plane) => {
     plane.afterPublish = () => {
       if (plane.published.length === 1) plane.set = setOf([first], { [first]: 'HEALTHY' })

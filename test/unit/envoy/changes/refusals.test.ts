@@ -71,7 +71,7 @@ const ROWS: readonly Row[] = [
     is: ['rejected', 'CONFLICT', false],
   },
   {
-    of: 'a restore of a state that somebody else has changed',
+    of: 'a restore of a state that another client has changed',
     change: { ...restore, expect: 'ready', to: 'drain' },
     statuses: { [first]: 77 },
     is: ['rejected', 'CONFLICT', false],

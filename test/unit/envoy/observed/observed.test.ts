@@ -9,7 +9,7 @@ import { eventually } from '../../../support/eventually.js'
 
 const REF = { pool: 'web', member: '10.0.0.1:80' }
 
-/** Two proxies, each with a set of its own, as a control plane of somebody else gave it to them. */
+/** Two proxies, each with a set of its own, as a control plane of another client gave it to them. */
 async function stage(options: Partial<Parameters<typeof startFake>[0]> = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'drainable-observed-'))
   const proxies = await Promise.all(
@@ -205,7 +205,7 @@ describe('sets of another control plane', () => {
     expect(run.report().members[0]?.phase).not.toBe('idle')
   })
 
-  test('events tell of a drain that somebody else began', async () => {
+  test('events tell of a drain that another client began', async () => {
     await using it = await stage()
     const phases: string[] = []
     it.lb.on('phase', ({ to, ref }) => phases.push(`${ref.member} ${to}`))

@@ -31,7 +31,7 @@ const setOf = (members: readonly Member[]) => ({
 })
 const refOf = (i: number) => ({ pool: 'web', member: `10.0.0.${i}:80` })
 
-/** A set in a file that a fake watches; somebody else may write it too. */
+/** A set in a file that a fake watches; another client may write it too. */
 async function stage(members: readonly Member[], options: FakeOptions = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'drainable-envoy-'))
   const file = join(dir, 'web.json')

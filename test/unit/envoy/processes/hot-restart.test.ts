@@ -10,7 +10,7 @@ const ctx = () => ({ signal: AbortSignal.timeout(10_000), clock })
 const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80', '10.0.0.4:80']
 const ref = { pool: 'web', member: names[0]! }
 
-/** A control plane of somebody else over one fake. */
+/** A control plane of another client over one fake. */
 async function behind(options: FakeOptions = {}) {
   const fake: EnvoyFake = await startFake({ pools: { web: names }, statsFlush: 300, ...options })
   const statuses = new Map<string, string>()

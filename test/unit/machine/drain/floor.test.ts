@@ -55,7 +55,7 @@ describe('a hold that the floor denies', () => {
     expect(hold.late).toEqual([])
   })
 
-  test('is over where somebody else drains the member', () => {
+  test('is over where another client drains the member', () => {
     const run = deny(started({ onMinimum: 'wait' }).look())
       .set({ own: 'drain' })
       .look()

@@ -54,7 +54,7 @@ describe('until removed', () => {
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 
-  test('is gone where somebody else removed it', () => {
+  test('is gone where another client removed it', () => {
     const run = held({ until: 'removed' }).scope('w1', { state: 'ended' }).vanish()
     expect(run.look().look({ after: 20 }).outcome).toBe('gone')
   })

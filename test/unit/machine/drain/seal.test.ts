@@ -167,7 +167,7 @@ describe('what slipped in before the seal starts the proof anew', () => {
   })
 })
 
-test('a maint of somebody else that an old process did not take is no seal', () => {
+test('a maint of another client that an old process did not take is no seal', () => {
   const scopes = { old: { old: true, admin: 'drain' as const } }
   const run = held({ seal: 'never', scopes }).set({ own: 'maint' }).looks(2_000)
   expect(run.phase).toBe('idle')

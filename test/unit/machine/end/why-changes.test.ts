@@ -82,7 +82,7 @@ describe('what is said of an undo', () => {
   })
 })
 
-describe('somebody else is named', () => {
+describe('another client is named', () => {
   test('not beside a state that is not known', () => {
     const run = held({ onOverrule: 'reapply' }).set({ own: 'ready' }).look()
     expect(run.codes).toContain('overruled')

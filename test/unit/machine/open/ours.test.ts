@@ -215,7 +215,7 @@ describe('a state that is not ours', () => {
     const run = held().look().set({ own: 'maint' }).open().look()
     expect(run.outcome).toBe('overruled')
     expect(run.error?.code).toBe('CONFLICT')
-    expect(run.error?.message).toContain("'maint', set so by somebody else")
+    expect(run.error?.message).toContain("'maint', set so by another client")
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 

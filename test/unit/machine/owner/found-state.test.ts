@@ -101,7 +101,7 @@ describe('a drain that takes over an undo which was carried out', () => {
       owned: { found, changes: ledger, incarnations: new Map([['w1', incarnation]]) },
     })
 
-  test('goes back to what somebody else set after that', () => {
+  test('goes back to what another client set after that', () => {
     expect(takesOver('w1.1').look().answer().state.found?.own).toBe('drain')
   })
 
@@ -109,7 +109,7 @@ describe('a drain that takes over an undo which was carried out', () => {
     expect(takesOver('w1.0').look().answer().state.found?.own).toBe('ready')
   })
 
-  test('leaves alone what somebody else set, where its own hold changed nothing', () => {
+  test('leaves alone what another client set, where its own hold changed nothing', () => {
     const run = takesOver('w1.1', 'drain').look().answer('unchanged').look().open().look()
     expect(run.outcome).toBe('overruled')
   })

@@ -114,7 +114,7 @@ describe('a lower state in another process than the one that had taken the hold'
 })
 
 describe('a lower state in the same process', () => {
-  test('was set by somebody else: the drain ends', () => {
+  test('was set by another client: the drain ends', () => {
     const run = held().look().set({ own: 'ready' }).look()
     expect(run.said).toEqual(['overruled', 'phase'])
     expect(run.outcome).toBe('overruled')
@@ -166,7 +166,7 @@ describe('a lower state in the same process', () => {
     expect(run.outcome).toBe('idle')
   })
 
-  test('under a hold that was refused, and set by another, is somebody else', () => {
+  test('under a hold that was refused, and set by another, is another client', () => {
     const run = started().look().refuse(failure('CONFLICT', true)).set({ own: 'drain' }).look()
     expect(run.phase).toBe('draining')
     expect(run.set({ own: 'ready' }).look().outcome).toBe('overruled')
@@ -176,7 +176,7 @@ describe('a lower state in the same process', () => {
     expect(idle().set({ own: 'unknown' }).look().said).toEqual(['idle-lost', 'phase'])
   })
 
-  test('is somebody else, also before a hold of ours was there', () => {
+  test('is another client, also before a hold of ours was there', () => {
     const run = started({ own: 'drain' }).look().answer('unchanged').set({ own: 'ready' }).look()
     expect(run.outcome).toBe('overruled')
   })

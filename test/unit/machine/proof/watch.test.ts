@@ -13,7 +13,7 @@ describe('goal watch', () => {
     expect(run.outcome).toBe(null)
   })
 
-  test('follows a drain of somebody else to idle', () => {
+  test('follows a drain of another client to idle', () => {
     const run = watching({ own: 'ready' }).look()
     expect(run.phase).toBe('active')
     expect(run.set({ own: 'drain' }).look().phase).toBe('draining')

@@ -152,7 +152,7 @@ const RULES: readonly (readonly [string, (judged: Judged) => boolean])[] = [
     },
   ],
   [
-    'an undo changes nothing that somebody else set and we never did',
+    'an undo changes nothing that another client set and we never did',
     (judged) => {
       const { goal } = judged.before.machine
       const { seen } = judged.step
@@ -175,7 +175,7 @@ const RULES: readonly (readonly [string, (judged: Judged) => boolean])[] = [
     (judged) => {
       if (!endsAs(judged, 'restored')) return true
       const { truth, now } = judged.step.node
-      // Where somebody else set the same state meanwhile nobody can tell the two apart.
+      // Where another client set the same state meanwhile nobody can tell the two apart.
       if (truth.operator) return true
       return truth.stragglers.every(
         ({ change, until }) =>
@@ -184,7 +184,7 @@ const RULES: readonly (readonly [string, (judged: Judged) => boolean])[] = [
     },
   ],
   [
-    'somebody else is named only where somebody else changed it',
+    'another client is named only where another client changed it',
     (judged) => !emits(judged, 'overruled') || judged.step.node.truth.operator,
   ],
   [

@@ -37,7 +37,7 @@ export interface Truth {
   readonly stragglers: readonly Straggler[]
   /** The change under way was carried out before its answer. */
   readonly landed: boolean
-  /** Somebody else has ever changed the member. */
+  /** Another client has ever changed the member. */
   readonly operator: boolean
   /** When the newest damaged answer was asked for, which left the member out: the next one is not damaged. */
   readonly damagedAt: number | null

@@ -81,7 +81,7 @@ describe("an abort with onAbort: 'restore' that fails", () => {
       'FORBIDDEN',
       ({ lb }) => lb.failNext('reject', { verb: 'apply', error: REFUSED, times: 1_000 }),
     ],
-    ['somebody else closed it further', 'CONFLICT', ({ lb }) => lb.setBehind(web1, 'maint')],
+    ['another client closed it further', 'CONFLICT', ({ lb }) => lb.setBehind(web1, 'maint')],
   ]
 
   test.each(failures)('names the error in the report: %s', async (_, code, prepare) => {
@@ -186,7 +186,7 @@ describe('an abort that has nothing to undo, or is not to', () => {
     expect(rig.tickets.map.has('one')).toBe(false)
   })
 
-  test('leaves alone what somebody else opened', async () => {
+  test('leaves alone what another client opened', async () => {
     const rig = aborting()
     const sent = recordChanges(rig.lb, rig.clock)
     await abortAfter(rig, () => rig.lb.setBehind(web1, 'ready'))

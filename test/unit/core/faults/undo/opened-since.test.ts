@@ -3,7 +3,7 @@ import { ready, startDrain, type Drain, type DrainableProvider } from 'drainable
 import { only, web1 } from '../../set-up.js'
 import { anotherObject, rig, type Rig } from '../rig.js'
 
-/** web1 drained, opened again by another call of this process, and drained by somebody else since. */
+/** web1 drained, opened again by another call of this process, and drained by another client since. */
 async function drainedAnew(
   { clock, lb }: Rig,
   opener: DrainableProvider,
@@ -21,7 +21,7 @@ async function drainedAnew(
   return run
 }
 
-describe('what somebody else set after a call of this process had opened it', () => {
+describe('what another client set after a call of this process had opened it', () => {
   test('is left alone by the undo of the drain before', async () => {
     const both = rig()
     const run = await drainedAnew(both, both.lb)

@@ -9,7 +9,7 @@ test('a refused hold is not ours because somebody set more at that moment', asyn
   lb.apply = (changes, ctx) => {
     if (!changes.some(isHold)) return apply(changes, ctx)
     lb.setBehind(web1, 'maint')
-    const error = new DrainableError('CONFLICT', 'somebody else changes it', { retryable: true })
+    const error = new DrainableError('CONFLICT', 'another client changes it', { retryable: true })
     return Promise.resolve(changes.map(({ ref }) => ({ ref, status: 'rejected' as const, error })))
   }
   const kept: Ticket[] = []

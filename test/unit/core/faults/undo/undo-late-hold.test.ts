@@ -331,7 +331,7 @@ describe('an undo of a hold whose answer came', () => {
     await clock.runUntil(undone, 120_000)
   })
 
-  test('leaves alone a drain set by somebody else after it is done', async () => {
+  test('leaves alone a drain set by another client after it is done', async () => {
     const { clock, lb } = lostHold(5_000)
     await using run = startDrain(lb, web1, { clock, timeout: '10m' })
     await clock.advance(20)

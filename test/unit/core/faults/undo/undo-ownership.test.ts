@@ -104,13 +104,13 @@ describe('an undo out of maint', () => {
     expect(outcome).toBe('restored')
   })
 
-  test('does not name somebody else where its second step is lost', async () => {
+  test('does not name another client where its second step is lost', async () => {
     const { clock, lb } = rig({ capabilities: { lateBound: 500 } })
     await using run = startDrain(lb, web1, { clock })
     await clock.runUntil(run.done)
     loseAnswer(lb, clock, isOpening)
     const report = await clock.runUntil(run.restore(), 120_000)
-    expect(only(report).error?.message ?? '').not.toContain('somebody else')
+    expect(only(report).error?.message ?? '').not.toContain('another client')
   })
 
   test('can be finished by another process after a kill between the steps', async () => {
