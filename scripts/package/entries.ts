@@ -37,42 +37,42 @@ const core = ['eventemitter3']
 const http = [...core, 'undici']
 
 export const entries: readonly Entry[] = [
-  entry('', 'src/index.ts', core, 720),
+  entry('', 'src/index.ts', core, 760),
   ...adapter('haproxy-runtime', {
     about: 'HAProxy Runtime API, 2.6 and newer',
     externals: core,
-    kilobytes: 605,
-    fake: { kilobytes: 110 },
+    kilobytes: 625,
+    fake: { kilobytes: 115 },
   }),
   ...adapter('haproxy-dataplane', {
     about: 'HAProxy Data Plane API, v2 and v3',
     externals: [...http, 'p-retry'],
-    kilobytes: 635,
+    kilobytes: 660,
     fake: { kilobytes: 94 },
   }),
   ...adapter('f5-bigip', {
     about: 'F5 BIG-IP, iControl REST',
     externals: [...http, 'p-retry'],
-    kilobytes: 660,
+    kilobytes: 675,
     fake: { kilobytes: 118 },
   }),
   ...adapter('citrix-adc', {
     about: 'Citrix ADC (NetScaler), NITRO',
     externals: [...http, 'p-retry'],
-    kilobytes: 645,
+    kilobytes: 660,
     fake: { kilobytes: 97 },
   }),
   ...adapter('envoy', {
     about: 'Envoy, by file, REST or a callback; `drainable/envoy/grpc` by xDS',
     externals: [...http, 'yaml'],
-    kilobytes: 705,
+    kilobytes: 730,
     fake: { kilobytes: 305 },
   }),
   entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js'], 545),
   ...adapter('envoy-listener', {
     about: 'Envoy itself, as a gateway or a sidecar that is drained',
     externals: http,
-    kilobytes: 550,
+    kilobytes: 565,
     fake: { kilobytes: 250 },
   }),
   entry('endpoints', 'src/endpoints/index.ts', [], 85, {
@@ -87,11 +87,11 @@ export const entries: readonly Entry[] = [
     about: 'what an adapter of your own is built with',
     page: 'docs/adapters/your-own.md',
   }),
-  entry('machine', 'src/machine.ts', [], 94, {
+  entry('machine', 'src/machine.ts', [], 102, {
     about: 'the state machine alone',
     page: 'src/core/README.md',
   }),
-  entry('testing', 'src/testing/index.ts', [], 86, {
+  entry('testing', 'src/testing/index.ts', [], 95, {
     about: 'fakes, a clock, the contract suite',
     page: 'docs/testing.md',
   }),
