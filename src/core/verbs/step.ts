@@ -275,7 +275,6 @@ function describe(run: Run, members: Members, again: boolean, pace: number | und
     held: false,
     acting: false,
     fastest: STEP_PAUSE,
-    pace,
   })
   return {
     ticket: run.ticketNow(),

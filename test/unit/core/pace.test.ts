@@ -58,6 +58,22 @@ describe('the pace that a caller wishes', () => {
     expect(clock.now() - began).toBeLessThan(21_000)
   })
 
+  it('does not put off the looks while the action runs', async () => {
+    const { clock, looks, counted } = balancer()
+    const done = Promise.withResolvers<undefined>()
+    const running = Promise.withResolvers<undefined>()
+    const call = drain(counted, web1, { timeout: '2m', pace: '30s', clock }, () => {
+      running.resolve(undefined)
+      return done.promise
+    })
+    await clock.runUntil(running.promise)
+    looks.length = 0
+    await after(clock, 1_000)
+    expect(looks.length).toBeGreaterThan(10)
+    done.resolve(undefined)
+    await clock.runUntil(call)
+  })
+
   it('spaces the looks of a watch', async () => {
     const { clock, lb, looks, counted } = balancer()
     lb.occupy(web1)

@@ -53,7 +53,7 @@ export function seenElsewhere(state: DrainState, sight: Sight): DrainState {
   const set = lastInPlace(state)
   const lower = set !== undefined && !atLeast(own, set)
   if (lower && takenBack(state, own) === null) return state
-  if (looks) return lower ? lowered(state, sight) : state
+  if (looks && !(lower && inSameProcesses(state, incarnations))) return state
   // Where it is open in a process that had not taken ours, no state file has brought ours back there.
   if (!lower && own !== 'ready') return state
   const entry = { kind: 'restore', to: own, state: 'unchanged', at } as const
@@ -67,15 +67,10 @@ export function seenElsewhere(state: DrainState, sight: Sight): DrainState {
   }
 }
 
-/** Found lower between two looks of a run of its own. */
-function lowered(state: DrainState, { own, at, incarnations }: Sight): DrainState {
-  const { hold } = state
-  const same =
-    hold.incarnations !== null &&
-    [...incarnations].every(([name, one]) => hold.incarnations?.get(name) === one)
-  if (!same) return state
-  const entry = { kind: 'restore', to: own, state: 'unchanged', at } as const
-  return { ...state, hold: { ...hold, changes: noted(hold.changes, entry) } }
+/** Whether these are the very processes that had taken ours. */
+function inSameProcesses({ hold }: DrainState, seen: ReadonlyMap<string, string>): boolean {
+  const { incarnations: known } = hold
+  return known !== null && [...seen].every(([name, one]) => known.get(name) === one)
 }
 
 type Entry = Pick<OwnChange, 'kind' | 'state'>

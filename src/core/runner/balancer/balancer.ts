@@ -53,7 +53,6 @@ const COMING = Symbol.for('drainable.coming.1')
 
 /** One of them, for as long as the clock of the run that sent it says. */
 interface Coming {
-  readonly ref: MemberRef
   readonly clock: Pick<Clock, 'now'>
   readonly until: number
 }
@@ -71,7 +70,8 @@ function shared<T>(name: symbol): Map<string, T> {
 
 const balancers = (): Map<string, Balancer> => shared(BALANCERS)
 const leftChanges = (): Map<string, readonly LeftChange[]> => shared(LEFT)
-const comingHolds = (): Map<string, Map<string, Coming>> => shared(COMING)
+type ComingHolds = Map<string, Coming & { readonly ref: MemberRef }>
+const comingHolds = (): Map<string, ComingHolds> => shared(COMING)
 const openCalls = (): Map<string, Set<Promise<void>>> => shared(CALLS)
 
 function keyOf({ name, instance }: DrainableProvider): string {
@@ -93,14 +93,12 @@ export interface Membership {
   readonly busy: () => boolean
   /** Takes what ended runs have left of a member. */
   readonly takeLeft: (ref: MemberRef) => readonly LeftChange[]
+  /** A hold without an answer may still take the member, until then. */
+  readonly mayCome: (ref: MemberRef, coming: Coming) => void
   /** Members that a hold of an ended run may still take. */
   readonly coming: () => readonly MemberRef[]
   /** Leaves; `late` are the changes whose answer never came, for whoever comes next. */
-  readonly leave: (
-    late: ReadonlyMap<string, readonly LeftChange[]>,
-    lateBound: number,
-    clock: Clock,
-  ) => void
+  readonly leave: (late: ReadonlyMap<string, readonly LeftChange[]>, lateBound: number) => void
 }
 
 /**
@@ -122,7 +120,7 @@ export function joinBalancer(
   balancer.stakes.add(stake)
   const open = counts ? openCalls() : new Map<string, Set<Promise<void>>>()
   const left = counts ? leftChanges() : new Map<string, readonly LeftChange[]>()
-  const coming = counts ? comingHolds() : new Map<string, Map<string, Coming>>()
+  const coming = counts ? comingHolds() : new Map<string, ComingHolds>()
   return {
     stake,
     nextSeq,
@@ -146,13 +144,16 @@ export function joinBalancer(
       coming.get(key)?.delete(refKey(ref))
       return changes
     },
+    mayCome: (ref, one) => {
+      const known = coming.get(key) ?? (new Map() as ComingHolds)
+      coming.set(key, known.set(refKey(ref), { ...one, ref }))
+    },
     coming: () => stillComing(coming, key),
-    leave: (late, lateBound, clock) => {
+    leave: (late, lateBound) => {
       balancer.stakes.delete(stake)
       if (balancer.stakes.size === 0 && map.get(key) === balancer) map.delete(key)
       for (const [member, changes] of late) {
         const of = `${key}\0${member}`
-        noteComing(coming, key, member, { changes, clock, lateBound })
         // Several runs may end before anybody comes: each of their changes may still be carried out.
         left.set(of, oneEach([...(left.get(of) ?? []), ...changes]))
         const forget = (): void => {
@@ -167,28 +168,7 @@ export function joinBalancer(
   }
 }
 
-/** A run has ended: what it sent and got no answer to may take the member for as long as the product's bound. */
-function noteComing(
-  coming: Map<string, Map<string, Coming>>,
-  key: string,
-  member: string,
-  left: {
-    readonly changes: readonly LeftChange[]
-    readonly clock: Clock
-    readonly lateBound: number
-  },
-): void {
-  const { changes, clock, lateBound } = left
-  const holds = changes.filter(({ change, refused }) => change.kind === 'hold' && refused !== true)
-  const [hold] = holds
-  if (hold === undefined) return
-  const now = clock.now()
-  const until = Math.max(...holds.map((one) => one.until ?? now + lateBound))
-  const known = coming.get(key) ?? new Map<string, Coming>()
-  coming.set(key, known.set(member, { ref: hold.change.ref, clock, until }))
-}
-
-function stillComing(coming: Map<string, Map<string, Coming>>, key: string): readonly MemberRef[] {
+function stillComing(coming: Map<string, ComingHolds>, key: string): readonly MemberRef[] {
   const known = coming.get(key)
   if (known === undefined) return []
   for (const [member, { clock, until }] of known) if (clock.now() >= until) known.delete(member)

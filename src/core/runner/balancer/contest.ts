@@ -21,7 +21,6 @@ import {
   type Side,
 } from './balancer.js'
 import { CALL_LIMIT, settledWithin } from '../look/call.js'
-import { setBackgroundTimer } from '../look/timer.js'
 import { Floor } from './floor.js'
 import type { Members } from '../members.js'
 import type { RunState } from '../run-state.js'
@@ -44,8 +43,8 @@ export class Contest {
   /** Members that another call took before they were known here. */
   readonly #takenEarly = new Map<string, Side>()
   readonly #ledger: Ledger = { seen: (ref, sight, clock) => this.#seen(ref, sight, clock) }
-  /** Members that have ended, and that a hold without an answer may still take. */
-  readonly #mayCome = new Map<string, () => void>()
+  /** Holds without an answer that the floor was told of when their drain had ended. */
+  readonly #noted = new WeakSet<Change>()
   #down = new Map<string, MemberRef>()
   #membership: Membership
   #floor: Floor
@@ -82,15 +81,13 @@ export class Contest {
   /** Leaves the runs of this balancer; what never got an answer is left to whoever comes next. */
   leave(): void {
     const { members, states } = this.#run
-    for (const cancel of this.#mayCome.values()) cancel()
-    this.#mayCome.clear()
     const left = new Map<string, readonly LeftChange[]>()
     for (const state of states) {
       const late = this.#lateOf(state)
       if (late.length > 0) left.set(refKey(state.ref), late)
+      this.#noteComing(state)
     }
-    const { lateBound } = members?.policy.capabilities ?? { lateBound: 0 }
-    this.#membership.leave(left, lateBound, this.#run.spec.clock)
+    this.#membership.leave(left, members?.policy.capabilities.lateBound ?? 0)
   }
 
   /** What this run may have to undo is told what others see, for as long as its handle lives. */
@@ -146,8 +143,10 @@ export class Contest {
    */
   followFloor(state: DrainState): void {
     const { ref, ending, goal, hold } = state
-    if (ending.ended !== null && !ending.holding) this.#followEnded(state)
-    else if (goal.kind === 'open' && ending.ended === null && hold.late.some(isHold))
+    if (ending.ended !== null && !ending.holding) {
+      this.#noteComing(state)
+      this.#floor.withdraw(ref)
+    } else if (goal.kind === 'open' && ending.ended === null && hold.late.some(isHold))
       this.#floor.enter(ref)
     else if (goal.kind !== 'open' && hold.wish !== 'none') {
       // One that was found down is held without a change that would have asked.
@@ -156,28 +155,18 @@ export class Contest {
   }
 
   /**
-   * Nothing is kept up any more. A hold without an answer may still be carried out, by a balancer that does not
-   * answer at present: it takes its place for as long as that can be.
+   * Nothing is kept up any more, or the run leaves. A hold without an answer may still be carried out: it takes its
+   * place for as long as that can be.
    */
-  #followEnded({ ref, goal, hold }: DrainState): void {
-    const { policy } = this.#run.members ?? {}
-    const sent = hold.pending === null ? [] : [lateChange(hold.pending, this.#run.now())]
-    const holds = [...hold.late, ...sent].filter((one) => isHold(one) && one.refused !== true)
-    if (goal.kind !== 'drain' || holds.length === 0 || policy === undefined) {
-      this.#floor.withdraw(ref)
-      return
-    }
-    if (this.#mayCome.has(refKey(ref))) return
-    this.#floor.enter(ref)
-    const { clock } = this.#run.spec
-    const over = (): void => {
-      this.#mayCome.delete(refKey(ref))
-      const now = this.#run.members?.get(refKey(ref))
-      if (now !== undefined && now.ending.ended !== null && !now.ending.holding)
-        this.#floor.withdraw(ref)
-    }
-    const cancel = setBackgroundTimer(clock, over, policy.capabilities.lateBound)
-    this.#mayCome.set(refKey(ref), cancel)
+  #noteComing(state: DrainState): void {
+    const holds = this.#lateOf(state).filter(
+      (one) => isHold(one) && one.refused !== true && !this.#noted.has(one.change),
+    )
+    if (holds.length === 0) return
+    for (const { change } of holds) this.#noted.add(change)
+    const { lateBound } = this.#run.members?.policy.capabilities ?? { lateBound: 0 }
+    const until = Math.max(...holds.map((one) => one.until ?? this.#run.now() + lateBound))
+    this.#membership.mayCome(state.ref, { clock: this.#run.spec.clock, until })
   }
 
   #join(): Membership {

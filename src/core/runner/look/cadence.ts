@@ -10,12 +10,11 @@ export interface CadenceInput {
   readonly failures: number
   /** No two looks are closer than that, unless something is due. Default: 10. */
   readonly fastest?: number
-  /** The same by the caller's wish, which may be slower than any pace of ours. Default: 0. */
-  readonly pace?: number
 }
 
-const FASTEST = 10
-/** Slowest look at a member that is under drain, where looking itself is not slower. */
+/** No two looks are closer than that, in milliseconds. */
+export const FASTEST = 10
+/** Slowest look at a member that is under drain, where looking itself is not slower and no slower pace is wished. */
 const SLOWEST = 1_000
 /** The pause is so many times what a look takes: looking is about a thirtieth of the time. */
 const PACE = 30
@@ -31,10 +30,10 @@ const SHARE = 5
  * is left out.
  */
 export function nextPause(input: CadenceInput): number {
-  const { due, cost, floor, failures, fastest = FASTEST, pace = 0 } = input
+  const { due, cost, floor, failures, fastest = FASTEST } = input
   const least = Math.max(floor, cost * SHARE)
-  if (failures > 0) return Math.max(least, pace, Math.min(SLOWEST, 100 * 2 ** (failures - 1)))
-  const paced = Math.max(pace, Math.min(SLOWEST, Math.max(fastest, cost * PACE)))
+  if (failures > 0) return Math.max(least, fastest, Math.min(SLOWEST, 100 * 2 ** (failures - 1)))
+  const paced = Math.max(fastest, Math.min(SLOWEST, cost * PACE))
   const pause = Math.max(least, Math.min(paced, Math.max(1, due ?? Infinity)))
   return due !== null && due > pause && due < pause + cost + least ? due : pause
 }

@@ -1,7 +1,7 @@
 import { dueIn } from '../../machine/due.js'
 import type { MachinePolicy } from '../../machine/policy.js'
 import type { DrainState } from '../../machine/state.js'
-import { nextPause } from './cadence.js'
+import { FASTEST, nextPause } from './cadence.js'
 import type { Scheduler } from './scheduler.js'
 
 /** Pause between looks while a drain that is over is still held, in milliseconds. */
@@ -45,14 +45,13 @@ export function pauseOf(input: PauseInput): number {
     const opening = state.goal.kind === 'open'
     // Of a member that is not held no last byte is waited for: it waits for its turn, or was let go of.
     const held = state.proof.effectiveSince !== null
-    const fastest = opening || !held ? SLOW_PAUSE : input.fastest
+    const fastest = opening || !held ? SLOW_PAUSE : (input.fastest ?? FASTEST)
     return nextPause({
       due: opening ? Math.min(due ?? SLOW_PAUSE, SLOW_PAUSE) : due,
       cost,
       floor,
       failures,
-      ...(fastest === undefined ? {} : { fastest }),
-      pace,
+      fastest: Math.max(fastest, pace),
     })
   })
   return Math.min(...pauses)
