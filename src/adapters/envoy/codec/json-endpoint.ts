@@ -1,6 +1,7 @@
 import { isObject, type JsonObject } from '../../../kit/json.js'
 import type { Json } from '../../../provider/contract.js'
-import { AssignmentProblem, type Endpoint, type EndpointNative } from './assignment.js'
+import { AssignmentProblem } from './assignment.js'
+import { BaseEndpoint } from './base-endpoint.js'
 import {
   addressOf,
   field,
@@ -20,67 +21,22 @@ export interface EndpointGroup {
 }
 
 /** One `LbEndpoint` in JSON. */
-export class JsonEndpoint implements Endpoint {
-  readonly member: string | undefined
-  readonly address: string | undefined
-  readonly port: number | undefined
-  readonly hostname: string | undefined
-  readonly status: EdsStatus | undefined
-  readonly weight: number | undefined
-  readonly priority: number
-  readonly labels: JsonObject | undefined
-  readonly raw: JsonObject
-  readonly #locality: string
-  readonly #place: readonly [number, number]
-  readonly #before: JsonEndpoint | undefined
-
-  constructor(
-    fields: Omit<Endpoint, 'native'>,
-    raw: JsonObject,
-    locality: string,
-    place: readonly [number, number],
-    before?: JsonEndpoint,
-  ) {
-    this.member = fields.member
-    this.address = fields.address
-    this.port = fields.port
-    this.hostname = fields.hostname
-    this.status = fields.status
-    this.weight = fields.weight
-    this.priority = fields.priority
-    this.labels = fields.labels
-    this.raw = raw
-    this.#locality = locality
-    this.#place = place
-    this.#before = before
-  }
+export class JsonEndpoint extends BaseEndpoint<JsonObject> {
+  #before: JsonEndpoint | undefined
 
   /** The same endpoint with another status. `UNKNOWN` is written by leaving the field out. */
   to(status: EdsStatus): JsonEndpoint {
     if (this.#before?.status === status) return this.#before
     const key = keyOf(this.raw, 'health_status')
-    const rest = withoutKeys(this.raw, key)
     // A spread keeps a field's place, so that a set that is put back is the same text again.
-    const { member, address, port, hostname, weight, priority, labels } = this
-    const raw = status === 'UNKNOWN' ? rest : { ...this.raw, [key]: status }
-    return new JsonEndpoint(
-      { member, address, port, hostname, status, weight, priority, labels },
-      raw,
-      this.#locality,
-      this.#place,
-      this.#before ?? this,
-    )
+    const raw = status === 'UNKNOWN' ? withoutKeys(this.raw, key) : { ...this.raw, [key]: status }
+    const next = new JsonEndpoint(...this.with(status, raw))
+    next.#before = this.#before ?? this
+    return next
   }
 
-  native(): EndpointNative {
-    return {
-      status: this.status ?? 'UNKNOWN',
-      ...(this.weight === undefined ? {} : { weight: this.weight }),
-      priority: this.priority,
-      locality: this.#locality,
-      place: this.#place,
-      endpoint: this.raw,
-    }
+  protected override printed(): Json {
+    return this.raw
   }
 }
 

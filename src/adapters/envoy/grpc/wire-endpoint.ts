@@ -1,12 +1,8 @@
 import { fromBinary } from '@bufbuild/protobuf'
-import type { JsonObject } from '../../../kit/json.js'
+import type { Json } from '../../../provider/contract.js'
 import { formatSocket } from '../../../provider/address.js'
-import {
-  AssignmentProblem,
-  formatLocality,
-  type Endpoint,
-  type EndpointNative,
-} from '../codec/assignment.js'
+import { AssignmentProblem, formatLocality } from '../codec/assignment.js'
+import { BaseEndpoint } from '../codec/base-endpoint.js'
 import { EDS_STATUS, toEdsStatus, type EdsStatus } from '../codec/status.js'
 import type { Address } from './gen/envoy/config/core/v3/address_pb.js'
 import {
@@ -30,63 +26,20 @@ export interface Group {
 }
 
 /** One `LbEndpoint` in protobuf. */
-export class WireEndpoint implements Endpoint {
-  readonly member: string | undefined
-  readonly address: string | undefined
-  readonly port: number | undefined
-  readonly hostname: string | undefined
-  readonly status: EdsStatus | undefined
-  readonly weight: number | undefined
-  readonly priority: number
-  readonly labels: JsonObject | undefined
-  readonly raw: Uint8Array
-  readonly #locality: string
-  readonly #place: readonly [number, number]
-  readonly #before: WireEndpoint | undefined
-
-  constructor(
-    fields: Omit<Endpoint, 'native'>,
-    raw: Uint8Array,
-    locality: string,
-    place: readonly [number, number],
-    before?: WireEndpoint,
-  ) {
-    this.member = fields.member
-    this.address = fields.address
-    this.port = fields.port
-    this.hostname = fields.hostname
-    this.status = fields.status
-    this.weight = fields.weight
-    this.priority = fields.priority
-    this.labels = fields.labels
-    this.raw = raw
-    this.#locality = locality
-    this.#place = place
-    this.#before = before
-  }
+export class WireEndpoint extends BaseEndpoint<Uint8Array> {
+  #before: WireEndpoint | undefined
 
   /** The same endpoint with another status; put back, it has its first bytes again. */
   to(status: EdsStatus): WireEndpoint {
     if (this.#before?.status === status) return this.#before
-    const { member, address, port, hostname, weight, priority, labels } = this
-    return new WireEndpoint(
-      { member, address, port, hostname, status, weight, priority, labels },
-      withVarint(this.raw, HEALTH_STATUS, EDS_STATUS.indexOf(status)),
-      this.#locality,
-      this.#place,
-      this.#before ?? this,
-    )
+    const raw = withVarint(this.raw, HEALTH_STATUS, EDS_STATUS.indexOf(status))
+    const next = new WireEndpoint(...this.with(status, raw))
+    next.#before = this.#before ?? this
+    return next
   }
 
-  native(): EndpointNative {
-    return {
-      status: this.status ?? 'UNKNOWN',
-      ...(this.weight === undefined ? {} : { weight: this.weight }),
-      priority: this.priority,
-      locality: this.#locality,
-      place: this.#place,
-      endpoint: Buffer.from(this.raw).toString('base64'),
-    }
+  protected override printed(): Json {
+    return Buffer.from(this.raw).toString('base64')
   }
 }
 
