@@ -11,6 +11,7 @@ import { startFake as startBigip } from 'drainable/testing/f5-bigip'
 import { startFake as startEnvoy } from 'drainable/testing/envoy'
 import { startFake, type HaproxyFake } from 'drainable/testing/haproxy-runtime'
 import { freePort } from '../support/haproxy.js'
+import { withPlaces } from '../support/places.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -32,11 +33,11 @@ async function runProgram(
 ): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), 'drainable-program-'))
   try {
-    let text = await readFile(join(root, 'test/programs', name), 'utf8')
-    for (const [from, to] of Object.entries(replace)) {
-      if (!text.includes(from)) throw new Error(`${name} does not say ${from}`)
-      text = text.replaceAll(from, to)
-    }
+    const text = withPlaces(
+      name,
+      await readFile(join(root, 'test/programs', name), 'utf8'),
+      replace,
+    )
     const program = join(folder, name)
     const preload = join(folder, 'globals.mjs')
     await writeFile(program, text)

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, vi } from 'vitest'
 import { blocksOf, pages } from '../docs/pages.js'
+import { withPlaces } from './places.js'
 
 type Exports = Readonly<Record<string, (...args: never[]) => Promise<unknown>>>
 
@@ -61,16 +62,14 @@ export class PagePrograms {
     given: Readonly<Record<string, unknown>> = {},
   ): Promise<Exports> {
     this.#run.add(name)
-    let text = blocks.get(name)
-    if (text === undefined) throw new Error(`there is no ${name}`)
-    for (const [from, to] of Object.entries(places)) {
-      if (!text.includes(from)) throw new Error(`${name} does not say ${from}`)
-      text = text.replaceAll(from, to)
-    }
+    const block = blocks.get(name)
+    if (block === undefined) throw new Error(`there is no ${name}`)
     const key = `given:${name}`
     Object.assign(globalThis, { [key]: given })
-    text = text.replaceAll(/^declare (?:const|function) (\w+).*$/gm, (_, one: string) =>
-      one in given ? `const ${one} = (globalThis as any)[${JSON.stringify(key)}].${one}` : '',
+    const text = withPlaces(name, block, places).replaceAll(
+      /^declare (?:const|function) (\w+).*$/gm,
+      (_, one: string) =>
+        one in given ? `const ${one} = (globalThis as any)[${JSON.stringify(key)}].${one}` : '',
     )
     const path = join(this.#folder, `${name.replaceAll(/\W+/g, '-')}.ts`)
     await writeFile(path, text)

@@ -1,9 +1,4 @@
 /** The process that rolls is stopped in its function for longer than its lease, and woken while another one rolls. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { fileTickets, isDrainableError, resumeRoll, type RollReport, type Ticket } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { startFake, type HaproxyFake } from 'drainable/testing/haproxy-runtime'
@@ -11,10 +6,10 @@ import { describe, it } from 'vitest'
 import { workDir } from '../../support/envoy/proxy.js'
 import { engines } from '../../support/engines.js'
 import { until } from '../../support/haproxy.js'
+import { startLineChild } from '../../support/line-child.js'
 import { openLease, startServer } from '../../support/lease-clients.js'
 import type { RollChildOptions } from '../../support/roll-child.js'
 
-const root = fileURLToPath(new URL('../../../', import.meta.url))
 const LIMIT = 60_000
 
 interface Line {
@@ -25,25 +20,7 @@ interface Line {
   readonly code?: string
 }
 
-function startChild(options: RollChildOptions) {
-  const script = join(root, 'test/support/roll-child.ts')
-  const source = join(root, 'scripts/source.mjs')
-  const child = spawn(process.execPath, ['--import', source, script, JSON.stringify(options)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const closed = once(child, 'close')
-  const said: Line[] = []
-  createInterface({ input: child.stdout }).on('line', (line) => said.push(JSON.parse(line) as Line))
-  return {
-    said,
-    kill: (signal: NodeJS.Signals) => child.kill(signal),
-    closed,
-    [Symbol.asyncDispose]: async () => {
-      child.kill('SIGKILL')
-      await closed
-    },
-  }
-}
+const startChild = (options: RollChildOptions) => startLineChild<Line>('roll-child.ts', options)
 
 /** The states that were set so far, in order. */
 function changes({ requests }: HaproxyFake): readonly string[] {

@@ -2,24 +2,21 @@
  * Ten servers that need 3 s to listen, behind two HAProxy and one Envoy, under load: each is restarted by a roll, whose
  * process is killed on the way and goes on in another one.
  */
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { describe, it } from 'vitest'
 import { startEnvoy, workDir } from '../../support/envoy/proxy.js'
 import { writeEds } from '../../support/envoy/sets.js'
 import { engines } from '../../support/engines.js'
 import { FleetClient, FleetServer } from '../../support/fleet.js'
 import type { RollerOptions } from '../../support/fleet-roller.js'
+import { startLineChild } from '../../support/line-child.js'
 import { freePort, Haproxy, until } from '../../support/haproxy.js'
 import { Tunnel } from '../../support/haproxy-traffic.js'
 
 const SIZE = 10
-const root = fileURLToPath(new URL('../../../', import.meta.url))
 
 interface Line {
   readonly type: string
@@ -32,26 +29,14 @@ interface Line {
 
 /** The process that deploys, and what it said so far. */
 function startRoller(options: RollerOptions) {
-  const script = join(root, 'test/support/fleet-roller.ts')
-  const source = join(root, 'scripts/source.mjs')
-  const child = spawn(process.execPath, ['--import', source, script, JSON.stringify(options)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const closed = once(child, 'close')
-  const said: Line[] = []
-  createInterface({ input: child.stdout }).on('line', (line) => said.push(JSON.parse(line) as Line))
+  const child = startLineChild<Line>('fleet-roller.ts', options)
+  const { said } = child
   return {
     said,
     count: (type: string) => said.filter((line) => line.type === type).length,
-    closed,
-    kill: async () => {
-      child.kill('SIGKILL')
-      await closed
-    },
-    [Symbol.asyncDispose]: async () => {
-      child.kill('SIGKILL')
-      await closed
-    },
+    closed: child.closed,
+    kill: () => child[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
   }
 }
 

@@ -83,7 +83,7 @@ function balancer(): FakeProvider {
 }
 
 describe.each(KINDS)('tickets in %s', (_, start) => {
-  it('are found by another process as orphans, and gone after the undo', async ({ expect }) => {
+  it('are found as orphans by another process, and gone when undone', async ({ expect }) => {
     await using stores = await start()
     const lb = balancer()
     const mine = stores.open()

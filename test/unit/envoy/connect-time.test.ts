@@ -1,18 +1,7 @@
 import { expect, test } from 'vitest'
 import { callbackEndpoints, envoy } from 'drainable/envoy'
 import { startFake } from 'drainable/testing/envoy'
-import { systemClock } from '../../../src/provider/clock.js'
-
-const clock = systemClock
-const ctx = (ms = 10_000) => ({ signal: AbortSignal.timeout(ms), clock })
-const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80', '10.0.0.4:80']
-const endpointOf = (name: string) => ({
-  endpoint: { address: { socket_address: { address: name.slice(0, -3), port_value: 80 } } },
-})
-const setOf = (members: readonly string[]) => ({
-  cluster_name: 'web',
-  endpoints: [{ lb_endpoints: members.map(endpointOf) }],
-})
+import { ctx, names, setOf } from './web-set.js'
 
 test('while the version of one proxy is not known, connects hide requests', async () => {
   await using fake = await startFake({ pools: { web: names } })

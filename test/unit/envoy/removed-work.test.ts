@@ -1,18 +1,8 @@
 import { expect, test } from 'vitest'
 import { callbackEndpoints, envoy } from 'drainable/envoy'
 import { startFake } from 'drainable/testing/envoy'
-import { systemClock } from '../../../src/provider/clock.js'
+import { ctx, names, setOf } from './web-set.js'
 
-const clock = systemClock
-const ctx = (ms = 10_000) => ({ signal: AbortSignal.timeout(ms), clock })
-const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80', '10.0.0.4:80']
-const endpointOf = (name: string) => ({
-  endpoint: { address: { socket_address: { address: name.slice(0, -3), port_value: 80 } } },
-})
-const setOf = (members: readonly string[]) => ({
-  cluster_name: 'web',
-  endpoints: [{ lb_endpoints: members.map(endpointOf) }],
-})
 const ref = { pool: 'web', member: names[0]! }
 
 test('work of a proxy that was unread is not forgotten with the endpoint', async () => {

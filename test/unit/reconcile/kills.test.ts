@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { describe, it } from 'vitest'
+import { expectEveryDeath } from '../../support/deaths.js'
 import { web } from './set-up.js'
 import { World, type Death } from './world.js'
 
@@ -40,18 +41,7 @@ async function play(death: Death): Promise<{ died: boolean; wrong: readonly stri
 describe('a reconciler that is killed at any of its calls', () => {
   it.each(['done', 'lost'] as const)(
     'is gone on with by another process where that call is %s',
-    async (last) => {
-      const wrong: string[] = []
-      let at = 1
-      for (; at < MOST; at += 1) {
-        const end = await play({ at, last })
-        wrong.push(...end.wrong)
-        if (!end.died) break
-      }
-      expect(wrong).toEqual([])
-      expect(at).toBeGreaterThan(20)
-      expect(at).toBeLessThan(MOST)
-    },
+    (last) => expectEveryDeath(play, last, { least: 20, most: MOST }),
     120_000,
   )
 })

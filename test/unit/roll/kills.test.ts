@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, test } from 'vitest'
 import {
   combineProviders,
   resumeRoll,
@@ -11,6 +11,7 @@ import { fakeClock, fakeProvider } from 'drainable/testing'
 import { withHost } from '../../model/user/host.js'
 import { Mortal, type Death } from '../../model/user/mortal.js'
 import { UserProcess } from '../../model/user/user-process.js'
+import { expectEveryDeath } from '../../support/deaths.js'
 import { jsonStore } from '../combined/set-up.js'
 
 const NAMES = ['web1', 'web2', 'web3']
@@ -99,17 +100,6 @@ async function play(death: Death): Promise<{ died: boolean; wrong: readonly stri
 describe('a roll whose process dies at any of its calls', () => {
   test.each(['done', 'lost'] as const)(
     'is gone on with by another one where that call is %s',
-    async (last) => {
-      const wrong: string[] = []
-      let at = 1
-      for (; at < MOST; at += 1) {
-        const end = await play({ at, last })
-        wrong.push(...end.wrong)
-        if (!end.died) break
-      }
-      expect(wrong).toEqual([])
-      expect(at).toBeGreaterThan(30)
-      expect(at).toBeLessThan(MOST)
-    },
+    (last) => expectEveryDeath(play, last, { least: 30, most: MOST }),
   )
 })

@@ -2,27 +2,13 @@ import { describe, expect, test } from 'vitest'
 import { resumeRoll, startRoll, type DrainableProvider, type Ticket } from 'drainable'
 import type { FakeProvider } from 'drainable/testing'
 import { jsonStore } from '../combined/set-up.js'
-import { actor, setUp, web } from './set-up.js'
+import { actor, seenAs, setUp, web } from './set-up.js'
 
 /** The same balancer where the name of one server belongs to another machine. */
 function moved(lb: FakeProvider, name: string): DrainableProvider {
-  const { name: product, instance, specVersion } = lb
-  return {
-    name: product,
-    instance,
-    specVersion,
-    describe: (ctx) => lb.describe(ctx),
-    apply: (changes, ctx) => lb.apply(changes, ctx),
-    close: () => lb.close(),
-    [Symbol.asyncDispose]: () => lb.close(),
-    observe: async (refs, ctx) => {
-      const snapshot = await lb.observe(refs, ctx)
-      const readings = snapshot.readings.map((one) =>
-        one.present && one.ref.member === name ? { ...one, identity: 'another machine' } : one,
-      )
-      return { ...snapshot, readings }
-    },
-  }
+  return seenAs(lb, (one) =>
+    one.ref.member === name ? { ...one, identity: 'another machine' } : one,
+  )
 }
 
 /** A roll whose process dies once the first server was acted on and not opened yet. */

@@ -3,7 +3,7 @@ import { combineProviders, roll, select, startRoll } from 'drainable'
 import type { DrainableProvider, MemberRef } from 'drainable'
 import { fakeClock, fakeProvider, type FakeProvider } from 'drainable/testing'
 import { setUp as setUpTwo } from '../combined/set-up.js'
-import { actor } from './set-up.js'
+import { actor, seenAs } from './set-up.js'
 
 const onBoth = [
   { pool: 'web', balancer: 'a' },
@@ -12,23 +12,7 @@ const onBoth = [
 
 /** The same balancer with the addresses that a function says. */
 function at(lb: FakeProvider, address: (ref: MemberRef) => string): DrainableProvider {
-  const { name, instance } = lb
-  return {
-    name,
-    specVersion: lb.specVersion,
-    instance,
-    describe: (ctx) => lb.describe(ctx),
-    apply: (changes, ctx) => lb.apply(changes, ctx),
-    close: () => lb.close(),
-    [Symbol.asyncDispose]: () => lb.close(),
-    observe: async (refs, ctx) => {
-      const snapshot = await lb.observe(refs, ctx)
-      const readings = snapshot.readings.map((one) =>
-        one.present ? { ...one, address: address(one.ref) } : one,
-      )
-      return { ...snapshot, readings }
-    },
-  }
+  return seenAs(lb, (one) => ({ ...one, address: address(one.ref) }))
 }
 
 describe('a roll counts servers', () => {

@@ -1,4 +1,5 @@
-import type { RollEvent, ServerDrained } from 'drainable'
+import type { DrainableProvider, RollEvent, ServerDrained } from 'drainable'
+import type { PresentReading } from 'drainable/provider'
 import { fakeClock, fakeProvider, type FakeClock, type FakeProvider } from 'drainable/testing'
 
 export const web = { pool: 'web' } as const
@@ -12,6 +13,28 @@ export function setUp(
   const names = Array.from({ length: size }, (_, n) => `web${n + 1}`)
   const lb = fakeProvider({ pools: { web: names }, clock, ...options })
   return { clock, lb, refs: names.map((member) => ({ pool: 'web', member })) }
+}
+
+/** The same balancer, whose readings a function changes. */
+export function seenAs(
+  lb: FakeProvider,
+  change: (reading: PresentReading) => PresentReading,
+): DrainableProvider {
+  const { name, instance, specVersion } = lb
+  return {
+    name,
+    instance,
+    specVersion,
+    describe: (ctx) => lb.describe(ctx),
+    apply: (changes, ctx) => lb.apply(changes, ctx),
+    close: () => lb.close(),
+    [Symbol.asyncDispose]: () => lb.close(),
+    observe: async (refs, ctx) => {
+      const snapshot = await lb.observe(refs, ctx)
+      const readings = snapshot.readings.map((one) => (one.present ? change(one) : one))
+      return { ...snapshot, readings }
+    },
+  }
 }
 
 /** A caller's function that notes its calls, and how many are under way at most. */

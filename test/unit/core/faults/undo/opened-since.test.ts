@@ -61,7 +61,7 @@ describe('what another client set after a call of this process had opened it', (
   })
 })
 
-test('what was opened and drained between two looks of a drain is left alone, by what another saw', async () => {
+test('what another run saw opened between two looks is left alone', async () => {
   const { clock, lb } = rig()
   lb.occupy(web1)
   await using slow = startDrain(lb, web1, { clock, timeout: '10m', seal: false, pace: '30s' })
