@@ -133,7 +133,7 @@ export async function openFake(options: FakeOptions): Promise<DataplaneFake> {
     run: async (line) => (await cli.run(line)).text,
     setMask: (ref, mask) => {
       const server = serverOf(ref)
-      server.mask = mask
+      server.mask = typeof mask === 'number' ? mask : mask(server.mask)
       inMemory().inherit(`${ref.pool}/${ref.member}`, server)
     },
     retry: (ref) => {

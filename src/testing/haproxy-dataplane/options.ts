@@ -95,7 +95,7 @@ export interface DataplaneFake extends HttpFake<FakeFailure> {
   /** Sends a line to HAProxy's socket: for states that have no name here. */
   run(line: string): Promise<string>
   /** Sets bits of a server's admin mask, such as 0x20 for an unresolved name. */
-  setMask(ref: MemberRef, mask: number): void
+  setMask(ref: MemberRef, mask: number | ((now: number) => number)): void
   /** Counts a retry in turn-around: HAProxy's `wretr`. */
   retry(ref: MemberRef): void
   /** HAProxy reads its configuration again: states, counts and servers added at run time are lost. */

@@ -108,7 +108,7 @@ describe.concurrent('a server whose name does not resolve', () => {
     const looks = fake.requests.length
     await until('a look', () => Promise.resolve(fake.requests.length > looks + 6))
     // The name resolves. The undo may have come before.
-    fake.setMask(WEB1, (await maskOf(fake, WEB1)) & ~0x20)
+    fake.setMask(WEB1, (now) => now & ~0x20)
     expect((await undo).outcome).toBe('restored')
     await end()
     expect(await maskOf(fake, WEB1)).toBe(0)
