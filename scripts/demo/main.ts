@@ -82,7 +82,8 @@ async function run(onFake: boolean): Promise<number> {
   const lb = stack.use(haproxyRuntime({ socket: balancer.socket, master: balancer.master }))
   await serving(lb)
 
-  const recorder = stack.use(new Recorder(lb, 'web', NAMES))
+  const recorder =
+    asked.report === undefined ? undefined : stack.use(new Recorder(lb, 'web', NAMES))
   const clients = new Clients(balancer.port)
   clients.browse(24)
   const view = new AbortController()
@@ -103,7 +104,10 @@ async function run(onFake: boolean): Promise<number> {
     view.abort()
     await watching
   }
-  if (asked.report !== undefined) writeReport(asked.report, recorder, balancer, turns)
+  if (asked.report !== undefined && recorder !== undefined) {
+    writeReport(asked.report, recorder, balancer, turns)
+    screen.say(`drawn to ${asked.report}`)
+  }
   return summary(balancer, clients, turns, screen, failure)
 }
 
@@ -142,7 +146,7 @@ async function takeOut(
   lb: DrainableProvider,
   backend: Backend,
   clients: Clients,
-  { screen, recorder }: { readonly screen: Screen; readonly recorder: Recorder },
+  { screen, recorder }: { readonly screen: Screen; readonly recorder: Recorder | undefined },
   reload: { readonly balancer: Balancer; readonly holder: Backend } | undefined,
 ): Promise<Turn> {
   const { name } = backend
@@ -158,8 +162,9 @@ async function takeOut(
     `${name}: drain begins with ${load.active} in flight (one upgraded) and ${load.queued} queued`,
   )
 
-  recorder.mark('drain', name)
-  const reloaded = reload && reloadSoon(reload.balancer, screen).then(() => recorder.mark('reload'))
+  recorder?.mark('drain', name)
+  const reloaded =
+    reload && reloadSoon(reload.balancer, screen).then(() => recorder?.mark('reload'))
   let end: Promise<Count> | undefined
   let idleAt = 0
   const onEvent = (event: DrainEvent): void => {
@@ -168,7 +173,7 @@ async function takeOut(
     if (event.type !== 'idle' || end) return
     // No grace and no goodbye: if anything were left on it, a client would see it die.
     idleAt = Date.now()
-    recorder.mark('idle, killed', name)
+    recorder?.mark('idle, killed', name)
     end = backend.end()
   }
   const [report, count] = await drain(lb, ref, { timeout: '30s', onEvent }, async (done) => {
@@ -182,7 +187,7 @@ async function takeOut(
   )
   await reloaded
   await ready(lb, ref, { waitHealthy: '15s' })
-  recorder.mark('replaced, healthy, ready', name)
+  recorder?.mark('replaced, healthy, ready', name)
   screen.say(`${name}: healthy, and serving again`)
   await Promise.all(work)
   return { server: name, atVerdict: count.active, waited, report }

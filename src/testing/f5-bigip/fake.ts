@@ -7,7 +7,13 @@ import type { HttpServer } from '../http/server.js'
 import { toServedTls } from '../http/tls.js'
 import type { Lab } from './rest/call.js'
 import { autoSync, failOver } from './tm/cm.js'
-import { toMember, type FakeMember, type FakeNode, type FakePool } from './device/config.js'
+import {
+  stateOf,
+  switchTo,
+  toMember,
+  type FakeMember,
+  type FakePool,
+} from './device/config.js'
 import { handle } from './rest/handler.js'
 import { toLab, toTargets } from './device/lab.js'
 import { fromSegment, partitionOf } from './rest/names.js'
@@ -382,17 +388,6 @@ export class BigipFake implements HttpFake<FakeFailure, FakeRequest> {
     }
     return { pool, member }
   }
-}
-
-function stateOf(of: FakeMember | FakeNode): AdminState {
-  if (of.forcedDown) return 'maint'
-  return of.session === 'user-disabled' ? 'drain' : 'ready'
-}
-
-function switchTo(of: FakeMember | FakeNode, to: AdminState): void {
-  of.session = to === 'ready' ? 'user-enabled' : 'user-disabled'
-  of.forcedDown = to === 'maint'
-  of.generation += 1
 }
 
 function authOf({ headers }: IncomingRequest): FakeRequest['auth'] {

@@ -117,11 +117,19 @@ export class Floor {
       left === undefined
         ? `the balancer did not say how many members of ${ref.pool} serve`
         : `${Math.max(0, left)} of ${pool?.total ?? '?'} members of ${ref.pool} would be left serving${left > 0 ? '' : thenOf(pool)}`
+    const coming = this.#membership
+      .coming()
+      .filter((other) => poolKey(other) === poolKey(ref) && refKey(other) !== refKey(ref))
+      .map(formatRef)
+    const why =
+      coming.length === 0
+        ? ''
+        : ` (the hold of ${coming.join(', ')} has no answer and may still be carried out)`
     const advice =
       (left ?? 0) <= 0 ? 'keepReady: 0 lets the last one go' : 'lower keepReady if that is enough'
     return new DrainableError(
       'POOL_AT_MINIMUM',
-      `${formatRef(ref)} was not drained: ${known}, keepReady is ${this.#keepReady}; bring another member up, onMinimum: 'wait' waits for it, ${advice}`,
+      `${formatRef(ref)} was not drained: ${known}${why}, keepReady is ${this.#keepReady}; bring another member up, onMinimum: 'wait' waits for it, ${advice}`,
       { ref },
     )
   }

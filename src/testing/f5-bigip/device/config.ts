@@ -1,3 +1,4 @@
+import type { AdminState } from '../../../provider/contract.js'
 import { joinMember, partitionOf, splitMember, splitPath } from '../rest/names.js'
 
 /** Verdict of a monitor; `unchecked` where none is assigned. */
@@ -222,4 +223,17 @@ export function readState(of: Switchable & { readonly fqdn?: string | undefined 
   if (of.session === 'user-disabled') return { session: 'user-disabled', state }
   const monitored = of.monitor !== 'unchecked' && !of.forcedDown && !template
   return { session: monitored ? 'monitor-enabled' : 'user-enabled', state }
+}
+
+/** A member's or a node's own state. */
+export function stateOf(of: FakeMember | FakeNode): AdminState {
+  if (of.forcedDown) return 'maint'
+  return of.session === 'user-disabled' ? 'drain' : 'ready'
+}
+
+/** Sets it as a person at the device would. */
+export function switchTo(of: FakeMember | FakeNode, to: AdminState): void {
+  of.session = to === 'ready' ? 'user-enabled' : 'user-disabled'
+  of.forcedDown = to === 'maint'
+  of.generation += 1
 }
