@@ -17,7 +17,7 @@ test('a drain that began before any proxy was known ends idle once one is', asyn
   await lb.observe('all', { signal, clock })
   const run = startDrain(lb, { pool: 'web', member: '10.0.0.1:80' }, { timeout: '60s' })
   const blockers = (): unknown => run.why().map(({ scope }) => scope)
-  await expect.poll(blockers, { timeout: 10_000 }).toContain('no proxy')
+  await expect.poll(blockers, { timeout: 10_000 }).toContain('a proxy')
   const rest = `http://127.0.0.1:${sink.address?.port}`
   await using fake = await startFake({ pools: { web: [] }, eds: { rest }, mergeWindow: 0 })
   known.push(fake.url)

@@ -17,7 +17,7 @@ import { takesWork, toAdminState } from '../codec/status.js'
 
 const CONNECT_TIMEOUT = 5_000
 /** Stands for whoever will serve the cluster, until a proxy lists it. */
-export const NO_PROXY = 'no proxy'
+export const NO_PROXY = 'a proxy'
 
 export interface ReaderOptions extends ForceOptions {
   /** Whether admin APIs are listed at all. */

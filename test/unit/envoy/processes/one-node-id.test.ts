@@ -93,7 +93,7 @@ test('where nobody has an admin API, each stream is a process', async () => {
   await using two = await startFake(options)
   const states = async () => {
     const { readings } = await lb.observe([ref], ctx())
-    return readings[0]?.scopes.filter(({ scope }) => scope !== 'no proxy').map(({ state }) => state)
+    return readings[0]?.scopes.filter(({ scope }) => scope !== 'a proxy').map(({ state }) => state)
   }
   await expect.poll(states, { timeout: 5_000 }).toEqual(['read', 'unread'])
   expect([one.url, two.url]).toHaveLength(2)
