@@ -7,13 +7,7 @@ import type { HttpServer } from '../http/server.js'
 import { toServedTls } from '../http/tls.js'
 import type { Lab } from './rest/call.js'
 import { autoSync, failOver } from './tm/cm.js'
-import {
-  stateOf,
-  switchTo,
-  toMember,
-  type FakeMember,
-  type FakePool,
-} from './device/config.js'
+import { stateOf, switchTo, toMember, type FakeMember, type FakePool } from './device/config.js'
 import { handle } from './rest/handler.js'
 import { toLab, toTargets } from './device/lab.js'
 import { fromSegment, partitionOf } from './rest/names.js'
