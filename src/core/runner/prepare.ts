@@ -7,7 +7,7 @@ import type { Contest } from './balancer/contest.js'
 import type { Prepared, RunContext, RunSpec } from './run-spec.js'
 import type { RunState } from './run-state.js'
 
-/** How long a first look that fails is tried again, in milliseconds. */
+/** How long a first look that fails for a reason that can pass is tried again, in milliseconds. */
 const RETRY_FOR = 5_000
 /** The same where nothing listens: no socket, a refused connection, no such name. */
 const NOBODY_FOR = 1_000
@@ -29,7 +29,7 @@ export async function prepareRun(run: RunState, context: RunContext): Promise<Pr
     } catch (thrown) {
       context.signal.throwIfAborted()
       const error = toDrainableError(thrown, provider.name, subject)
-      if (!isNetwork(error) || clock.now() + wait >= patienceFor(run, error)) throw error
+      if (!canPass(error) || clock.now() + wait >= patienceFor(run, error)) throw error
       if (run.unprepared?.code !== error.code) run.fault(error)
       run.unprepared = error
       await pause(clock, wait, context.signal)
@@ -37,9 +37,13 @@ export async function prepareRun(run: RunState, context: RunContext): Promise<Pr
   }
 }
 
-/** Only what the network did is tried again: what the caller or the balancer refused stays refused. */
-function isNetwork(error: DrainableError): boolean {
-  return error.retryable && isUnreachable(error)
+/**
+ * What the network did is tried again, and what a balancer says of its own state: a reload or a failover is under way.
+ * What was refused stays refused, and so does a conflict that we found in what was read: it names no provider.
+ */
+function canPass(error: DrainableError): boolean {
+  const ofBalancer = error.code === 'CONFLICT' && error.provider !== undefined
+  return error.retryable && (isUnreachable(error) || ofBalancer)
 }
 
 /** Until when what failed is tried again. */

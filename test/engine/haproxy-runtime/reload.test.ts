@@ -1,6 +1,7 @@
 /** Reloads, before and during a drain, with and without a way to the old workers. */
 import { Agent } from 'node:http'
-import { drain, isDrainableError, startDrain } from 'drainable'
+import { setTimeout as pass } from 'node:timers/promises'
+import { drain, isDrainableError, ready, startDrain } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
@@ -60,6 +61,20 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       expect(overruled).toEqual([])
     },
   )
+
+  it.concurrent('a drain that begins in mid-reload waits for its end', async ({ expect }) => {
+    await using it = await lab({ engine })
+    const begins = [0, 40, 80, 160]
+    for (const later of begins) {
+      const reloaded = it.haproxy.reload()
+      await pass(later)
+      await using lb = it.provider()
+      const report = await drain(lb, web1, { timeout: '30s' })
+      expect(member(report), `${later} ms after the signal`).toMatchObject({ outcome: 'idle' })
+      await reloaded
+      await ready(lb, web1)
+    }
+  })
 
   // Fifty of them are a matter of `npm run soak -- haproxy --only reloads`, and of the fake.
   it.concurrent('eleven reloads in one drain leave nothing in it', async ({ expect }) => {

@@ -108,6 +108,27 @@ describe('a first call that fails with an error that can pass', () => {
     })
   }
 
+  for (const verb of ['describe', 'observe'] as const) {
+    const reloaded = (): DrainableError =>
+      new DrainableError('CONFLICT', 'it is being reloaded', { provider: 'fake' })
+
+    test(`is made again while the balancer is being replaced: ${verb}`, async () => {
+      const { clock, lb } = rig()
+      lb.failNext('throw', { verb, times: 3, error: reloaded() })
+      expect((await ending(lb, clock, 120_000)).outcome).toBe('idle')
+    })
+
+    test(`is given up after 5 s of being replaced, with its words: ${verb}`, async () => {
+      const { clock, lb } = rig()
+      lb.failNext('throw', { verb, times: 1_000, error: reloaded() })
+      const from = clock.now()
+      const error = await clock.runUntil(thrown(drain(lb, web1, { clock, timeout: '2m' })))
+      expect(error).toMatchObject({ code: 'CONFLICT', report: { outcome: 'refused' } })
+      expect(clock.now() - from).toBeGreaterThan(3_000)
+      expect(clock.now() - from).toBeLessThanOrEqual(6_000)
+    })
+  }
+
   test('is made again until the balancer is back after 4 s', async () => {
     const { clock, lb } = rig()
     lb.disconnect()
