@@ -52,6 +52,15 @@ ${names.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name}`)
 })
 for (const name of names) await backends.call('start', name, haproxy.port(name))
 await using lb = haproxyRuntime({ socket: haproxy.socket, master: haproxy.master })
+/** What each look took, ms: the pause between two follows from it. */
+let looks: number[] = []
+const observe = lb.observe.bind(lb)
+lb.observe = async (...asked) => {
+  const from = performance.now()
+  const seen = await observe(...asked)
+  looks.push(performance.now() - from)
+  return seen
+}
 
 /** One drain of a server with a request in flight that ends so long after: milliseconds from its last byte. */
 async function measure(name: string, lasts: number, drainer: Drainer): Promise<number> {
@@ -101,12 +110,13 @@ const ours: number[] = []
 const pid = await haproxy.pid()
 for (const [lasts, count] of ALONE) {
   const [from, cpu, balancer] = [now(), process.cpuUsage(), cpuOf(pid)]
+  looks = []
   const took = await oneByOne(count, lasts, byUs())
   const used = process.cpuUsage(cpu)
   const ms = now() - from
   ours.push(...took)
   console.log(
-    `one drain, work of ${lasts / 1_000} s: ${spread(took)}; of a core ours ${share((used.user + used.system) / 1e6, ms)}, HAProxy ${share(cpuOf(pid) - balancer, ms)}`,
+    `one drain, work of ${lasts / 1_000} s: ${spread(took)}; of a core ours ${share((used.user + used.system) / 1e6, ms)}, HAProxy ${share(cpuOf(pid) - balancer, ms)}; a look took ${quantile(looks, 0.5).toFixed(1)} ms`,
   )
 }
 console.log(`one drain, all: ${spread(ours)}`)
