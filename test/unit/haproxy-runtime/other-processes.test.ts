@@ -161,3 +161,22 @@ test('a reload is told before a silent master answers', async () => {
   expect((await seen).readings[0]).toMatchObject({ own: 'ready' })
   expect((await lb.observe([WEB1], context())).readings[0]).toMatchObject({ own: 'ready' })
 })
+
+test('a reload that a look finds is told without asking the master', async () => {
+  await using fake = await withMaster()
+  await using lb = haproxyRuntime({
+    socket: fake.socket,
+    master: fake.master,
+    replyTimeout: '5m',
+  })
+  await lb.observe([WEB1], context())
+  await lb.apply([{ kind: 'hold', to: 'drain', ref: WEB1 }], context())
+  await lb.observe([WEB1], context())
+  const asked = (): number => fake.requests.filter(({ line }) => /^show proc/.test(line)).length
+  const before = asked()
+  await fake.reload()
+  fake.fail({ match: /^show proc/, how: 'silent', times: 1 })
+  const { readings } = await lb.observe([WEB1], context())
+  expect(readings[0]).toMatchObject({ own: 'ready' })
+  expect(asked()).toBe(before)
+})
