@@ -6,6 +6,7 @@ import { parsePolicy, type Policy, type ResolvedPolicy } from '../core/verbs/pol
 import type { Reading } from '../provider/contract.js'
 import type { Duration } from '../provider/duration.js'
 import { parseOptions } from '../provider/options.js'
+import { once } from '../provider/once.js'
 
 /** How `reconcile` is to go: what it speaks for, and how its drains go. */
 export interface ReconcileOptions extends Omit<Policy, 'until' | 'id' | 'onTicket'> {
@@ -44,20 +45,20 @@ export interface ReconcileOptions extends Omit<Policy, 'until' | 'id' | 'onTicke
   readonly leaseTtl?: Duration | undefined
 }
 
-const ownShape = {
+const ownShape = once(() => ({
   pools: z.array(z.string().min(1)).min(1, 'expected the names of one pool or more'),
-  owns: fn.exactOptional() as unknown as z.ZodType<ReconcileOptions['owns']>,
+  owns: fn().exactOptional() as unknown as z.ZodType<ReconcileOptions['owns']>,
   drain: z.boolean().default(true),
   allowEmpty: z.boolean().default(false),
   gone: z.enum(['maint', 'drain']).exactOptional(),
   dryRun: z.boolean().default(false),
-  lease: leaseSchema.exactOptional(),
-  leaseTtl: leaseTtlOption,
-}
-const ownSchema = z.strictObject(ownShape)
+  lease: leaseSchema().exactOptional(),
+  leaseTtl: leaseTtlOption(),
+}))
+const ownSchema = once(() => z.strictObject(ownShape()))
 
 /** The options, checked and with their defaults. */
-export interface ResolvedReconcile extends Omit<z.infer<typeof ownSchema>, 'pools'> {
+export interface ResolvedReconcile extends Omit<z.infer<ReturnType<typeof ownSchema>>, 'pools'> {
   readonly pools: readonly string[]
   readonly policy: ResolvedPolicy
   readonly keepReady: number | undefined
@@ -73,13 +74,13 @@ const OWN_BUSINESS = ['until', 'id', 'onTicket']
  */
 export function parseReconcile(given: ReconcileOptions, subject: string): ResolvedReconcile {
   const all = Object.entries(Object(given) as object)
-  const names = new Set(Object.keys(ownShape))
+  const names = new Set(Object.keys(ownShape()))
   const [own, rest] = [true, false].map((mine) =>
     Object.fromEntries(
       all.filter(([name]) => (names.has(name) || OWN_BUSINESS.includes(name)) === mine),
     ),
   )
   const policy = parsePolicy(rest ?? {}, subject)
-  const { pools, ...parsed } = parseOptions(ownSchema, own, subject)
+  const { pools, ...parsed } = parseOptions(ownSchema(), own, subject)
   return { ...parsed, pools: [...new Set(pools)], policy, keepReady: given.keepReady }
 }

@@ -155,7 +155,7 @@ class Loop implements Reconciler {
 
   async settled(options: Pick<Call, 'signal' | 'clock'> = {}): Promise<void> {
     const { signal } = parseOptions(
-      z.strictObject({ signal: callShape.signal, clock: callShape.clock }),
+      z.strictObject({ signal: callShape().signal, clock: callShape().clock }),
       options,
       'settled()',
     )

@@ -11,7 +11,7 @@ type Frozen<T> = T extends readonly (infer U)[]
     ? { readonly [K in keyof T]: Frozen<T[K]> }
     : T
 
-type Checked = Frozen<z.infer<typeof ticketSchema>>
+type Checked = Frozen<z.infer<ReturnType<typeof ticketSchema>>>
 
 /** The places with fields that may be absent: one that only one side knows would fit otherwise. */
 type Optional<T extends Checked | Ticket> = [
@@ -27,5 +27,5 @@ test('a ticket is what its schema checks, field by field', () => {
   const back = (ticket: Ticket): Checked => ticket
   for (const either of [forth, back]) expectTypeOf(either).toBeFunction()
   expectTypeOf<Optional<Checked>>().toEqualTypeOf<Optional<Ticket>>()
-  expectTypeOf<Frozen<z.infer<typeof policyDataSchema>>>().toEqualTypeOf<PolicyData>()
+  expectTypeOf<Frozen<z.infer<ReturnType<typeof policyDataSchema>>>>().toEqualTypeOf<PolicyData>()
 })

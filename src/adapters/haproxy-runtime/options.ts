@@ -5,6 +5,7 @@ import type { Duration } from '../../provider/duration.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { parseOptions } from '../../provider/options.js'
 import { type Address, parseAddress, tcpAddress } from './codec/address.js'
+import { once } from '../../provider/once.js'
 
 /**
  * Path of a unix socket, or host and port of a TCP one; as a text also the way HAProxy writes it:
@@ -99,31 +100,33 @@ const address = z
     return z.NEVER
   })
 
-const schema = z.strictObject({
-  socket: address,
-  master: address.exactOptional(),
-  tls: tlsSchema.exactOptional(),
-  oldWorkers: z
-    .union(
-      [
-        z.literal('wait'),
-        z.literal('accept'),
-        z.strictObject({ within: durationOption({ min: 10 }) }),
-      ],
-      "expected 'wait', 'accept' or { within: '30s' }",
-    )
-    .default('wait'),
-  maintCuts: z.boolean().default(false),
-  keepFollowers: z.int().min(0).default(1),
-  connectTimeout: durationOption({ min: 10 }).default(2_000),
-  replyTimeout: durationOption({ min: 10 }).default(5_000),
-  maxConnections: z.int().min(1).max(100).default(4),
-})
+const schema = once(() =>
+  z.strictObject({
+    socket: address,
+    master: address.exactOptional(),
+    tls: tlsSchema.exactOptional(),
+    oldWorkers: z
+      .union(
+        [
+          z.literal('wait'),
+          z.literal('accept'),
+          z.strictObject({ within: durationOption({ min: 10 }) }),
+        ],
+        "expected 'wait', 'accept' or { within: '30s' }",
+      )
+      .default('wait'),
+    maintCuts: z.boolean().default(false),
+    keepFollowers: z.int().min(0).default(1),
+    connectTimeout: durationOption({ min: 10 }).default(2_000),
+    replyTimeout: durationOption({ min: 10 }).default(5_000),
+    maxConnections: z.int().min(1).max(100).default(4),
+  }),
+)
 
 /** The options as the provider uses them: checked, with every default filled in, durations in milliseconds. */
-export type Settings = Readonly<z.output<typeof schema>>
+export type Settings = Readonly<z.output<ReturnType<typeof schema>>>
 
 /** @throws `INVALID_OPTIONS` naming every wrong option */
 export function readOptions(options: HaproxyRuntimeOptions): Settings {
-  return parseOptions(schema, options, 'haproxyRuntime()')
+  return parseOptions(schema(), options, 'haproxyRuntime()')
 }

@@ -19,6 +19,7 @@ import type { ProviderEvents } from '../with-events.js'
 import { withPartEvents } from './events.js'
 import { partsOf, withParts, type Parts } from './parts.js'
 import { bareRef, tagError, tagRef, tagSnapshot } from './tag.js'
+import { once } from '../../provider/once.js'
 
 /** Options of {@link combineProviders}. */
 export interface CombineOptions {
@@ -40,10 +41,12 @@ export interface CombineOptions {
 
 const KEY = /^[\p{L}\p{N}_][\p{L}\p{N}_.-]{0,99}$/u
 
-const optionsSchema = z.strictObject({
-  onUnreachable: z.enum(['wait', 'fail']).default('fail'),
-  onMissing: z.enum(['skip', 'fail']).default('skip'),
-})
+const optionsSchema = once(() =>
+  z.strictObject({
+    onUnreachable: z.enum(['wait', 'fail']).default('fail'),
+    onMissing: z.enum(['skip', 'fail']).default('skip'),
+  }),
+)
 
 /**
  * Several balancers as one provider: a server behind all of them is drained on all of them, and idle is
@@ -75,7 +78,7 @@ export function combineProviders(
   options: CombineOptions = {},
 ): DrainableProvider & ProviderEvents {
   const subject = 'combineProviders()'
-  const settings = parseOptions(optionsSchema, options, subject)
+  const settings = parseOptions(optionsSchema(), options, subject)
   if (typeof providers !== 'object' || (providers as unknown) === null || Array.isArray(providers))
     throw invalid(subject, 'expected an object { key: provider }')
   const all = new Map(

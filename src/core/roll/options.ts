@@ -10,6 +10,7 @@ import type { RollData } from '../tickets/ticket.js'
 import { callShape, fn } from '../verbs/call.js'
 import { parsePolicy, ticketShape, type Policy, type ResolvedPolicy } from '../verbs/policy.js'
 import type { RollEvent } from './events.js'
+import { once } from '../../provider/once.js'
 
 /** One server that a roll has drained: what its `act` is given. */
 export interface ServerDrained {
@@ -124,41 +125,45 @@ export interface RollSettings {
 const DEFAULT_HEALTH_LIMIT = 30_000
 const PERCENT = /^\d{1,3}(?:\.\d{1,6})?%$/
 
-const rollSchema = z.strictObject({
-  act: fn,
-  onEvent: fn.exactOptional() as unknown as z.ZodType<RollOptions['onEvent']>,
-  canary: z.int().min(0).default(0),
-  maxUnavailable: z
-    .custom<number | string>(
-      isShare,
-      "expected a whole number from 1, or a percentage above 0% and up to 100% such as '10%'",
-    )
-    .default(1),
-  group: z
-    .union([z.enum(['address', 'ref']), fn], "expected 'address', 'ref' or a function")
-    .default('address'),
-  waitHealthy: z.unknown().optional(),
-  onTimeout: z.enum(['postpone', 'fail', 'terminate', 'proceed']).default('postpone'),
-  onFailure: z
-    .union(
-      [z.enum(['stop', 'continue']), z.strictObject({ maxFailed: z.int().min(0) })],
-      "expected 'stop', 'continue' or { maxFailed: 2 }",
-    )
-    .default('stop'),
-  lease: leaseSchema.exactOptional(),
-  leaseTtl: leaseTtlOption,
-})
+const rollSchema = once(() =>
+  z.strictObject({
+    act: fn(),
+    onEvent: fn().exactOptional() as unknown as z.ZodType<RollOptions['onEvent']>,
+    canary: z.int().min(0).default(0),
+    maxUnavailable: z
+      .custom<number | string>(
+        isShare,
+        "expected a whole number from 1, or a percentage above 0% and up to 100% such as '10%'",
+      )
+      .default(1),
+    group: z
+      .union([z.enum(['address', 'ref']), fn()], "expected 'address', 'ref' or a function")
+      .default('address'),
+    waitHealthy: z.unknown().optional(),
+    onTimeout: z.enum(['postpone', 'fail', 'terminate', 'proceed']).default('postpone'),
+    onFailure: z
+      .union(
+        [z.enum(['stop', 'continue']), z.strictObject({ maxFailed: z.int().min(0) })],
+        "expected 'stop', 'continue' or { maxFailed: 2 }",
+      )
+      .default('stop'),
+    lease: leaseSchema().exactOptional(),
+    leaseTtl: leaseTtlOption(),
+  }),
+)
 
-const resumeSchema = z.strictObject({
-  act: fn,
-  ...callShape,
-  ...ticketShape,
-  id: z.string().exactOptional(),
-  owner: z.string().exactOptional(),
-  waitHealthy: fn.exactOptional(),
-  lease: leaseSchema.exactOptional(),
-  leaseTtl: leaseTtlOption,
-})
+const resumeSchema = once(() =>
+  z.strictObject({
+    act: fn(),
+    ...callShape(),
+    ...ticketShape(),
+    id: z.string().exactOptional(),
+    owner: z.string().exactOptional(),
+    waitHealthy: fn().exactOptional(),
+    lease: leaseSchema().exactOptional(),
+    leaseTtl: leaseTtlOption(),
+  }),
+)
 
 function isShare(value: unknown): boolean {
   if (typeof value !== 'string') return Number.isSafeInteger(value) && Number(value) >= 1
@@ -193,7 +198,7 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
     lease,
     leaseTtl: ttl,
   }
-  const read = parseOptions(rollSchema, own, subject)
+  const read = parseOptions(rollSchema(), own, subject)
   const health = toHealth(waitHealthy, subject)
   const late = read.onTimeout
   const failed = read.onFailure
@@ -221,7 +226,7 @@ export interface ResumeSettings extends Omit<ResumeRollOptions, 'lease' | 'lease
 
 /** @throws `INVALID_OPTIONS` naming every wrong field */
 export function parseResume(o: ResumeRollOptions, subject: string): ResumeSettings {
-  const { lease, leaseTtl: ttl, ...rest } = parseOptions(resumeSchema, o, subject)
+  const { lease, leaseTtl: ttl, ...rest } = parseOptions(resumeSchema(), o, subject)
   const settings = rest as unknown as Omit<ResumeSettings, 'lease'>
   return { ...settings, lease: toLeaseWish({ lease, leaseTtl: ttl }) }
 }

@@ -26,7 +26,7 @@ export function freezeMember(state: DrainState, wallOffset: number): TicketMembe
       at: new Date(at + wallOffset).toISOString(),
     })),
     outcome: ending.ended?.outcome ?? null,
-    state: wholeLosses(moveMoments(frozenSchema, plain(state) as never, wallOffset)),
+    state: wholeLosses(moveMoments(frozenSchema(), plain(state) as never, wallOffset)),
   }
 }
 

@@ -1,10 +1,11 @@
 import * as z from 'zod'
+import { once } from '../../provider/once.js'
 
 /** Schemas of moments: numbers that are milliseconds by some clock, to be moved from one clock to another. */
-const moments = z.registry<{ readonly clock: 'run' }>()
+const moments = once(() => z.registry<{ readonly clock: 'run' }>())
 
 /** A moment by the run's clock; in a ticket, in epoch milliseconds. */
-export const moment = z.number().register(moments, { clock: 'run' })
+export const moment = once(() => z.number().register(moments(), { clock: 'run' }))
 
 /** The parts of a schema's definition that lead on. */
 interface Definition {
@@ -38,7 +39,7 @@ function moverOf(schema: z.ZodType): Mover {
 }
 
 function makeMover(schema: z.ZodType): Mover {
-  if (moments.has(schema)) return (value, by) => (typeof value === 'number' ? value + by : value)
+  if (moments().has(schema)) return (value, by) => (typeof value === 'number' ? value + by : value)
   const { innerType, element, items, options, shape } = definitionOf(schema)
   if (innerType !== undefined) return moverOf(innerType)
   if (options !== undefined) {
@@ -63,7 +64,7 @@ function definitionOf(schema: z.ZodType): Definition {
 
 /** Whether a moment is anywhere in what a schema describes. */
 function holdsMoment(schema: z.ZodType): boolean {
-  if (moments.has(schema)) return true
+  if (moments().has(schema)) return true
   const { innerType, element, items = [], options = [], shape = {} } = definitionOf(schema)
   return [innerType, element, ...items, ...options, ...Object.values(shape)].some(
     (part) => part !== undefined && holdsMoment(part),

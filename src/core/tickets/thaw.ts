@@ -59,7 +59,7 @@ export interface ThawOptions {
  */
 export function thawMember(member: TicketMember, options: ThawOptions): DrainState {
   const { now, wallOffset } = options
-  const frozen = moveMoments(frozenSchema, member.state as never, -wallOffset) as FrozenState
+  const frozen = moveMoments(frozenSchema(), member.state as never, -wallOffset) as FrozenState
   const { hold } = frozen
   const state = base(member, frozen, options)
   const started = Math.min(frozen.startedAt, now)
@@ -142,7 +142,7 @@ export function thawStep(
   options: ThawOptions,
 ): DrainState {
   const shift = options.now - gap.ms - saved.wall
-  const frozen = moveMoments(frozenSchema, member.state as never, shift) as FrozenState
+  const frozen = moveMoments(frozenSchema(), member.state as never, shift) as FrozenState
   // The ledger moves as the rest does: its order says what was confirmed since an answer was lost.
   const state = base(member, frozen, { ...options, wallOffset: -shift }, true)
   const { verdict } = frozen.proof

@@ -30,7 +30,7 @@ export function parseTicket(value: unknown, subject: string): Ticket {
     const words = `this version reads ${STATE_FORM}`
     throw invalid(subject, `members.0.state.v is ${JSON.stringify(version)}, ${words}`)
   }
-  const result = ticketSchema.safeParse(value)
+  const result = ticketSchema().safeParse(value)
   if (!result.success) {
     const issue = result.error.issues[0]
     const where = issue === undefined || issue.path.length === 0 ? 'it' : issue.path.join('.')

@@ -3,6 +3,7 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import type { Clock } from '../../provider/clock.js'
 import { DrainableError } from '../../provider/error.js'
 import type { DrainEvent } from '../events.js'
+import { once } from '../../provider/once.js'
 
 /** What every verb takes. */
 export interface Call {
@@ -15,9 +16,11 @@ export interface Call {
 }
 
 /** A function among options. */
-export const fn = z.custom<(...args: never[]) => unknown>(
-  (value) => typeof value === 'function',
-  'expected a function',
+export const fn = once(() =>
+  z.custom<(...args: never[]) => unknown>(
+    (value) => typeof value === 'function',
+    'expected a function',
+  ),
 )
 
 function isClock(value: unknown): boolean {
@@ -27,18 +30,18 @@ function isClock(value: unknown): boolean {
 }
 
 /** The fields of {@link Call}. */
-export const callShape = {
+export const callShape = once(() => ({
   signal: z
     .custom<AbortSignal>((value) => value instanceof AbortSignal, 'expected an AbortSignal')
     .exactOptional(),
   clock: z
     .custom<Clock>(isClock, 'expected a clock with now() and setTimeout(), and wall() or none')
     .exactOptional(),
-  onEvent: fn.exactOptional() as unknown as z.ZodType<Call['onEvent']>,
-}
+  onEvent: fn().exactOptional() as unknown as z.ZodType<Call['onEvent']>,
+}))
 
 /** The schema of {@link Call}. */
-export const callSchema = z.strictObject(callShape)
+export const callSchema = once(() => z.strictObject(callShape()))
 
 const METHODS = ['describe', 'observe', 'apply', 'close'] as const
 

@@ -17,6 +17,7 @@ import { openDrain } from './drain.js'
 import { parsePolicy, type Policy, type ResolvedPolicy } from './policy.js'
 import { openReady } from './ready.js'
 import type { ResolvedTarget } from './target.js'
+import { once } from '../../provider/once.js'
 
 /**
  * How the drains of a plan are to go. What the plan itself says is not asked for again: which state
@@ -269,14 +270,16 @@ async function add({ scheduler, policy }: Carrier, change: Change): Promise<void
   if (result !== undefined && 'error' in result) throw result.error
 }
 
-const stepSchema = z.looseObject({
-  change: z.looseObject({
-    kind: z.enum(['hold', 'restore', 'remove', 'add', 'terminate']),
-    ref: z.looseObject({ pool: z.string().min(1), member: z.string().min(1) }),
+const stepSchema = once(() =>
+  z.looseObject({
+    change: z.looseObject({
+      kind: z.enum(['hold', 'restore', 'remove', 'add', 'terminate']),
+      ref: z.looseObject({ pool: z.string().min(1), member: z.string().min(1) }),
+    }),
+    reason: z.string(),
+    keepReady: z.number().int().min(0).exactOptional(),
   }),
-  reason: z.string(),
-  keepReady: z.number().int().min(0).exactOptional(),
-})
+)
 
 function checkPlan(plan: Pick<Plan, 'steps'>): readonly PlannedChange[] {
   if ((Object(plan) as { kind?: unknown }).kind === 'roll') {
@@ -285,7 +288,7 @@ function checkPlan(plan: Pick<Plan, 'steps'>): readonly PlannedChange[] {
       `${SUBJECT}: plan: expected changes that may be made at the same time, found the plan of a roll; roll() carries it out, with the same target and options`,
     )
   }
-  parseOptions(z.looseObject({ steps: z.array(stepSchema) }), plan, `${SUBJECT}: plan`)
+  parseOptions(z.looseObject({ steps: z.array(stepSchema()) }), plan, `${SUBJECT}: plan`)
   return plan.steps
 }
 

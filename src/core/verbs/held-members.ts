@@ -8,6 +8,7 @@ import type { TicketStore } from '../tickets/store.js'
 import { drainsOf, type Ticket, type TicketMember } from '../tickets/ticket.js'
 import { callSchema, fn, type Call } from './call.js'
 import { checkStore } from './policy.js'
+import { once } from '../../provider/once.js'
 
 /** Options of {@link heldMembers}. */
 export interface HeldMembersOptions extends Pick<Call, 'signal'> {
@@ -20,9 +21,11 @@ export interface HeldMembersOptions extends Pick<Call, 'signal'> {
   readonly onUnreadable?: ((id: string, error: DrainableError) => void) | undefined
 }
 
-const schema = callSchema
-  .pick({ signal: true })
-  .extend({ instance: z.string().min(1).exactOptional(), onUnreadable: fn.exactOptional() })
+const schema = once(() =>
+  callSchema()
+    .pick({ signal: true })
+    .extend({ instance: z.string().min(1).exactOptional(), onUnreadable: fn().exactOptional() }),
+)
 
 /**
  * The members that the drains of a store hold, or may hold: for a balancer that is told its whole state at
@@ -57,7 +60,7 @@ export async function heldMembers(
 ): Promise<readonly MemberRef[]> {
   const subject = 'heldMembers()'
   checkStore(store, subject)
-  const { instance, ...given } = parseOptions(schema, options, subject)
+  const { instance, ...given } = parseOptions(schema(), options, subject)
   const signal = given.signal ?? new AbortController().signal
   signal.throwIfAborted()
   const onUnreadable = given.onUnreadable as OnUnreadable | undefined

@@ -23,6 +23,7 @@ import { belongsTo, drainsOf, type Ticket, type TicketMember } from '../tickets/
 import { callSchema, checkProvider, fn, type Call } from './call.js'
 import { checkStore, toResumedPolicy } from './policy.js'
 import { wallOffsetOf } from './spec.js'
+import { once } from '../../provider/once.js'
 
 /** A member of an orphan, as it is now. */
 export interface OrphanMember extends MemberStatus {
@@ -53,9 +54,11 @@ export interface FindOrphansOptions extends Pick<Call, 'signal' | 'clock'> {
   readonly onUnreadable?: ((id: string, error: DrainableError) => void) | undefined
 }
 
-const optionsSchema = callSchema
-  .pick({ signal: true, clock: true })
-  .extend({ onUnreadable: fn.exactOptional(), lease: leaseSchema.exactOptional() })
+const optionsSchema = once(() =>
+  callSchema()
+    .pick({ signal: true, clock: true })
+    .extend({ onUnreadable: fn().exactOptional(), lease: leaseSchema().exactOptional() }),
+)
 
 /**
  * Drains of this balancer that were left: their ticket is in the store, and the process that wrote it is
@@ -90,7 +93,7 @@ export async function findOrphans(
   const subject = 'findOrphans()'
   checkStore(store, subject)
   checkProvider(provider, subject)
-  const { clock = systemClock, ...given } = parseOptions(optionsSchema, options, subject)
+  const { clock = systemClock, ...given } = parseOptions(optionsSchema(), options, subject)
   const onUnreadable = given.onUnreadable as OnUnreadable | undefined
   const signal = given.signal ?? new AbortController().signal
   signal.throwIfAborted()

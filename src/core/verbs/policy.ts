@@ -11,6 +11,7 @@ import type { TicketStore } from '../tickets/store.js'
 import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import { callShape, fn, type Call } from './call.js'
 import { durationOption } from '../../provider/duration-option.js'
+import { once } from '../../provider/once.js'
 
 /** How a drain is to go. Every field has a default that is safe. */
 export interface Policy extends Call {
@@ -86,12 +87,14 @@ export interface Policy extends Call {
   readonly onTicket?: ((t: Ticket) => Promise<void> | void) | undefined
 }
 
-const storeSchema = z.custom<TicketStore>(
-  (value) =>
-    ['get', 'set', 'delete'].every(
-      (method) => typeof (value as Record<string, unknown> | null)?.[method] === 'function',
-    ),
-  'expected a store with get, set and delete',
+const storeSchema = once(() =>
+  z.custom<TicketStore>(
+    (value) =>
+      ['get', 'set', 'delete'].every(
+        (method) => typeof (value as Record<string, unknown> | null)?.[method] === 'function',
+      ),
+    'expected a store with get, set and delete',
+  ),
 )
 
 /**
@@ -100,23 +103,27 @@ const storeSchema = z.custom<TicketStore>(
  * @throws `INVALID_OPTIONS`
  */
 export function checkStore(value: unknown, subject: string): TicketStore {
-  return parseOptions(z.strictObject({ store: storeSchema }), { store: value }, subject).store
+  return parseOptions(z.strictObject({ store: storeSchema() }), { store: value }, subject).store
 }
 
 /** How often loads are said. */
-export const everyShape = { every: durationOption({ bareSeconds: 'refuse' }).exactOptional() }
+export const everyShape = once(() => ({
+  every: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
+}))
 
 /** How often it is looked. */
-export const paceShape = { pace: durationOption({ bareSeconds: 'refuse' }).exactOptional() }
+export const paceShape = once(() => ({
+  pace: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
+}))
 
 /** Where tickets go. */
-export const ticketShape = {
-  tickets: storeSchema.exactOptional(),
-  onTicket: fn.exactOptional() as unknown as z.ZodType<Policy['onTicket']>,
-}
+export const ticketShape = once(() => ({
+  tickets: storeSchema().exactOptional(),
+  onTicket: fn().exactOptional() as unknown as z.ZodType<Policy['onTicket']>,
+}))
 
 /** The fields of {@link Policy} that are plain data; they go into the ticket. */
-const dataShape = {
+const dataShape = once(() => ({
   timeout: durationOption({ bareSeconds: 'refuse', infinite: true }).default(30_000),
   onTimeout: z.enum(['fail', 'terminate', 'proceed']).default('fail'),
   hold: z.enum(['drain', 'maint']).default('drain'),
@@ -129,23 +136,25 @@ const dataShape = {
   onOverrule: z.enum(['reapply', 'fail']).default('fail'),
   onAbort: z.enum(['leave', 'restore']).default('leave'),
   ifUnsupported: z.enum(['fail', 'proceed']).default('fail'),
-}
+}))
 
-const policySchema = z.strictObject({
-  ...callShape,
-  ...ticketShape,
-  ...dataShape,
-  ...everyShape,
-  ...paceShape,
-  id: z
-    .string()
-    .regex(/^[\w.:@-]{1,200}$/, 'expected 1 to 200 letters, digits or _ . : @ -')
-    .exactOptional(),
-  owner: z
-    .string()
-    .regex(/^\P{Cc}{1,200}$/u, 'expected 1 to 200 characters, none of them control characters')
-    .exactOptional(),
-})
+const policySchema = once(() =>
+  z.strictObject({
+    ...callShape(),
+    ...ticketShape(),
+    ...dataShape(),
+    ...everyShape(),
+    ...paceShape(),
+    id: z
+      .string()
+      .regex(/^[\w.:@-]{1,200}$/, 'expected 1 to 200 letters, digits or _ . : @ -')
+      .exactOptional(),
+    owner: z
+      .string()
+      .regex(/^\P{Cc}{1,200}$/u, 'expected 1 to 200 characters, none of them control characters')
+      .exactOptional(),
+  }),
+)
 
 /** A policy, checked and with its defaults. */
 export interface ResolvedPolicy {
@@ -169,7 +178,7 @@ export interface ResolvedPolicy {
  * @throws `INVALID_OPTIONS` naming every wrong field
  */
 export function parsePolicy(policy: Policy, subject: string): ResolvedPolicy {
-  const given = parseOptions(policySchema, policy, subject)
+  const given = parseOptions(policySchema(), policy, subject)
   const { timeout, escalateAfter, seal } = given
   return {
     data: {

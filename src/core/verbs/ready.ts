@@ -22,6 +22,7 @@ import { parsePolicy, type ResolvedPolicy } from './policy.js'
 import { baseSpec, newKeeper } from './spec.js'
 import { parseTarget, type ResolvedTarget, type Target } from './target.js'
 import { openPolicy } from './watch-policy.js'
+import { once } from '../../provider/once.js'
 
 /** Options of {@link ready}. */
 export interface ReadyOptions extends Call {
@@ -65,11 +66,13 @@ interface HealthWish {
   readonly check?: (ref: MemberRef, signal: AbortSignal) => Promise<void>
 }
 
-const schema = z.strictObject({
-  ...callShape,
-  waitHealthy: z.unknown().optional(),
-  timeout: durationOption({ bareSeconds: 'refuse', infinite: true }).exactOptional(),
-})
+const schema = once(() =>
+  z.strictObject({
+    ...callShape(),
+    waitHealthy: z.unknown().optional(),
+    timeout: durationOption({ bareSeconds: 'refuse', infinite: true }).exactOptional(),
+  }),
+)
 
 function toHealthWish(wish: unknown, timeout: number | undefined): HealthWish {
   const limit = timeout ?? DEFAULT_LIMIT
@@ -150,7 +153,7 @@ export async function openReady(
   term?: LeaseTerm,
   begun: Begun = () => undefined,
 ): Promise<ReadyReport> {
-  const { waitHealthy, timeout, ...call } = parseOptions(schema, options, subject)
+  const { waitHealthy, timeout, ...call } = parseOptions(schema(), options, subject)
   const { must, limit, check } = toHealthWish(waitHealthy, timeout)
   const base = parsePolicy({}, subject)
   const resolved: ResolvedPolicy = {
@@ -218,7 +221,7 @@ async function readyCombined(
     clock = systemClock,
     signal,
     onEvent,
-  } = parseOptions(schema, options, subject)
+  } = parseOptions(schema(), options, subject)
   const reports = await onEach(target, parts, subject, { clock, signal }, (part, own, key) => {
     const bare = {
       ...options,

@@ -5,16 +5,19 @@ import { parseOptions } from '../../provider/options.js'
 import { checkTicket, parseTicket, type Ticket } from '../tickets/ticket.js'
 import { callShape, checkProvider, type Call } from './call.js'
 import { everyShape, paceShape, ticketShape, type Policy, type ResolvedPolicy } from './policy.js'
+import { once } from '../../provider/once.js'
 
 /** What a resume or a restore takes; the policy itself is in the ticket. */
 export type ResumeOptions = Call & Pick<Policy, 'tickets' | 'onTicket' | 'every' | 'pace'>
 
-const resumeSchema = z.strictObject({
-  ...callShape,
-  ...ticketShape,
-  ...everyShape,
-  ...paceShape,
-})
+const resumeSchema = once(() =>
+  z.strictObject({
+    ...callShape(),
+    ...ticketShape(),
+    ...everyShape(),
+    ...paceShape(),
+  }),
+)
 
 /**
  * Checks provider, ticket and options, and that the ticket belongs to this balancer.
@@ -34,7 +37,7 @@ export function resumeOptions(
 } {
   checkProvider(provider, subject)
   const ticket = parseTicket(given, subject)
-  const call = parseOptions(resumeSchema, options, subject)
+  const call = parseOptions(resumeSchema(), options, subject)
   checkTicket(ticket, provider, subject, needsMembers)
   return {
     provider,

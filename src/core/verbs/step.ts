@@ -25,8 +25,9 @@ import { prepareDrain } from './prepare-drain.js'
 import { baseSpec, newKeeper, sameKeeper, wallOffsetOf } from './spec.js'
 import { leastAdvanced, type DrainStep, type StepOptions, type StepStart } from './step-types.js'
 import { parseTarget } from './target.js'
+import { once } from '../../provider/once.js'
 
-const stepSchema = z.strictObject({ ...callShape, ...paceShape })
+const stepSchema = once(() => z.strictObject({ ...callShape(), ...paceShape() }))
 
 export type { DrainStep, StepOptions, StepStart } from './step-types.js'
 
@@ -67,7 +68,7 @@ export async function stepDrain(
   const subject = 'stepDrain()'
   checkProvider(provider, subject)
   const begun = parseFrom(from, subject)
-  const { pace, ...call } = parseOptions(stepSchema, options, subject)
+  const { pace, ...call } = parseOptions(stepSchema(), options, subject)
   const onEvent = call.onEvent
   const emit = (event: DrainEvent): void => {
     // A step has no end of its own: the ticket goes on.

@@ -3,6 +3,7 @@ import type { AddressTarget, MemberRef, Reading, Snapshot } from '../../provider
 import { canonicalAddress } from '../../provider/address.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
+import { once } from '../../provider/once.js'
 import { quote } from '../../provider/quote.js'
 import type { SeenLook } from '../runner/look/look.js'
 import { readingsOf } from '../runner/look/readings.js'
@@ -14,19 +15,22 @@ export type Target =
   | AddressTarget
   | { readonly pool: string; readonly balancer?: string }
 
-const name = z
-  .string()
-  .min(1)
-  .regex(/^\P{Cc}*$/u, 'expected no control characters')
-const balancer = name.exactOptional()
-const refSchema = z.strictObject({ pool: name, member: name, balancer })
-const listSchema = z.array(refSchema).min(1)
-const addressSchema = z.strictObject({
-  address: name,
-  port: z.number().int().min(1).max(65_535).exactOptional(),
-  balancer,
+/** The schemas of each shape of a target. */
+const schemas = once(() => {
+  const name = z
+    .string()
+    .min(1)
+    .regex(/^\P{Cc}*$/u, 'expected no control characters')
+  const balancer = name.exactOptional()
+  const port = z.number().int().min(1).max(65_535).exactOptional()
+  const ref = z.strictObject({ pool: name, member: name, balancer })
+  return {
+    ref,
+    list: z.array(ref).min(1),
+    address: z.strictObject({ address: name, port, balancer }),
+    pool: z.strictObject({ pool: name, balancer }),
+  }
 })
-const poolSchema = z.strictObject({ pool: name, balancer })
 
 /** One look for many targets, and which member each of them is meant to be. */
 export interface PlannedTarget {
@@ -57,14 +61,14 @@ export type ResolvedTarget =
  */
 export function parseTarget(target: Target, subject: string): ResolvedTarget {
   if (Array.isArray(target)) {
-    const list = listSchema.safeParse(target)
+    const list = schemas().list.safeParse(target)
     if (list.success) return { kind: 'members', refs: unique(list.data) }
     throw invalid(subject, list.error.issues[0])
   }
   const given = Object(target) as object
-  const one = refSchema.safeParse(target)
+  const one = schemas().ref.safeParse(target)
   if (one.success) return { kind: 'members', refs: [one.data] }
-  const address = addressSchema.safeParse(target)
+  const address = schemas().address.safeParse(target)
   if (address.success) {
     const { data } = address
     refusePort(data.address, subject)
@@ -84,7 +88,7 @@ export function parseTarget(target: Target, subject: string): ResolvedTarget {
         (data.balancer === undefined || reading.ref.balancer === data.balancer),
     }
   }
-  const pool = poolSchema.safeParse(target)
+  const pool = schemas().pool.safeParse(target)
   if (pool.success) {
     const { data } = pool
     return {

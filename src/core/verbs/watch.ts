@@ -21,6 +21,7 @@ import { everyShape, paceShape, parsePolicy, type Policy, type ResolvedPolicy } 
 import { baseSpec, newKeeper } from './spec.js'
 import { parseTarget, type ResolvedTarget, type Target } from './target.js'
 import { watchPolicy } from './watch-policy.js'
+import { once } from '../../provider/once.js'
 
 /** Options of {@link watch}. */
 export type WatchOptions = Pick<
@@ -28,12 +29,14 @@ export type WatchOptions = Pick<
   'signal' | 'clock' | 'onEvent' | 'every' | 'pace' | 'settle'
 >
 
-const watchSchema = z.strictObject({
-  ...callShape,
-  ...everyShape,
-  ...paceShape,
-  settle: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
-})
+const watchSchema = once(() =>
+  z.strictObject({
+    ...callShape(),
+    ...everyShape(),
+    ...paceShape(),
+    settle: durationOption({ bareSeconds: 'refuse' }).exactOptional(),
+  }),
+)
 
 /**
  * Looks without changing anything, at drains begun by anybody: `load`, `phase`, `idle`, `idle-lost`.
@@ -65,7 +68,7 @@ export function watch(
   const subject = 'watch()'
   checkProvider(provider, subject)
   const parsed = parseTarget(target, subject)
-  const { settle = 1_000, every, pace, ...call } = parseOptions(watchSchema, options, subject)
+  const { settle = 1_000, every, pace, ...call } = parseOptions(watchSchema(), options, subject)
   const policy = parsePolicy({}, subject)
   const resolved: ResolvedPolicy = {
     ...policy,
@@ -171,7 +174,7 @@ export async function select(
 ): Promise<readonly Reading[]> {
   const subject = 'select()'
   checkProvider(provider, subject)
-  const { clock = systemClock, signal: given } = parseOptions(callSchema, options, subject)
+  const { clock = systemClock, signal: given } = parseOptions(callSchema(), options, subject)
   const signal = given ?? new AbortController().signal
   const parts = partsOf(provider)
   if (parts !== undefined)

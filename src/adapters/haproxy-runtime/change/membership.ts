@@ -6,6 +6,7 @@ import { addServer, delServer, refusal, setState, waitRemovable } from '../codec
 import { ownState, type ServerState } from '../codec/state.js'
 import { putBack } from './restore.js'
 import { leftBehind, rejected, tell, type Of, type Workshop } from './workshop.js'
+import { once } from '../../../provider/once.js'
 
 /** A server that is being removed: how long its last connections are waited for within one call. */
 const REMOVE_PATIENCE = 3_000
@@ -39,7 +40,7 @@ export async function remove(
   }
 }
 
-const addSchema = z.looseObject({ keywords: z.string().exactOptional() })
+const addSchema = once(() => z.looseObject({ keywords: z.string().exactOptional() }))
 
 /** Puts a server into its backend and opens it; where that is refused, it is not there. */
 export async function add(
@@ -48,7 +49,7 @@ export async function add(
   ctx: CallContext,
 ): Promise<ChangeResult> {
   const { ref, address, port, weight, native } = change
-  const options = addSchema.safeParse(native ?? {})
+  const options = addSchema().safeParse(native ?? {})
   const keywords = options.success ? options.data.keywords : undefined
   const command = addServer(ref, {
     address,
