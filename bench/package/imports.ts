@@ -21,8 +21,8 @@ const budgets: Readonly<Record<string, number>> = Object.fromEntries(
 )
 
 function budgetOf({ externals, kilobytes }: Entry): number {
-  if (externals.includes('undici')) return 7.5
-  return kilobytes > 500 ? 6 : 2.5
+  if (externals.includes('undici')) return 7
+  return kilobytes > 500 ? 5 : 2.5
 }
 
 const others = ['zod', 'undici']
