@@ -251,7 +251,9 @@ function looksOf(
       .looksAt(call.provider, key)
       .filter(
         ({ askedAt, at }) => askedAt >= call.startedAt && at <= call.closedAt && isKnown(call, at),
-      ),
+      )
+      // one that another drain asked for, with this member beside its own for the floor, this drain was not given
+      .filter(({ snapshot }) => snapshot.readings.every(({ ref }) => call.keys.has(keyOf(ref)))),
   )
 }
 
