@@ -222,14 +222,15 @@ export function inheritedLate(
 
 /**
  * A restore that was missing when its answer was lost, and shows from now on, was carried out: it is nobody
- * else's doing, and what is set after it is. Whose a hold is depends on the run, which sees for itself.
+ * else's doing, and what is set after it is. It or its repeat: this one may still come. Whose a hold is depends
+ * on the run, which sees for itself.
  */
 function lackedBy(
   { change, lackedAt, before }: LateChange,
   now: number,
-): Pick<LateChange, 'lackedAt' | 'before'> {
+): Pick<LateChange, 'lackedAt' | 'before' | 'shared'> {
   if (change.kind !== 'restore' || lackedAt === null) return { lackedAt: null }
-  return { lackedAt: now, ...(before === undefined ? {} : { before }) }
+  return { lackedAt: now, shared: true, ...(before === undefined ? {} : { before }) }
 }
 
 /** Whether a drain of this process speaks for a member. */
