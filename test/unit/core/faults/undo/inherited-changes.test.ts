@@ -1,13 +1,16 @@
 import { expect, test } from 'vitest'
 import { DrainableError, drain, startDrain } from 'drainable'
-import { only, web1, web2, web3 } from '../../set-up.js'
+import { only, web1, web2 } from '../../set-up.js'
 import { isHold, loseAnswer, rig } from '../rig.js'
 
 /** Waits at the floor, and looks meanwhile. */
 const WAITING = { timeout: '1m', keepReady: 3, onMinimum: 'wait' } as const
 
 test('a restore that was carried out without an answer ends what is ours', async () => {
-  const { clock, lb } = rig({ capabilities: { lateBound: 3_000 } })
+  const { clock, lb } = rig({
+    pools: { web: ['web1', 'web2', 'web3', 'web4'] },
+    capabilities: { lateBound: 3_000 },
+  })
   lb.occupy(web1)
   const one = startDrain(lb, web1, { clock, timeout: '1m' })
   await clock.advance(300)
@@ -19,11 +22,12 @@ test('a restore that was carried out without an answer ends what is ours', async
   }
   void one.restore()
   for (let i = 0; i < 2_000 && lb.state(web1) !== 'ready'; i++) await clock.advance(1)
+  lb.setBehind(web2, 'drain')
   const two = startDrain(lb, web1, { clock, ...WAITING, hold: 'maint', onTimeout: 'terminate' })
   await clock.advance(500)
   expect(lb.state(web1)).toBe('ready') // the restore was carried out, and that was seen
   lb.setBehind(web1, 'drain') // by an operator
-  lb.setBehind(web3, 'ready')
+  lb.setBehind(web2, 'ready') // there is a place now
   await clock.advance(2_000)
   expect(lb.state(web1)).toBe('maint')
   const report = await clock.runUntil(two.restore(), 60_000)
