@@ -56,6 +56,10 @@ export default tseslint.config(
     },
   },
   {
+    files: ['src/**', 'scripts/**', 'test/support/**'],
+    rules: { complexity: ['error', 15] },
+  },
+  {
     files: ['test/**', 'bench/**'],
     rules: {
       '@typescript-eslint/no-non-null-assertion': 'off',

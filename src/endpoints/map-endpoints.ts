@@ -243,6 +243,7 @@ function checkContext(context: StrategyContext): void {
 }
 
 /** Written for a hundred thousand endpoints: a path becomes text only where something is wrong. */
+// eslint-disable-next-line complexity -- one check a field; a list of ten thousand is checked at every turn
 function checkEndpoint(one: unknown, i: number): EndpointInput {
   if (!isObject(one)) refuse(SUBJECT, `endpoints[${i}]`, one, 'an endpoint')
   const { addresses, conditions, weight } = one

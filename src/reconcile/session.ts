@@ -98,6 +98,7 @@ export class Session {
     await this.#work?.end()
   }
 
+  // eslint-disable-next-line complexity -- each source of a row overrules the one before
   status(): readonly ReconciledMember[] {
     const { plan } = this.#planned ?? {}
     const work = this.#work

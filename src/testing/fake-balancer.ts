@@ -304,6 +304,7 @@ export class FakeBalancer {
     return placed
   }
 
+  // eslint-disable-next-line complexity -- each optional field is there or not
   #readScope(
     process: Process,
     ref: MemberRef,

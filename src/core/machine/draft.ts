@@ -81,7 +81,6 @@ export class Draft {
   end(outcome: Outcome, error: DrainableError | null = null): void {
     if (this.state.ending.ended !== null) return
     this.ending({ ended: { outcome, at: this.now, error } })
-    this.effects.push({ type: 'end', outcome })
   }
 
   /** Over, and nothing is kept up any more. */

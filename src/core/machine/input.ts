@@ -61,7 +61,7 @@ export type Input = { readonly at: number; readonly wall: number } & (
   | { readonly type: 'release' }
 )
 
-/** What goes out. */
+/** What goes out. An outcome is none: it stands in the state, and a run compares after each transition. */
 export type Effect =
   /** `first`: the first hold, which the floor must let pass. */
   | { readonly type: 'apply'; readonly change: Change; readonly first: boolean }
@@ -70,7 +70,6 @@ export type Effect =
   | { readonly type: 'check' }
   /** An idle that was said and is held does not hold any more. */
   | { readonly type: 'lost'; readonly error: DrainableError }
-  | { readonly type: 'end'; readonly outcome: Outcome }
 
 /** One step of the machine. */
 export interface Transition {

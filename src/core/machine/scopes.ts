@@ -38,6 +38,7 @@ export interface ScopeLook {
  * it is dropped, so that reloads do not pile up. One that is not listed any more is unread, because
  * nobody said that it is gone.
  */
+// eslint-disable-next-line complexity -- the fate of each process in one look: seen, replaced, ended, unlisted
 export function trackScopes(proof: ProofState, look: ScopeLook): TrackedScopes {
   const scopes = new Map(proof.scopes)
   const lost: LostScope[] = []
@@ -91,6 +92,7 @@ function workOf(scope: LoadScope | null): number {
   return scope === null ? 0 : scope.active + scope.queued
 }
 
+// eslint-disable-next-line complexity -- each field says by itself when it starts anew
 function advance(
   before: ScopeTrack | undefined,
   scope: LoadScope,
@@ -180,6 +182,7 @@ const SAMPLE_GAP = 5
 export const ABSENCE_GAP = 20
 
 /** Whether one scope satisfies the idle rule (rules 2 to 4 of the definition of idle). */
+// eslint-disable-next-line complexity -- the rule of one process, read in one piece
 export function judgeScope(track: ScopeTrack, rule: IdleRule, now: number): ScopeVerdict {
   const { last, zeros } = track
   const lacks = (

@@ -115,8 +115,8 @@ export interface LateChange {
   /** The state it was in then. */
   readonly before?: AdminState
   /**
-   * Whether another hold of this process, under way at the same time, leads to the same state: an effect
-   * that shows up is ours, but this one may be the one that is still to come.
+   * Whether another hold of this process, under way at the same time, leads to the same state, or a repeat of
+   * an inherited restore may have: an effect that shows up is ours, but this one may be the one that is still to come.
    */
   readonly shared?: boolean
   /** The balancer said no to it; it may have been carried out in part, and only its very own effect shows that. */

@@ -48,10 +48,7 @@ export function explain(
   for (const track of state.proof.scopes.values()) explainScope(track, state, now, say)
   explainState(state, say)
   if (list.length === 0) explainWait(state, policy, now, say)
-  const reading = state.last?.reading
-  if (reading?.present === true && list.length > 0) {
-    for (const hint of reading.hints ?? []) say(list[0]?.code ?? 'in-flight', hint)
-  }
+  for (const hint of hintsOf(state, list)) say(list[0]?.code ?? 'in-flight', hint)
   return list.length > 0 ? list : unverified(state)
 }
 
@@ -151,17 +148,28 @@ function explainState(state: DrainState, say: Say): void {
   })
 }
 
+/** What the provider says beside its numbers; only where there is something to explain. */
+function hintsOf({ last }: DrainState, list: readonly Why[]): readonly string[] {
+  const reading = last?.reading
+  return reading?.present === true && list.length > 0 ? (reading.hints ?? []) : []
+}
+
+function explainUnread(scope: LoadScope, say: Say): void {
+  say('unreadable', `${scope.scope} can't be read${noted(scope)}: what it holds is unknown`, {
+    scope: scope.scope,
+    hint:
+      scope.note === NOT_LISTED
+        ? "it is waited for until the provider lists it again or says that it has ended: connect where every process can be seen, or see the provider's option for old ones"
+        : 'make it readable, or wait until it has ended',
+  })
+}
+
+// eslint-disable-next-line complexity -- one reason after the other
 function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Say): void {
   const scope = track.last
   const where = { scope: scope.scope }
   if (scope.state !== 'read') {
-    say('unreadable', `${scope.scope} can't be read${noted(scope)}: what it holds is unknown`, {
-      ...where,
-      hint:
-        scope.note === NOT_LISTED
-          ? "it is waited for until the provider lists it again or says that it has ended: connect where every process can be seen, or see the provider's option for old ones"
-          : 'make it readable, or wait until it has ended',
-    })
+    explainUnread(scope, say)
     return
   }
   const came = arrivedSinceEffect(track)

@@ -180,8 +180,6 @@ export class Members {
         if (denied === undefined) return [{ key, change: effect.change }]
         return this.take(key, { type: 'denied', error: denied })
       }
-      case 'end':
-        return []
       default:
         return effect satisfies never
     }

@@ -4,7 +4,7 @@ import { systemClock } from '../../provider/clock.js'
 import { parseDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { parseOptions } from '../../provider/options.js'
-import type { MemberReport, Why } from '../../provider/report.js'
+import type { DrainReport, MemberReport, Why } from '../../provider/report.js'
 import { onEach } from '../combined/each.js'
 import { partsOf, type Parts } from '../combined/parts.js'
 import { tagEvent, tagRef, tagWhy } from '../combined/tag.js'
@@ -195,6 +195,12 @@ export async function openReady(
   begun(() => run.why())
   const report = await run.done
   if (report.outcome === 'aborted' && call.signal?.aborted === true) throw call.signal.reason
+  throwUnlessOpened(report, subject)
+  return { members: report.members.map((member) => opened(member, run.goalOf(member.ref))) }
+}
+
+/** Throws what kept a member from being opened; an overruled opening hands the whole report on. */
+function throwUnlessOpened(report: DrainReport, subject: string): void {
   const error = report.error ?? report.members.find((member) => member.error !== undefined)?.error
   if (isDrainableError(error, 'DRAIN_OVERRULED')) {
     const { code, message, ref } = error
@@ -204,7 +210,6 @@ export async function openReady(
   if (error !== undefined) throw error
   if (report.outcome !== 'restored')
     throw new DrainableError('CONFLICT', `${subject}: it ended as ${report.outcome}`)
-  return { members: report.members.map((member) => opened(member, run.goalOf(member.ref))) }
 }
 
 /** The same on every balancer of a combined provider; what one of them fails with is thrown once all have ended. */

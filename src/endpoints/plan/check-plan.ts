@@ -41,6 +41,7 @@ export function checkDesiredList(
 }
 
 /** Written for a hundred thousand members: a path becomes text only where something is wrong. */
+// eslint-disable-next-line complexity -- one check a field
 function checkDesired(subject: string, one: unknown, i: number, pools: ReadonlySet<unknown>): void {
   if (!isObject(one)) refuse(subject, `desired[${i}]`, one, 'a desired member')
   const { pool, member, address, port, weight, state, serving, ifAbsent, reason } = one

@@ -64,6 +64,7 @@ function checkPorts(subject: string, ports: unknown, path: string): void {
   }
 }
 
+// eslint-disable-next-line complexity -- one check a field; a list of ten thousand is checked at every turn
 function checkEndpoint(subject: string, one: unknown, slice: string, i: number): void {
   if (!isObject(one)) refuse(subject, `${slice}.endpoints[${i}]`, one, 'an endpoint')
   const { addresses, conditions, hints, targetRef } = one

@@ -137,6 +137,7 @@ export interface Settings {
 }
 
 /** @throws `INVALID_OPTIONS` */
+// eslint-disable-next-line complexity -- a default for each option
 export function toSettings(options: FakeOptions): Settings {
   const o = parseOptions(schema, options, 'startFake()')
   const pools = o.pools ?? { web: ['127.0.0.1:8081', '127.0.0.1:8082', '127.0.0.1:8083'] }

@@ -21,6 +21,7 @@ import { ReloadAgent } from './reload-agent.js'
 import { SocketHaproxy, type FrontOptions } from './socket-haproxy.js'
 
 /** Starts it; see the package's documentation. */
+// eslint-disable-next-line complexity -- a default for each option
 export async function openFake(options: FakeOptions): Promise<DataplaneFake> {
   refuseUnknown(options, KNOWN_OPTIONS)
   const generation = generationOf(options.version ?? '3.2')

@@ -167,6 +167,7 @@ export class HttpServer {
     }
   }
 
+  // eslint-disable-next-line complexity -- what each planned failure does to an answer
   async #finish(
     request: IncomingRequest,
     { failure, instead, answered }: Received,

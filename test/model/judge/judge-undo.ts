@@ -157,13 +157,21 @@ function excused(chain: Chain, key: string, judge: Judge): boolean {
   return lost || chain.saved === undefined || chain.saved.includes('"intended"')
 }
 
-/** Changes of the member before this one that its sender knows of: its own process's, and its drains'. */
-function sentBefore(judge: Judge, { key, number, authors }: SentChange): readonly SentChange[] {
+/**
+ * Changes of the member before this one that its sender knows of: its own process's, its drains', and those of
+ * a drain whose undo it has taken over, which may be another process's.
+ */
+function sentBefore(judge: Judge, sent: SentChange): readonly SentChange[] {
+  const { key, number, authors } = sent
+  const known = new Set([
+    ...authors,
+    ...undosOf(judge, sent).flatMap(({ chain }) => chain?.id ?? []),
+  ])
   return judge.sent.filter(
     (other) =>
       other.key === key &&
       other.number < number &&
-      (other.process.alive || [...other.authors].some((author) => authors.has(author))),
+      (other.process.alive || [...other.authors].some((author) => known.has(author))),
   )
 }
 
@@ -189,13 +197,14 @@ export function looksLikeOurs(judge: Judge, sent: SentChange, member: Member): b
   const looks = judge.looksAt(sent.provider, member.key)
   return (
     maybeSetBefore(judge, sent, member, looks, (own) => own !== member.own) ||
-    (takesOverUndo(judge, sent) && maybeSetBefore(judge, sent, member, looks, isLower(member.own)))
+    (undosOf(judge, sent).length > 0 &&
+      maybeSetBefore(judge, sent, member, looks, isLower(member.own)))
   )
 }
 
-/** Whether an undo of the member was under way when its sender began: a drain takes over what that had to undo. */
-function takesOverUndo(judge: Judge, { key, process, candidates }: SentChange): boolean {
-  return judge.calls.some(
+/** Undos of the member that were under way when its sender began: a drain takes over what they had to undo. */
+function undosOf(judge: Judge, { key, process, candidates }: SentChange): readonly Call[] {
+  return judge.calls.filter(
     ({ verb, number, closedAt, process: of, keys }) =>
       verb === 'undo' &&
       of === process &&
@@ -251,7 +260,9 @@ function looksOf(
       .looksAt(call.provider, key)
       .filter(
         ({ askedAt, at }) => askedAt >= call.startedAt && at <= call.closedAt && isKnown(call, at),
-      ),
+      )
+      // one that another drain asked for, with this member beside its own for the floor, this drain was not given
+      .filter(({ snapshot }) => snapshot.readings.every(({ ref }) => call.keys.has(keyOf(ref)))),
   )
 }
 

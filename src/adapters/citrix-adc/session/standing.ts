@@ -52,6 +52,7 @@ export class Standings {
    * Asks for the role, and for the time of boot: a reboot takes a minute and ends our session, so the
    * last answer does where only the states were read (`boot: false`).
    */
+  // eslint-disable-next-line complexity -- what each answer leaves unknown decides what is asked next
   async read(ctx: CallContext, { boot: asks = true } = {}): Promise<Standing> {
     const cluster = this.#cluster ?? (await this.#isCluster(ctx))
     if (cluster !== 'forbidden') this.#cluster = cluster

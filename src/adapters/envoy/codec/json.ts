@@ -129,6 +129,7 @@ export class JsonAssignment implements Assignment {
     )
   }
 
+  // eslint-disable-next-line complexity -- each part of the native form may be absent
   withEndpoint(added: NewEndpoint): JsonAssignment {
     const native = added.native
     const raw =

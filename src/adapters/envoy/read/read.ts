@@ -232,6 +232,7 @@ export class MemberReader {
     return [...scopes, { ...blank(NO_PROXY, clockOffset + this.#options.now()), note: without }]
   }
 
+  // eslint-disable-next-line complexity -- each state of the process ends it, in order
   #readScope(
     view: ProxyView,
     service: string,

@@ -60,6 +60,7 @@ export class Parent {
   }
 
   /** @param now - before the child was asked, by the monotonic clock */
+  // eslint-disable-next-line complexity -- the signs of an end, each of which stands alone
   seen(trace: ParentTrace, now: number, sampledAt: number): Previous {
     const { age, connections, mergedAt, active } = trace
     if (age.isUp && this.#upSince === undefined) {

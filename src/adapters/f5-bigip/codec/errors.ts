@@ -34,6 +34,7 @@ export type Meaning =
 const BUSY =
   /connection to mcpd has been lost|AsyncContext timeout|active asynchronous task|operation in progress|not registered|restarting|try again/i
 
+// eslint-disable-next-line complexity -- the table of status codes
 export function classify(status: number, text: string): Meaning {
   const json = parse(text)
   const body = isObject(json) ? json : undefined

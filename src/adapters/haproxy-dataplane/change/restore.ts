@@ -32,6 +32,7 @@ export class Restorer {
   }
 
   /** Undoes, where the expected state is found. */
+  // eslint-disable-next-line complexity -- the steps of an undo, each with its own way back
   async restore(
     change: Restore,
     found: Found,

@@ -27,6 +27,7 @@ export function isFinal(refused: DrainableError | undefined): boolean {
 }
 
 /** What became of a change that was sent, by the look after it. */
+// eslint-disable-next-line complexity -- every pair of what was answered and what is seen
 export function settle(sent: Sent, round: Round, reloaded: boolean): ChangeResult {
   const { ref, wished, exactly, lost, refused, terminated } = sent
   const found = round.pools.get(ref.pool)?.get(ref.member)

@@ -129,6 +129,7 @@ export function readNative(native: Json | undefined): Native | undefined {
 }
 
 /** What a person who asks why it is not idle should know. */
+// eslint-disable-next-line complexity -- one hint a line
 export function hintsOf(
   found: Found,
   config: Configured | undefined,

@@ -25,6 +25,7 @@ const EXPECTED =
  *
  * @returns why it can't be used, as a text, where it is none or could be two things
  */
+// eslint-disable-next-line complexity -- the table of address families
 export function parseAddress(text: string): Address | string {
   if (text.startsWith('\0')) return abstract(text.replace(/\0+$/, '').slice(1))
   if (/[\0\n]/.test(text) || text === '') return EXPECTED

@@ -12,6 +12,7 @@ const PASSED = /^(L4OK|L6OK|L7OK|L7OKC|PROCOK)$/
  * `fall 1` both are the same: there, leaving maintenance goes along with `health down` (see
  * `changes.ts`), and the status tells.
  */
+// eslint-disable-next-line complexity -- one rule a line, the first that fits
 export function toHealth({ row, state, own, inherited }: Sight): Health {
   // No check runs, and none can come before another client's state changes: the name, the server it tracks.
   if (inherited === 'maint' && own !== 'maint') return 'unchecked'

@@ -146,6 +146,7 @@ export class OtherProcesses {
     }
   }
 
+  // eslint-disable-next-line complexity -- a process can end at each of its steps
   async #readWorker(
     pid: number,
     old: boolean,

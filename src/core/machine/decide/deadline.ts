@@ -42,6 +42,7 @@ function endAtDeadline(draft: Draft): void {
   else draft.finish(outcome, error)
 }
 
+// eslint-disable-next-line complexity -- one outcome a line, the first that fits
 function outcomeAtDeadline({
   state,
   policy,
@@ -88,16 +89,23 @@ function terminate(draft: Draft): void {
     const raises = policy.seal !== 'never' || !policy.capabilities.terminate
     if (reading?.present === true && raises) raise(draft, reading)
   }
+  if (draft.now >= (draft.state.ending.terminateUntil ?? Infinity)) endAfterCut(draft)
+  else cutAgain(draft)
+}
+
+/** The time in which a cut must show is over: either nothing is left in any process, or it did not help. */
+function endAfterCut(draft: Draft): void {
   const { state } = draft
-  const left = loadOf(state)
   const unread = [...state.proof.scopes.values()].some(({ last }) => last.state === 'unread')
-  if (draft.now >= (state.ending.terminateUntil ?? Infinity)) {
-    const cut = left === 0 && !unread && reading?.present === true
-    draft.end(cut ? 'terminated' : 'timeout', cut ? null : refusalOf(state))
-    return
-  }
+  const cut = loadOf(state) === 0 && !unread && state.last?.reading.present === true
+  draft.end(cut ? 'terminated' : 'timeout', cut ? null : refusalOf(state))
+}
+
+/** Cuts what is left, unless a cut is under way, or was refused for good. */
+function cutAgain(draft: Draft): void {
+  const { state, policy } = draft
   const cutting = state.hold.late.some(({ change }) => change.kind === 'terminate')
-  if (left === 0 || cutting || !policy.capabilities.terminate) return
+  if (loadOf(state) === 0 || cutting || !policy.capabilities.terminate) return
   const refused = state.hold.refusal
   if (refused?.change.kind === 'terminate' && !refused.error.retryable) {
     draft.end('timeout', refused.error)

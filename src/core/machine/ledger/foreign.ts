@@ -44,6 +44,7 @@ export interface Sight {
  * set after that is not ours. A run that looks for itself learns so of what lies between two of its looks: only that
  * it was found lower in the very processes that had taken ours, as its own looks tell apart all else.
  */
+// eslint-disable-next-line complexity -- every condition under which another call's look tells nothing
 export function seenElsewhere(state: DrainState, sight: Sight): DrainState {
   const { goal, ending, hold, found } = state
   const { own, askedAt, at, incarnations } = sight

@@ -19,6 +19,8 @@ export interface Owned {
 export interface LeftChange extends LateChange {
   /** The ticket that it is in as well, by id. */
   readonly ticket?: string
+  /** The clock of its moments: to whoever has another one they say nothing. */
+  readonly clock: Clock
 }
 
 /** One run of this process, as others see it. Copies of this module meet here: plain data and functions only. */
@@ -202,7 +204,7 @@ const LEFT_FOR = 30_000
 export function inheritedLate(
   { takeLeft, others }: Membership,
   ref: MemberRef,
-  now: number,
+  { now, clock }: { readonly now: number; readonly clock: Clock },
   known: (change: Change, tickets: readonly (string | undefined)[]) => boolean,
 ): readonly LateChange[] {
   const all = [...takeLeft(ref), ...others().flatMap((other) => other.late(ref))]
@@ -210,7 +212,25 @@ export function inheritedLate(
     all.flatMap(({ change, ticket }) => (change === of ? [ticket] : []))
   return oneEach(all)
     .filter(({ change }) => !known(change, ticketsOf(change)))
-    .map(({ change }) => ({ change, lostAt: now, until: null, lackedAt: null }))
+    .map((entry) => ({
+      change: entry.change,
+      lostAt: now,
+      until: entry.clock === clock ? entry.until : null,
+      ...lackedBy(entry, now),
+    }))
+}
+
+/**
+ * A restore that was missing when its answer was lost, and shows from now on, was carried out: it is nobody
+ * else's doing, and what is set after it is. It or its repeat: this one may still come. Whose a hold is depends
+ * on the run, which sees for itself.
+ */
+function lackedBy(
+  { change, lackedAt, before }: LateChange,
+  now: number,
+): Pick<LateChange, 'lackedAt' | 'before' | 'shared'> {
+  if (change.kind !== 'restore' || lackedAt === null) return { lackedAt: null }
+  return { lackedAt: now, shared: true, ...(before === undefined ? {} : { before }) }
 }
 
 /** Whether a drain of this process speaks for a member. */

@@ -133,7 +133,8 @@ export class Contest {
     this.#deciding -= 1
     if (this.#run.isReleased()) return false
     const inherited = this.#inheritLate(members)
-    for (const state of members.all) if (state.goal.kind === 'open') this.followFloor(state)
+    for (const state of members.all)
+      if (state.goal.kind === 'open' || state.hold.late.some(mayCome)) this.followFloor(state)
     return quiet && !inherited && !this.#disturbed && this.#run.now() === before
   }
 
@@ -148,6 +149,8 @@ export class Contest {
       this.#floor.withdraw(ref)
     } else if (goal.kind === 'open' && ending.ended === null && hold.late.some(isHold))
       this.#floor.enter(ref)
+    // Inherited, or of a ticket: it takes its place before this drain has asked for one of its own.
+    else if (goal.kind === 'drain' && hold.late.some(mayCome)) this.#floor.enter(ref)
     else if (goal.kind !== 'open' && hold.wish !== 'none') {
       // One that was found down is held without a change that would have asked.
       if (hold.confirmed !== 'none') this.#floor.enter(ref)
@@ -159,9 +162,7 @@ export class Contest {
    * place for as long as that can be.
    */
   #noteComing(state: DrainState): void {
-    const holds = this.#lateOf(state).filter(
-      (one) => isHold(one) && one.refused !== true && !this.#noted.has(one.change),
-    )
+    const holds = this.#lateOf(state).filter((one) => mayCome(one) && !this.#noted.has(one.change))
     if (holds.length === 0) return
     for (const { change } of holds) this.#noted.add(change)
     const { lateBound } = this.#run.members?.policy.capabilities ?? { lateBound: 0 }
@@ -215,8 +216,10 @@ export class Contest {
       pending === null || onlyAnnounced
         ? late
         : [...late, lateChange(pending, state.hold.confirmedAt)]
+    const { clock } = this.#run.spec
     const ticket = this.#run.keeper?.head.id
-    return ticket === undefined ? all : all.map((entry) => ({ ...entry, ticket }))
+    const of = ticket === undefined ? { clock } : { clock, ticket }
+    return all.map((entry) => ({ ...entry, ...of }))
   }
 
   /**
@@ -268,7 +271,8 @@ export class Contest {
     for (const key of members.keys) {
       const ref = members.get(key)?.ref
       if (ref === undefined || this.#sideOf(ref) === null) continue
-      const late = inheritedLate(this.#membership, ref, this.#run.now(), (change, tickets) =>
+      const time = { now: this.#run.now(), clock: this.#run.spec.clock }
+      const late = inheritedLate(this.#membership, ref, time, (change, tickets) =>
         this.#isKnown(key, change, tickets),
       )
       if (late.length === 0) continue
@@ -282,7 +286,7 @@ export class Contest {
 
   /** Their calls were waited for, and go on: the time of these changes begins when they have ended. */
   #inheritUnderWay(members: Members, key: string, { ref, late, calls }: UnderWay): void {
-    const marked = late.map((entry) => ({ ...entry, underWay: true }))
+    const marked = late.map((entry) => ({ ...entry, until: null, underWay: true }))
     members.take(key, { type: 'inherit', late: marked })
     const words = 'the call that another run made has ended'
     const error = new DrainableError('CALL_TIMEOUT', words, { ref })
@@ -338,6 +342,11 @@ export class Contest {
 
 function isHold({ change }: LateChange): boolean {
   return change.kind === 'hold'
+}
+
+/** Whether it is a hold that may still take its member. */
+function mayCome(late: LateChange): boolean {
+  return isHold(late) && late.refused !== true
 }
 
 function isOurs(goal: Goal): boolean {

@@ -111,6 +111,7 @@ function checkReading(reading: Reading, provider: string, known: Known): Reading
   return printableReading(checkPresent(reading, safe, provider))
 }
 
+// eslint-disable-next-line complexity -- one check a field
 function checkPresent(
   reading: PresentReading,
   scopes: readonly LoadScope[],
@@ -213,6 +214,7 @@ function noteOf(scope: LoadScope): { readonly note?: string } {
 /** The longest time of a provider, in milliseconds: ten years, as in a policy. A ticket could not date more. */
 const LONGEST = 10 * 365 * 24 * 3_600_000
 
+// eslint-disable-next-line complexity -- one check a field
 function problemOf(given: LoadScope, at: number): string | undefined {
   const scope = loose(given)
   const said = (field: keyof LoadScope): string => `it says ${field}: ${show(scope[field])}`

@@ -14,6 +14,7 @@ const RELEASE = {
 } as const
 
 /** The units as the options describe them, with every default filled in. */
+// eslint-disable-next-line complexity -- a default for each option
 export function toLab(options: FakeOptions): Lab {
   const pair = options.pair === true ? {} : options.pair === false ? undefined : options.pair
   const version = options.version ?? '15.1'

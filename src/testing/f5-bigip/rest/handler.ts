@@ -101,6 +101,7 @@ function dispatch(call: Call): Answer {
   return given
 }
 
+// eslint-disable-next-line complexity -- the table of paths
 function routeOf(
   call: Call,
   run: (method: string, uri: string, body: unknown) => Answer,

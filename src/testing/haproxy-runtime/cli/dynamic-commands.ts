@@ -29,6 +29,7 @@ export function addServer(context: Context): Reply {
   return say(own, 6, 'New server registered.\n')
 }
 
+// eslint-disable-next-line complexity -- the table of keywords
 function readKeywords(
   name: string,
   at: string,

@@ -10,7 +10,7 @@ describe('an idle member', () => {
   test('is said once, with its phase first', () => {
     const run = held().lookAt(500).lookAt(1_000)
     expect(run.said).toEqual(['phase', 'idle'])
-    expect(run.effects.at(-1)).toEqual({ type: 'end', outcome: 'idle' })
+    expect(run.outcome).toBe('idle')
     expect(run.looks(3_000).all('idle')).toHaveLength(1)
   })
 
@@ -270,7 +270,7 @@ describe('an end from outside', () => {
     expect(run.outcome).toBe('aborted')
     expect(run.error).toBe(why)
     expect(run.state.ending.holding).toBe(false)
-    expect(run.effects).toEqual([{ type: 'end', outcome: 'aborted' }])
+    expect(run.effects).toEqual([])
   })
 
   test('without an error has none', () => {

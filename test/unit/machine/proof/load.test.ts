@@ -92,7 +92,7 @@ describe('the load of a member', () => {
     const types = run.effects.map((effect) =>
       effect.type === 'emit' ? effect.event.type : effect.type,
     )
-    expect(types).toEqual(['in-force', 'load', 'phase', 'idle', 'end'])
+    expect(types).toEqual(['in-force', 'load', 'phase', 'idle'])
   })
 
   test('is said by readings only', () => {

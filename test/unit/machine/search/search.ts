@@ -64,7 +64,7 @@ export function search(start: Node, one: Case, bounds: Bounds): Figures {
           if (known < (bounds.faultsPerRule ?? 1)) faults.push({ rule, path: namesOf(way) })
         }
         if (wrong) continue
-        note(reached, step)
+        note(reached, step, node)
         const key = keyOf(step.node)
         if (seen.has(key)) continue
         seen.add(key)
@@ -87,10 +87,9 @@ function namesOf(path: Path | null): readonly string[] {
   return names
 }
 
-function note(reached: Map<string, number>, { effects }: Step): void {
-  for (const effect of effects) {
-    const what =
-      effect.type === 'end' ? effect.outcome : effect.type === 'apply' ? effect.change.kind : null
-    if (what !== null) reached.set(what, (reached.get(what) ?? 0) + 1)
-  }
+function note(reached: Map<string, number>, { effects, node }: Step, before: Node): void {
+  const sent = effects.flatMap((effect) => (effect.type === 'apply' ? [effect.change.kind] : []))
+  const { ended } = node.machine.ending
+  const outcomes = ended === null || ended === before.machine.ending.ended ? [] : [ended.outcome]
+  for (const what of [...sent, ...outcomes]) reached.set(what, (reached.get(what) ?? 0) + 1)
 }
