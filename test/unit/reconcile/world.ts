@@ -92,7 +92,7 @@ export class World {
     if (this.clock.now() - this.#changedAt < ON_ITS_WAY) return
     const serving = [...OURS, ...STRANGERS].filter(
       (name) =>
-        name !== member && this.lb.state(web(name)) === 'ready' && !this.#heldByUs.has(name),
+        name !== member && this.lb.state(web(name)) === 'ready' && !this.#isToBePutBack(name),
     )
     const isGone = (name: string): boolean =>
       OURS.includes(name) && ['dead', 'absent', undefined].includes(this.wanted[name])
@@ -100,6 +100,11 @@ export class World {
     const left = serving.filter((name) => !isGone(name)).length
     const least = isGone(member) ? 1 : KEEP
     if (left < least) this.wrong.push(`${at}: ${left} are left, at least ${least} must be`)
+  }
+
+  /** What a reload forgot is put back, unless it is to serve again: then it serves, and counts. */
+  #isToBePutBack(name: string): boolean {
+    return this.#heldByUs.has(name) && this.wanted[name] !== 'serve'
   }
 
   /** After it: what we closed is ours to open. */
