@@ -22,9 +22,13 @@ export function loseAnswer(
   const losses = hold.losses + 1
   const repeats = sent.change.kind === 'hold' || sent.change.kind === 'restore'
   const pause = repeats && losses > 1 ? backOff(losses - 2) : 0
+  // An undo that came and went: what is there now is another client's, and not what it was to lower.
+  const undone = sent.change.kind === 'restore' && sent.sight === 'gone'
+  const entry = undone ? ownChange(sent.change, 'applied', draft.now) : undefined
   draft.hold({
     pending: null,
-    late: [...hold.late, lateChange(sent, draft.now)],
+    changes: noted(hold.changes, entry),
+    late: undone ? hold.late : [...hold.late, lateChange(sent, draft.now)],
     losses,
     loss: error,
     confirmedAt: draft.now,
@@ -97,12 +101,12 @@ function withoutSight({ sight }: Pick<LateChange, 'sight'>): Pick<LateChange, 's
 }
 
 /**
- * The hold under way was decided on an older reading than this one, which shows that it is still to come, or that
+ * The change under way was decided on an older reading than this one, which shows that it is still to come, or that
  * it has come: its answer can be late by as long as a call may take.
  */
 export function followPending(draft: Draft, reading: Reading): void {
   const { pending } = draft.state.hold
-  if (pending?.change.kind !== 'hold' || !tells(draft, reading)) return
+  if (pending === null || targetOf(pending.change) === null || !tells(draft, reading)) return
   const before = seenWithout(draft, reading, pending.change)
   if (before !== undefined)
     draft.hold({ pending: { ...pending, before, ...withoutSight(pending) } })
