@@ -280,7 +280,7 @@ tools do. With
 which is what kube-proxy's health check port tells a balancer.
 
 \`markByNodes\` lets pods leave before their node does. It also catches a gap: after a Node object is deleted, its endpoints
-went on looking ready for 180 ms in our recording, and a controller that only looks at conditions would have made them
+went on looking ready for 0.1 to 0.2 s in our recordings, and a controller that only looks at conditions would have made them
 ready again in between.
 
 ## What it costs

@@ -78,6 +78,22 @@ export class Cluster implements AsyncDisposable {
     await this.#plane.call('PATCH', `${NODES}/${name}`, { spec })
   }
 
+  /** What a kubelet or a tool that drains writes: these conditions, and no other one of the Node. */
+  async setConditions(name: string, conditions: Readonly<Record<string, boolean>>): Promise<void> {
+    const now = new Date().toISOString()
+    const said = Object.entries(conditions).map(([type, holds]) => ({
+      ...{ type, status: holds ? 'True' : 'False', reason: 'Recorded', message: '' },
+      ...{ lastHeartbeatTime: now, lastTransitionTime: now },
+    }))
+    const path = `${NODES}/${name}/status`
+    await this.#plane.call('MERGE', path, { status: { conditions: said } })
+    await until(() => holds(this.#nodes.get(name), conditions), 15_000)
+  }
+
+  async cordon(name: string): Promise<void> {
+    await this.#plane.call('PATCH', `${NODES}/${name}`, { spec: { unschedulable: true } })
+  }
+
   async deleteNode(name: string): Promise<void> {
     await this.#plane.call('DELETE', `${NODES}/${name}`)
   }
@@ -117,6 +133,18 @@ export class Cluster implements AsyncDisposable {
   /** Asks a pod to go: its preStop hook would start now. */
   async deletePod(name: string): Promise<void> {
     await this.#plane.call('DELETE', `${PODS}/${name}`)
+  }
+
+  /** Asks for it as `kubectl drain` does; the API server deletes the pod. */
+  async evictPod(name: string): Promise<void> {
+    const eviction = named('policy/v1', 'Eviction', name)
+    await this.#plane.call('POST', `${PODS}/${name}/eviction`, eviction)
+  }
+
+  /** What the kubelet of a node that shuts down writes of a pod that it has ended: nobody deletes it. */
+  async podFailed(name: string): Promise<void> {
+    const status = { phase: 'Failed', reason: 'Terminated', message: 'node shutdown' }
+    await this.#plane.call('PATCH', `${PODS}/${name}/status`, { status })
   }
 
   /** What the kubelet does once the containers have ended. */
@@ -167,6 +195,17 @@ export class Cluster implements AsyncDisposable {
       nodes: [...this.#nodes.values()],
     })
   }
+}
+
+function holds(node: KubeObject | undefined, wanted: Readonly<Record<string, boolean>>): boolean {
+  const { conditions = [] } = (node?.status ?? {}) as { conditions?: NodeCondition[] }
+  const found = new Map(conditions.map(({ type, status }) => [type, status === 'True']))
+  return Object.entries(wanted).every(([type, holds]) => found.get(type) === holds)
+}
+
+interface NodeCondition {
+  readonly type: string
+  readonly status: string
 }
 
 function named(apiVersion: string, kind: string, name: string): KubeObject {

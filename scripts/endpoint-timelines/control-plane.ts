@@ -24,6 +24,14 @@ export interface KubeObject {
   readonly [key: string]: unknown
 }
 
+/** `MERGE`: a patch that merges lists by their key, as the kubelet sends for the status of its Node. */
+export type Method = 'GET' | 'POST' | 'PATCH' | 'MERGE' | 'DELETE'
+
+const CONTENT_TYPES: Partial<Record<Method, string>> = {
+  PATCH: 'application/merge-patch+json',
+  MERGE: 'application/strategic-merge-patch+json',
+}
+
 /** What a watch says. */
 export interface WatchEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
@@ -33,7 +41,7 @@ export interface WatchEvent {
 export interface ControlPlane extends AsyncDisposable {
   readonly version: string
   /** A call that must succeed; the reply's JSON. */
-  call(method: string, path: string, body?: unknown): Promise<KubeObject>
+  call(method: Method, path: string, body?: unknown): Promise<KubeObject>
   /** Everything that happens to the objects of this path from now on. */
   watch(path: string, onEvent: (event: WatchEvent) => void): Promise<AsyncDisposable>
 }
@@ -67,6 +75,9 @@ export async function startControlPlane(program: string): Promise<ControlPlane> 
     `--token-auth-file=${file('tokens.csv', `${TOKEN},recorder,recorder,"system:masters"\n`)}`,
     '--disable-admission-plugins=ServiceAccount',
     '--endpoint-reconciler-type=none',
+    // Of 1.37: node conditions of KEP-5683, eviction requests of KEP-4563. Both are alpha.
+    '--feature-gates=NodeLifecycleConditions=true,EvictionRequestAPI=true',
+    '--runtime-config=lifecycle.k8s.io/v1alpha1=true',
   ]
   const child = spawn(program, args, {
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -138,7 +149,7 @@ class Client {
     }
   }
 
-  async call(method: string, path: string, body?: unknown): Promise<KubeObject> {
+  async call(method: Method, path: string, body?: unknown): Promise<KubeObject> {
     const reply = await this.#send(method, path, body)
     const text = await textOf(reply)
     if ((reply.statusCode ?? 0) >= 300) throw new Error(`${method} ${path}: ${text}`)
@@ -165,20 +176,19 @@ class Client {
     this.#agent.destroy()
   }
 
-  #send(method: string, path: string, body?: unknown): Promise<IncomingMessage> {
+  #send(method: Method, path: string, body?: unknown): Promise<IncomingMessage> {
     const text = body === undefined ? undefined : JSON.stringify(body)
-    const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
     return new Promise((resolve, reject) => {
       const headers = {
         authorization: `Bearer ${TOKEN}`,
-        'content-type': type,
+        'content-type': CONTENT_TYPES[method] ?? 'application/json',
         'content-length': Buffer.byteLength(text ?? ''), // Node says none of itself for a DELETE
       }
       const options = {
         host: '127.0.0.1',
         port: this.#port,
         agent: this.#agent,
-        method,
+        method: method === 'MERGE' ? 'PATCH' : method,
         path,
         headers,
       }

@@ -49,8 +49,34 @@ async function recordPatiently(scenario: Scenario, program: string): Promise<Tim
   }
 }
 
-/** The conditions of each address, in the order they were seen: what must be the same in every recording. */
-function story({ frames }: Timeline): string[] {
+/**
+ * The conditions of each address, in the order they were seen, and those of the nodes: what must be the same in every
+ * recording. Each by itself, because they come by two watches.
+ */
+function story(timeline: Timeline): readonly string[] {
+  return [...storyOfSlices(timeline), ...storyOfNodes(timeline)]
+}
+
+function storyOfNodes({ frames }: Timeline): string[] {
+  const states = frames.map(({ nodes }) =>
+    nodes
+      .map(({ metadata, spec, status }) => {
+        const { conditions = [] } = (status ?? {}) as { conditions?: NodeCondition[] }
+        const said = conditions.map(({ type, status: is }) => `${type}=${is}`).toSorted()
+        return `${metadata.name} ${said.join()} ${JSON.stringify(spec)}`
+      })
+      .toSorted()
+      .join('; '),
+  )
+  return states.filter((state, i) => state !== states[i - 1])
+}
+
+interface NodeCondition {
+  readonly type: string
+  readonly status: string
+}
+
+function storyOfSlices({ frames }: Timeline): string[] {
   const states = frames.map(({ slices }) => {
     const endpoints = slices.flatMap((slice) => (slice.endpoints ?? []) as SliceEndpoint[])
     return endpoints
@@ -76,7 +102,7 @@ mkdirSync(folder, { recursive: true })
 for (const scenario of scenarios) {
   const timeline = await recordPatiently(scenario, kube.path)
   const path = new URL(`${scenario.name}.json`, folder)
-  const length = `${timeline.frames.length} frames, ${story(timeline).length} states of the slices`
+  const length = `${timeline.frames.length} frames, ${story(timeline).length} states of slices and nodes`
   if (!check) {
     writeFileSync(path, await format(JSON.stringify(timeline), { parser: 'json', printWidth: 100 }))
     console.log(`${scenario.name}: ${length}`)

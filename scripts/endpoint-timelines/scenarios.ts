@@ -63,6 +63,41 @@ export const scenarios: readonly Scenario[] = [
       await becomeReady(cluster, 'web-5')
     },
   },
+  {
+    name: 'node-drain',
+    title: 'A node is drained for maintenance, and says so in its conditions (Kubernetes 1.37)',
+    prepare: (cluster) => readyPods(cluster, ['web-1', 'web-2', 'web-3']),
+    run: async (cluster) => {
+      cluster.note('node n2: MaintenancePlanned')
+      await cluster.setConditions('n2', { MaintenancePlanned: true })
+      await cluster.wait(400)
+      cluster.note('node n2: DrainInProgress')
+      await cluster.setConditions('n2', { DrainInProgress: true })
+      await cluster.wait(400)
+      cluster.note('node n2 is cordoned, and pod web-2 evicted; its preStop hook runs')
+      await cluster.cordon('n2')
+      await cluster.evictPod('web-2')
+      await cluster.seen('web-2', 'FTT')
+      await stop(cluster, 'web-2')
+      cluster.note('node n2: Drained')
+      await cluster.setConditions('n2', { DrainInProgress: false, Drained: true })
+      cluster.note('node n2: MaintenanceInProgress')
+      await cluster.setConditions('n2', { MaintenancePlanned: false, MaintenanceInProgress: true })
+    },
+  },
+  {
+    name: 'node-shutdown',
+    title: 'A node shuts down in order: it is not Ready, and its pods answer (Kubernetes 1.37)',
+    prepare: (cluster) => readyPods(cluster, ['web-1', 'web-2', 'web-3']),
+    run: async (cluster) => {
+      cluster.note('node n2: GracefulNodeShutdownInProgress, and not Ready')
+      await cluster.setConditions('n2', { GracefulNodeShutdownInProgress: true, Ready: false })
+      await cluster.wait(400)
+      cluster.note('the kubelet of n2 has ended web-2')
+      await cluster.podFailed('web-2')
+      await cluster.seen('web-2', 'gone')
+    },
+  },
 ]
 
 /** Two nodes, and pods on them in turn. */

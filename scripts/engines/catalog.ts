@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, realpathSync, rmSync } f
 import { join } from 'node:path'
 import { patchelf, relocate, unpack, whyNotDebian } from './debian.ts'
 import { buildGoControlPlane } from './go-control-plane.ts'
-import { buildControlPlane } from './kube.ts'
+import { buildControlPlane, kubeVersion } from './kube.ts'
 import { enginesDirectory } from './manifest.ts'
 import type { EngineKind } from './manifest.ts'
 import { hasProgram, run } from './run.ts'
@@ -52,7 +52,8 @@ export const catalog: readonly CatalogEntry[] = [
   {
     name: 'kube',
     kind: 'kube',
-    accepts: () => true,
+    // One of another version, built before this one was wanted, is built again.
+    accepts: (version) => version === kubeVersion,
     whyNot: () => whyNotGo('1.26'),
     install: buildControlPlane,
   },

@@ -52,7 +52,7 @@ export function runVersion(kind: EngineKind, path: string): string | undefined {
       timeout: 60_000,
       stdio: ['ignore', 'pipe', 'ignore'],
     })
-    // "HAProxy version 2.6.12-1+deb12u2 ...", "envoy  version: <hash>/1.40.0/Clean/...", "Kubernetes v1.36.3",
+    // "HAProxy version 2.6.12-1+deb12u2 ...", "envoy  version: <hash>/1.40.0/Clean/...", "Kubernetes v1.37.0",
     // "Redis server v=7.0.15 sha=...", "nats-server: v2.9.10", "go-control-plane v0.13.4"
     return /(?:version |\/|v=?)(\d+\.\d+(?:\.\d+)?)/i.exec(said)?.[1]
   } catch {

@@ -50,6 +50,8 @@ export class MemberDrain {
   foreign = false
   /** Another drain is about to take its place. */
   replaced = false
+  /** The newest plan wants the member to serve. */
+  unwished = false
   since: string
   readonly #clock: ResolvedPolicy['clock']
   #handle: DrainHandle

@@ -1,6 +1,7 @@
 import type { PlannedChange } from '../provider/desired.js'
 import type { SeenLook } from '../core/runner/look/look.js'
 import type { Wish } from '../endpoints/plan/wish.js'
+import type { PresentReading } from '../provider/contract.js'
 
 /** One plan, by member. */
 export interface Wanted {
@@ -14,4 +15,9 @@ export interface Wanted {
 /** What a wish says: an overrule stands until it says something else. */
 export function saidOf({ state, reason }: Wish): string {
   return `${state} ${reason}`
+}
+
+/** Nothing of ours holds it: an operator does, or a drain whose ticket is lost. */
+export function saidOfTheirs({ own }: PresentReading): string {
+  return `it should serve and is in ${own}, but not by a drain of ours: whoever set that, or ready(), makes it ready`
 }

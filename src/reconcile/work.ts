@@ -25,7 +25,7 @@ import { isUndone, MemberDrain, type DrainShape } from './member-drain.js'
 import { shapeOf, type EarlierDrain } from './shape.js'
 import { Singles } from './singles.js'
 import { ticketId } from './ticket-id.js'
-import { saidOf, type Wanted } from './wanted.js'
+import { saidOf, saidOfTheirs, type Wanted } from './wanted.js'
 
 /** What the work on members is done with. */
 export interface WorkSpec {
@@ -141,6 +141,7 @@ export class Work {
   ): void {
     const step = wanted.steps.get(key)
     drain.said = saidOf(wish)
+    drain.unwished = false
     if (drain.leftFor !== null && drain.leftFor !== drain.said) {
       drain.leftFor = null
       drain.backoff.reset()
@@ -154,9 +155,10 @@ export class Work {
     const shape = this.#shapeOf(step, wish, drain)
     const raised = shape.hold === 'maint' && drain.shape.hold === 'drain'
     const removes = step?.change.kind === 'remove' && drain.shape.until === 'idle'
+    const keeps = !wish.remove && drain.shape.until === 'removed' // it has an endpoint again
     const again = drain.state === 'failed' && step !== undefined
     if (removes && !this.#spec.waits) this.singles.send(key, step.change)
-    else if (raised || removes || again || drain.restoring)
+    else if (raised || removes || keeps || again || drain.restoring)
       void this.#replace(key, drain, shape, { reading, look: wanted.look })
   }
 
@@ -171,7 +173,13 @@ export class Work {
     drain.held = null
     drain.replaced = true
     // One that is being taken back ends only then: the new one is the later call, and takes over.
+    // It waits for a call under way, and what is wished may be another thing by then.
     if (!drain.restoring) await drain.release()
+    if (drain.unwished && !this.#ended && this.drains.get(key) === drain) {
+      drain.replaced = false
+      this.#takeBack(key, drain)
+      return
+    }
     await drain.handOver()
     // What it is found in now is theirs: the new one goes back to that, and not to what was before us.
     if (drain.foreign) await this.#drop(ticketId(this.#spec.provider, drain.ref))
@@ -181,6 +189,7 @@ export class Work {
   }
 
   #takeBack(key: string, drain: MemberDrain): void {
+    drain.unwished = true
     if (drain.replaced || (drain.restoring && drain.isBusy)) return
     if (this.#now() < drain.backoff.notBefore && drain.restoring) return
     const late = this.singles.lateUntil(key)
@@ -230,19 +239,11 @@ export class Work {
       }
       case 'restore':
         if (reading?.present === true && !this.#recovered.has(key))
-          this.#refuseRestore(key, reading)
+          this.refused.set(key, saidOfTheirs(reading))
         return
       case 'terminate':
         return
     }
-  }
-
-  /** Nothing of ours holds it: an operator does, or a drain whose ticket is lost. */
-  #refuseRestore(key: string, { own }: PresentReading): void {
-    this.refused.set(
-      key,
-      `it should serve and is in ${own}, but not by a drain of ours: whoever set that, or ready(), makes it ready`,
-    )
   }
 
   #takeOver(key: string, ticket: Ticket, wanted: Wanted): void {

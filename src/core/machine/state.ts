@@ -99,6 +99,8 @@ export interface SentChange {
   readonly before: AdminState | 'unknown'
   /** See {@link LateChange.shared}. */
   readonly shared?: boolean
+  /** See {@link LateChange.sight}. */
+  readonly sight?: 'shown' | 'gone'
 }
 
 /** A change whose answer was lost. */
@@ -119,6 +121,11 @@ export interface LateChange {
    * an inherited restore may have: an effect that shows up is ours, but this one may be the one that is still to come.
    */
   readonly shared?: boolean
+  /**
+   * What looks have shown of its effect since it was sent. `shown`: it came. `gone`: it came, and is not there any
+   * more, so it was carried out: an effect that shows up afterwards is another client's. Not kept in tickets.
+   */
+  readonly sight?: 'shown' | 'gone'
   /** The balancer said no to it; it may have been carried out in part, and only its very own effect shows that. */
   readonly refused?: boolean
   /**

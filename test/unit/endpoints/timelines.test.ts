@@ -8,7 +8,10 @@ interface Timeline {
   readonly frames: readonly { readonly at: number; readonly slices: readonly unknown[] }[]
 }
 
-const NAMES = ['rolling-update-slow-prestop', 'single-replica', 'readiness-flap', 'node-deletion']
+const NAMES = [
+  ...['rolling-update-slow-prestop', 'single-replica', 'readiness-flap'],
+  ...['node-deletion', 'node-drain', 'node-shutdown'],
+]
 
 describe.each(NAMES)('%s, as recorded', (name) => {
   const url = new URL(`../../../examples/endpoints/${name}.json`, import.meta.url)

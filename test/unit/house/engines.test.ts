@@ -32,7 +32,7 @@ describe('the version that an engine says', () => {
     ['haproxy', 'HAProxy version 2.6.12-1+deb12u2 2025/04/16 - https://haproxy.org/', '2.6.12'],
     ['haproxy', 'HAProxy version 3.3-dev4 2025/07/11 - https://haproxy.org/', '3.3'],
     ['envoy', '/tmp/envoy  version: 3b1e/1.40.0/Clean/RELEASE/BoringSSL', '1.40.0'],
-    ['kube', 'Kubernetes v1.36.3', '1.36.3'],
+    ['kube', 'Kubernetes v1.37.0', '1.37.0'],
   ] as const)('of %s is read from "%s"', (kind, says, version) => {
     expect(runVersion(kind, program('engine', says))).toBe(version)
   })

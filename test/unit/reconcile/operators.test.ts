@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { bench, desired, web } from './set-up.js'
+import { bench, desired, web, type Bench } from './set-up.js'
 
 describe('a reconciler beside an operator', () => {
   it('leaves in maint what another client put there, although it owns it', async () => {
@@ -49,4 +49,27 @@ describe('a reconciler beside an operator', () => {
     await at.clock.advance(10_000)
     expect(at.states('a', 'b')).toEqual(['ready', 'maint'])
   })
+
+  it('leaves a later maint alone while a seal has no answer', async () => {
+    const at = bench('a', 'b')
+    await using loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.advance(100)
+    at.lb.failNext('hang-after', { verb: 'apply', late: 20 })
+    await until(at, () => at.states('b')[0] === 'maint')
+    await at.clock.advance(200) // its effect is seen; its call is still under way
+    at.lb.reload()
+    await at.clock.advance(500)
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await at.clock.advance(2_000)
+    at.lb.setBehind(web('b'), 'maint')
+    await at.clock.advance(180_000)
+    expect(at.states('b')).toEqual(['maint'])
+    expect(loop.status()).toMatchObject([{ ref: web('b'), held: expect.any(String) as string }])
+  })
 })
+
+/** Lets the clock go on until a condition holds; the test's own time limit ends it. */
+async function until(at: Bench, holds: () => boolean): Promise<void> {
+  while (!holds()) await at.clock.advance(10)
+}

@@ -6,6 +6,7 @@ import type {
   Lease,
   PresentReading,
   ReconcileOptions,
+  Snapshot,
   TicketStore,
 } from 'drainable'
 import { DrainableError, reconcile, type Reconciler } from 'drainable'
@@ -16,6 +17,7 @@ import {
   type FakeClock,
   type FakeProvider,
 } from 'drainable/testing'
+import { ClosedBy } from './closed-by.js'
 import { desired, memoryStore, web, type State } from './set-up.js'
 
 /** Numbers that look random, the same for one seed. */
@@ -43,7 +45,8 @@ export class World {
   readonly lease = fakeLease({ clock: this.clock })
   readonly wrong: string[] = []
   /** Who closed a member that is not ready: us, or another client. */
-  readonly #closedBy = new Map<string, 'us' | 'them'>()
+  readonly closedBy = new ClosedBy()
+  readonly processes = new Set<Process>()
   /** Members that we hold, or held until a reload forgot it: putting that back takes no place. */
   readonly #heldByUs = new Set<string>()
   /** When an operator changed something, or another set was wished. */
@@ -81,7 +84,7 @@ export class World {
     if (kind === 'remove' && this.lb.load(ref) > 0) this.wrong.push(`${at}: it has work`)
     if (kind === 'hold' && state === 'ready') this.#judgeFloor(ref.member, at)
     const opens = kind === 'restore' && (change as { to?: string }).to === 'ready'
-    if (opens && this.#closedBy.get(ref.member) === 'them')
+    if (opens && this.closedBy.get(ref.member) === 'them')
       this.wrong.push(`${at}: we did not close it`)
   }
 
@@ -92,7 +95,7 @@ export class World {
     if (this.clock.now() - this.#changedAt < ON_ITS_WAY) return
     const serving = [...OURS, ...STRANGERS].filter(
       (name) =>
-        name !== member && this.lb.state(web(name)) === 'ready' && !this.#heldByUs.has(name),
+        name !== member && this.lb.state(web(name)) === 'ready' && !this.#isToBePutBack(name),
     )
     const isGone = (name: string): boolean =>
       OURS.includes(name) && ['dead', 'absent', undefined].includes(this.wanted[name])
@@ -102,12 +105,17 @@ export class World {
     if (left < least) this.wrong.push(`${at}: ${left} are left, at least ${least} must be`)
   }
 
+  /** What a reload forgot is put back, unless it is to serve again: then it serves, and counts. */
+  #isToBePutBack(name: string): boolean {
+    return this.#heldByUs.has(name) && this.wanted[name] !== 'serve'
+  }
+
   /** After it: what we closed is ours to open. */
   note(ref: Change['ref'], before: string): void {
     const now = this.lb.state(ref)
     if (now === before) return
-    if (now === 'ready' || now === 'gone') this.#closedBy.delete(ref.member)
-    else if (this.#closedBy.get(ref.member) !== 'them') this.#closedBy.set(ref.member, 'us')
+    if (now === 'ready' || now === 'gone') this.closedBy.opened(ref.member)
+    else this.closedBy.byUs(ref.member)
     if (now === 'ready' || now === 'gone') this.#heldByUs.delete(ref.member)
     else this.#heldByUs.add(ref.member)
   }
@@ -120,14 +128,18 @@ export class World {
     this.#changedAt = this.clock.now()
     this.#heldByUs.delete(member)
     // Who lowers our maint to drain has not closed it.
-    const isLowered = to === 'drain' && before === 'maint' && this.#closedBy.get(member) === 'us'
-    if (to === 'ready') this.#closedBy.delete(member)
-    else if (!isLowered) this.#closedBy.set(member, 'them')
+    const isLowered = to === 'drain' && before === 'maint' && this.closedBy.get(member) !== 'them'
+    if (to === 'ready') this.#openedBehind(member, before)
+    else if (!isLowered) this.closedBy.byThem(member, to)
   }
 
   reload(): void {
+    for (const name of OURS) this.#openedBehind(name, this.lb.state(web(name)))
     this.lb.reload()
-    this.#closedBy.clear()
+  }
+
+  #openedBehind(member: string, before: string): void {
+    this.closedBy.openedBehind(member, before, this.clock.now(), this.processes)
   }
 
   /** It can be reached again: what was on its way since before arrives now. */
@@ -202,6 +214,7 @@ export class Process {
     this.#world = world
     this.#death = death
     this.#leads = options.lease !== undefined
+    world.processes.add(this)
     this.loop = reconcile(this.#provider(world.lb), {
       pools: ['web'],
       owns: ({ ref }) => ref.member.startsWith('ctl-'),
@@ -220,8 +233,14 @@ export class Process {
 
   /** As by SIGKILL: what was sent is done, nothing else is ever written or sent. */
   async kill(): Promise<void> {
-    this.#dead = true
+    this.#die()
     await this.#world.clock.runUntil(this.loop.close())
+  }
+
+  #die(): void {
+    this.#dead = true
+    this.#world.processes.delete(this)
+    this.#world.closedBy.died(this, this.#world.clock.now())
   }
 
   async #call<T>(call: () => Promise<T> | T, isLook = false): Promise<T> {
@@ -232,7 +251,7 @@ export class Process {
     if (isAnother) return call()
     this.#calls += 1
     if (this.#death === undefined || this.#calls < this.#death.at) return call()
-    this.#dead = true
+    this.#die()
     if (this.#death.last === 'done') await call()
     throw gone
   }
@@ -257,11 +276,20 @@ export class Process {
       name: lb.name,
       instance: lb.instance,
       describe: (ctx) => this.#call(() => lb.describe(ctx)),
-      observe: (refs, ctx) => this.#call(() => lb.observe(refs, ctx), true),
+      observe: (refs, ctx) => this.#call(() => this.#observe(refs, ctx), true),
       apply: (changes, ctx) => this.#call(() => this.#apply(changes, ctx)),
       close: () => Promise.resolve(),
       [Symbol.asyncDispose]: () => Promise.resolve(),
     }
+  }
+
+  async #observe(...asked: Parameters<FakeProvider['observe']>): Promise<Snapshot> {
+    const { lb, clock, closedBy } = this.#world
+    const askedAt = clock.now()
+    const snapshot = await lb.observe(...asked)
+    const members = snapshot.readings.map(({ ref }) => ref.member)
+    if (!this.#dead) closedBy.seen(this, members, askedAt)
+    return snapshot
   }
 
   async #apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
@@ -270,9 +298,13 @@ export class Process {
     if (this.#leads && !this.loop.leading) world.wrong.push(`a change by one that does not lead`)
     const before = changes.map(({ ref }) => lb.state(ref))
     for (const change of changes) world.judge(change)
+    const answered = changes.map((change) => world.closedBy.sent(this, change))
+    let results: readonly ChangeResult[] = []
     try {
-      return await lb.apply(changes, ctx)
+      results = await lb.apply(changes, ctx)
+      return results
     } finally {
+      for (const [i, answer] of answered.entries()) answer(results[i], world.clock.now())
       changes.forEach(({ ref }, i) => world.note(ref, before[i] ?? ''))
     }
   }

@@ -57,7 +57,7 @@ export function ledgerOf(state: DrainState): readonly OwnChange[] {
 
 /** A change whose answer was lost just now. */
 export function lateChange(
-  { change, before, shared, underWay }: SentChange & Pick<LateChange, 'underWay'>,
+  { change, before, shared, sight, underWay }: SentChange & Pick<LateChange, 'underWay'>,
   at: number,
 ): LateChange {
   const lacked = lacksEffect(change, before)
@@ -68,6 +68,7 @@ export function lateChange(
     lackedAt: lacked ? at : null,
     ...(lacked && before !== 'unknown' ? { before } : {}),
     ...(shared === true ? { shared } : {}),
+    ...(sight === undefined ? {} : { sight }),
     ...(underWay === true ? { underWay } : {}),
   }
 }
@@ -97,7 +98,10 @@ export function lacksEffect(change: Change, own: AdminState | 'unknown'): boolea
 
 /** Whether a change of ours that leads to this state may still be carried out, or was just now. */
 export function mayBeOurs(late: readonly LateChange[], own: AdminState | 'unknown'): boolean {
-  return late.some(({ change, lackedAt }) => lackedAt !== null && targetOf(change) === own)
+  return late.some(
+    ({ change, lackedAt, sight }) =>
+      lackedAt !== null && sight !== 'gone' && targetOf(change) === own,
+  )
 }
 
 /** Whether two changes ask for the same thing. */

@@ -22,9 +22,13 @@ export function loseAnswer(
   const losses = hold.losses + 1
   const repeats = sent.change.kind === 'hold' || sent.change.kind === 'restore'
   const pause = repeats && losses > 1 ? backOff(losses - 2) : 0
+  // An undo that came and went: what is there now is another client's, and not what it was to lower.
+  const undone = sent.change.kind === 'restore' && sent.sight === 'gone'
+  const entry = undone ? ownChange(sent.change, 'applied', draft.now) : undefined
   draft.hold({
     pending: null,
-    late: [...hold.late, lateChange(sent, draft.now)],
+    changes: noted(hold.changes, entry),
+    late: undone ? hold.late : [...hold.late, lateChange(sent, draft.now)],
     losses,
     loss: error,
     confirmedAt: draft.now,
@@ -81,7 +85,7 @@ function watch(draft: Draft, entry: LateChange, reading: Reading, askedAt: numbe
   const bound = entry.until ?? draft.now + draft.policy.capabilities.lateBound
   const until = entry.underWay === true ? null : bound
   const before = seenWithout(draft, reading, entry.change)
-  const seen = before === undefined ? {} : { lackedAt: askedAt, before }
+  const seen = before === undefined ? {} : { lackedAt: askedAt, before, ...withoutSight(entry) }
   replace(draft, entry, { ...entry, until, ...seen })
 }
 
@@ -91,12 +95,23 @@ function seenWithout(draft: Draft, reading: Reading, change: Change): AdminState
   return lacksEffect(change, reading.own) ? reading.own : undefined
 }
 
-/** The hold under way was decided on an older reading than this one, which shows that it is still to come. */
+/** What came, and is not there any more, was carried out. */
+function withoutSight({ sight }: Pick<LateChange, 'sight'>): Pick<LateChange, 'sight'> {
+  return sight === undefined ? {} : { sight: 'gone' }
+}
+
+/**
+ * The change under way was decided on an older reading than this one, which shows that it is still to come, or that
+ * it has come: its answer can be late by as long as a call may take.
+ */
 export function followPending(draft: Draft, reading: Reading): void {
   const { pending } = draft.state.hold
-  if (pending?.change.kind !== 'hold') return
+  if (pending === null || targetOf(pending.change) === null || !tells(draft, reading)) return
   const before = seenWithout(draft, reading, pending.change)
-  if (before !== undefined) draft.hold({ pending: { ...pending, before } })
+  if (before !== undefined)
+    draft.hold({ pending: { ...pending, before, ...withoutSight(pending) } })
+  else if (pending.shared !== true && lacksEffect(pending.change, pending.before))
+    draft.hold({ pending: { ...pending, sight: pending.sight ?? 'shown' } })
 }
 
 /** An undo that was applied shows, like a reading, which late changes were not in place after it. */
@@ -119,8 +134,8 @@ function replace(draft: Draft, entry: LateChange, by: LateChange | undefined): v
  * of ours that was confirmed since can have brought it.
  */
 function isOurs(draft: Draft, entry: LateChange, reading: Reading): boolean {
-  const { change, lackedAt, refused } = entry
-  if (lackedAt === null || !shows(draft, reading, change)) return false
+  const { change, lackedAt, refused, sight } = entry
+  if (lackedAt === null || sight === 'gone' || !shows(draft, reading, change)) return false
   // Somebody raised it. A change without an answer may have come before that; one that was refused has not shown.
   if (refused === true && reading.present && reading.own !== targetOf(change)) return false
   const own = reading.present ? reading.own : null
@@ -193,7 +208,7 @@ function expired(draft: Draft, entry: LateChange, reading: Reading): void {
   replace(draft, entry, undefined)
   const known = draft.state.hold.changes
   const to = targetOf(entry.change)
-  if (!shows(draft, reading, entry.change)) return
+  if (entry.sight === 'gone' || !shows(draft, reading, entry.change)) return
   if (known.some((change) => change.state === 'applied' && change.to === to)) return
   draft.hold({ changes: noted(known, ownChange(entry.change, 'intended', entry.lostAt)) })
 }

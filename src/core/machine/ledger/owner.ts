@@ -39,7 +39,8 @@ export function whyLower(state: DrainState, own: AdminState): Cause {
  */
 export function whoseHold(state: DrainState, own: AdminState): 'ours' | 'unknown' | 'theirs' {
   if (own === 'ready') return 'theirs'
-  const { changes, late, incarnations } = state.hold
+  const { changes, incarnations } = state.hold
+  const late = state.hold.late.filter(({ sight }) => sight !== 'gone')
   if (mayBeOurs(late, own)) return 'ours'
   const applied = changes.findLastIndex(isApplied)
   const earlier = changes.some((change) => isApplied(change) && change.to === own)

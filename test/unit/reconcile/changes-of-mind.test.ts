@@ -1,0 +1,36 @@
+/** A member whose wish changes while something is under way for it. */
+import { describe, expect, it } from 'vitest'
+import { bench, desired, web } from './set-up.js'
+
+describe('a wish that changes', () => {
+  it('back to serve while a call hangs holds the member no more', async () => {
+    const at = bench('a', 'b')
+    await using loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.advance(100)
+    at.lb.failNext('hang', { verb: 'apply' }) // the seal
+    while (!at.sent().includes('hold b maint')) await at.clock.advance(10)
+    const sent = at.sent().length
+    loop.set(desired({ a: 'serve', b: 'absent' }))
+    await at.clock.advance(50)
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await at.clock.advance(120_000)
+    expect(at.states('b')).toEqual(['ready'])
+    expect(at.sent().slice(sent)).toEqual(['restore b ready'])
+    expect(loop.status()).toEqual([])
+  })
+
+  it('from absent to drain before it is idle keeps the member', async () => {
+    const at = bench('a', 'b')
+    const end = at.lb.occupy(web('b'))
+    await using loop = at.start({ timeout: '10m' })
+    loop.set(desired({ a: 'serve', b: 'absent' }))
+    await at.clock.advance(2_000)
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.advance(2_000)
+    end()
+    await at.clock.advance(120_000)
+    expect(at.states('b')).toEqual(['maint'])
+    expect(loop.status()).toMatchObject([{ ref: web('b'), want: 'drain', held: null }])
+  })
+})

@@ -1,0 +1,99 @@
+import type { Change, ChangeResult } from 'drainable'
+
+/** Who closed a member that is not ready. `either`: nobody but the world itself can tell. */
+type Who = 'us' | 'them' | 'either'
+
+/** A change that was sent and has no answer, or a member that was opened and nobody has looked since. */
+interface Unsure {
+  readonly to: string
+  /** A look asked for later than this tells. Infinity: its call is under way. */
+  until: number
+  /** Who has to look. */
+  readonly by: Set<object>
+}
+
+/** For how long a change without an answer may still be carried out, in milliseconds: `lateBound` of the world. */
+const LATE = 300
+const ANYBODY = {}
+
+/**
+ * Who closed which member, as the world knows it, and where a process can't know: an operator who closes a member as we
+ * had it, unseen in between, and one who does what a hold of ours without an answer would do, look like us.
+ */
+export class ClosedBy {
+  readonly #closed = new Map<string, Who>()
+  readonly #unsure = new Map<string, Unsure[]>()
+
+  get(member: string): Who | undefined {
+    return this.#closed.get(member)
+  }
+
+  /** A change of ours is in place. */
+  byUs(member: string): void {
+    if (this.#closed.get(member) !== 'them') this.#closed.set(member, 'us')
+  }
+
+  opened(member: string): void {
+    this.#closed.delete(member)
+  }
+
+  /** An operator, or a reload, opens what may be ours: until every process has looked, nobody knows. */
+  openedBehind(member: string, before: string, at: number, processes: Iterable<object>): void {
+    const who = this.#closed.get(member)
+    this.#closed.delete(member)
+    if (who === 'them' || who === undefined) return
+    this.#add(member, { to: before, until: at, by: new Set(processes) })
+  }
+
+  byThem(member: string, to: string): void {
+    const looksLikeUs = (this.#unsure.get(member) ?? []).some((one) => one.to === to)
+    this.#closed.set(member, looksLikeUs ? 'either' : 'them')
+  }
+
+  /**
+   * A hold leaves, or an undo on its way to ready. Without an answer a hold may still come, and an undo is unseen: a
+   * member that is closed again as it was looks as if the undo had not come.
+   *
+   * @returns told its answer
+   */
+  sent(process: object, change: Change): (result: ChangeResult | undefined, now: number) => void {
+    if (change.kind !== 'hold' && change.kind !== 'restore') return () => undefined
+    const { member } = change.ref
+    const to = change.kind === 'hold' ? change.to : change.expect
+    const one: Unsure = { to, until: Infinity, by: new Set([process]) }
+    this.#add(member, one)
+    return (result, now) => {
+      if (result === undefined || result.status === 'unknown') one.until = now + LATE
+      else this.#drop(member, one)
+    }
+  }
+
+  /** A process has seen these members by a look that was asked for at that moment. */
+  seen(process: object, members: Iterable<string>, askedAt: number): void {
+    for (const member of members)
+      for (const one of this.#unsure.get(member) ?? []) {
+        if (askedAt <= one.until) continue
+        one.by.delete(process)
+        one.by.delete(ANYBODY)
+        if (one.by.size === 0) this.#drop(member, one)
+      }
+  }
+
+  /** It sees nothing any more: whoever looks next looks in its place. What it had sent ends with time. */
+  died(process: object, now: number): void {
+    for (const one of [...this.#unsure.values()].flat()) {
+      if (!one.by.delete(process)) continue
+      one.by.add(ANYBODY)
+      if (one.until === Infinity) one.until = now + LATE
+    }
+  }
+
+  #add(member: string, one: Unsure): void {
+    this.#unsure.set(member, [...(this.#unsure.get(member) ?? []), one])
+  }
+
+  #drop(member: string, one: Unsure): void {
+    const left = (this.#unsure.get(member) ?? []).filter((other) => other !== one)
+    this.#unsure.set(member, left)
+  }
+}
