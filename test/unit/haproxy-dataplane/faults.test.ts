@@ -281,6 +281,22 @@ describe.concurrent('an API that starts again in mid-drain', () => {
     expect(report.members[0]).toMatchObject({ verifiedIdle: true, sealed: true })
   })
 
+  test('a HAProxy that gives no answer during a reload of others ends no drain', async () => {
+    const config = 'global\n  hard-stop-after 1ms\nbackend web\n  server web1 127.0.0.1:1\n'
+    await using r = await rig({ config }, NO_OLD)
+    const end = await r.fake.occupy(WEB1)
+    const run = startDrain(r.lb, WEB1, { timeout: '15s', keepReady: 0 })
+    await until('the drain', async () => (await present(r.lb, WEB1)).own === 'drain')
+    // As 3.2.13 has it where HAProxy closed the socket without a word
+    const body = { info: { release_date: '0001-01-01' }, runtimeAPI: '/run/haproxy.sock' }
+    const heal = r.fake.fail({ match: /runtime\/info/, how: 'status', status: 200, body })
+    await new Promise((told) => run.once('fault', told))
+    await heal()
+    await end()
+    expect((await run.done).members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    await run.close()
+  })
+
   test('one that was replaced by another generation is asked again which it is', async () => {
     const old = await startFake({ version: '2.9' })
     await using lb = connect(old)
