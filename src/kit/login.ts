@@ -200,15 +200,23 @@ interface Refused {
   readonly until: number
 }
 
+/**
+ * For how long a login that nobody waits for any more may go on, in milliseconds. The product may have
+ * made the session already, and one whose answer was not read is never logged out: products have few.
+ */
+const UNWANTED_FOR = 2_000
+
 interface Entering<T> {
   readonly done: Promise<T>
   waiting: number
   readonly stop: AbortController
+  /** Ends the wait for an answer that nobody wants. */
+  keep: () => void
 }
 
 /**
- * What a login gave, shared by every call: made once however many ask, given up when nobody waits for
- * it any more, and made again after the product has forgotten it.
+ * What a login gave, shared by every call: made once however many ask, given up a moment after nobody
+ * waits for it any more, and made again after the product has forgotten it.
  */
 export class SharedLogin<T> {
   readonly #enter: (ctx: Pick<CallContext, 'clock' | 'signal'>) => Promise<T>
@@ -240,12 +248,14 @@ export class SharedLogin<T> {
     if (this.#held !== undefined) return this.#held
     const entering = (this.#entering ??= this.#start(clock))
     entering.waiting += 1
+    entering.keep()
     try {
       return await abortable(entering.done, signal)
     } finally {
       entering.waiting -= 1
-      // No socket is left behind for a login that nobody wants.
-      if (entering.waiting === 0) entering.stop.abort(signal.reason)
+      if (entering.waiting === 0 && this.#entering === entering) {
+        entering.keep = clock.setTimeout(() => entering.stop.abort(signal.reason), UNWANTED_FOR)
+      }
     }
   }
 
@@ -264,18 +274,22 @@ export class SharedLogin<T> {
 
   #start(clock: CallContext['clock']): Entering<T> {
     const stop = new AbortController()
+    const ended = (): void => {
+      this.#entering?.keep()
+      this.#entering = undefined
+    }
     const done = this.#enter({ clock, signal: stop.signal }).then(
       (held) => {
-        this.#entering = undefined
+        ended()
         this.#held = held
         return held
       },
       (error: unknown) => {
-        this.#entering = undefined
+        ended()
         throw error
       },
     )
     done.catch(() => undefined)
-    return { done, waiting: 0, stop }
+    return { done, waiting: 0, stop, keep: () => undefined }
   }
 }

@@ -29,6 +29,7 @@ import { readMember, readPoolTotals, type Composer } from './read/reading.js'
 import { Rights } from './read/rights.js'
 import { splitOf } from './read/split.js'
 import { Resolver, toTarget, type MemberTarget, type Target } from './read/target.js'
+import { Vanished } from './read/vanished.js'
 import { isReadUnit, type ReadUnit, type UnitView, type Wanted } from './read/view.js'
 import { Device } from './session/device.js'
 import { PROVIDER, Session } from './session/session.js'
@@ -52,6 +53,7 @@ export class F5BigipProvider implements DrainableProvider {
   readonly #hints: Hints
   readonly #resolver: Resolver
   readonly #afterChange: AfterChange
+  readonly #vanished: Vanished
   #info: ProviderInfo | undefined
 
   constructor(settings: Settings) {
@@ -64,6 +66,7 @@ export class F5BigipProvider implements DrainableProvider {
     })
     this.#units = new Units(this.#devices)
     this.#afterChange = new AfterChange(settings)
+    this.#vanished = new Vanished(settings.freshness)
     this.#resolver = new Resolver(settings.partition)
     this.instance = settings.urls.map((url) => new URL(url).origin).join(',')
   }
@@ -109,9 +112,12 @@ export class F5BigipProvider implements DrainableProvider {
     await this.#askWhy(active, readings, ctx)
     const split = splitOf(active)
     const pools = this.#pools(targets, active, given === undefined)
+    const told = split === undefined ? readings : readings.map(split)
+    if (!views.every(isReadUnit)) return { readings: told, pools }
+    const now = ctx.clock.now()
+    const noted = told.map((reading) => this.#vanished.note(reading, now))
     // A unit that passes no traffic holds nothing; what is not listed by those that were read is gone.
-    const told = { readings: split === undefined ? readings : readings.map(split), pools }
-    return views.every(isReadUnit) ? { ...told, ended: 'unlisted' } : told
+    return { readings: noted, pools, ended: 'unlisted' }
   }
 
   async find(wanted: AddressTarget, ctx: CallContext): Promise<readonly MemberRef[]> {

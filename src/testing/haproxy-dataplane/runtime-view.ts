@@ -128,7 +128,8 @@ async function reachable<T, F>(
 }
 
 function toInfo(text: string): Json {
-  const info: Json = {}
+  // All that is left where HAProxy closed the socket without an answer
+  const info: Json = { release_date: '0001-01-01' }
   for (const line of text.split('\n')) {
     const [, key = '', value = ''] = /^([^:]+): ?(.*)$/.exec(line) ?? []
     const name = INFO_NAMES[key]

@@ -1,5 +1,6 @@
 import { isDrainableError, startDrain, type DrainableError } from 'drainable'
 import type { ChangeResult } from 'drainable/provider'
+import { fakeClock } from 'drainable/testing'
 import { startFake } from 'drainable/testing/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
 import { change, connect, context, look, present, rig, until } from '../../support/dataplane.js'
@@ -184,23 +185,21 @@ describe.concurrent('an answer that was lost', () => {
 })
 
 describe.concurrent('a HAProxy that is frozen', () => {
-  test('executes later what was given up: the outcome is unknown until it is read', async () => {
-    await using r = await rig({}, { callTimeout: '300ms' })
-    await present(r.lb, WEB1)
-    const pending = r.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], context())
-    await until('the first look is over', async () =>
-      r.fake.requests.some(({ method }) => method === 'PUT') ? true : undefined,
-    ).catch(() => undefined)
-    await pending
+  test('holds a call until its limit, and nothing is sent after that', async () => {
+    await using r = await rig()
+    expect((await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })).status).toBe('applied')
     const thaw = r.fake.freeze()
-    const result = await change(r.lb, { kind: 'hold', ref: WEB2, to: 'drain' })
-    expect(result.status).toBe('rejected') // the look before it failed: nothing was sent
-    expect(errorOf(result).code).toBe('CALL_TIMEOUT')
+    const clock = fakeClock(performance.now())
+    const hold = { kind: 'hold', ref: WEB2, to: 'drain' } as const
+    const [result] = await clock.runUntil(r.lb.apply([hold], { ...context(), clock }))
+    expect(result?.status).toBe('rejected') // the look before it failed: nothing was sent
+    expect(errorOf(result!).code).toBe('CALL_TIMEOUT')
     thaw()
     await until(
       'it answers again',
       async () => (await look(r.lb, WEB2).catch(() => undefined))?.present,
     )
+    expect((await present(r.lb, WEB2)).own).toBe('ready')
   })
 
   test('an abort waits for none of it', async () => {
@@ -280,6 +279,22 @@ describe.concurrent('an API that starts again in mid-drain', () => {
     const report = await run.done
     expect(report.outcome).toBe('idle')
     expect(report.members[0]).toMatchObject({ verifiedIdle: true, sealed: true })
+  })
+
+  test('a HAProxy that gives no answer during a reload of others ends no drain', async () => {
+    const config = 'global\n  hard-stop-after 1ms\nbackend web\n  server web1 127.0.0.1:1\n'
+    await using r = await rig({ config }, NO_OLD)
+    const end = await r.fake.occupy(WEB1)
+    const run = startDrain(r.lb, WEB1, { timeout: '15s', keepReady: 0 })
+    await until('the drain', async () => (await present(r.lb, WEB1)).own === 'drain')
+    // As 3.2.13 has it where HAProxy closed the socket without a word
+    const body = { info: { release_date: '0001-01-01' }, runtimeAPI: '/run/haproxy.sock' }
+    const heal = r.fake.fail({ match: /runtime\/info/, how: 'status', status: 200, body })
+    await new Promise((told) => run.once('fault', told))
+    await heal()
+    await end()
+    expect((await run.done).members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    await run.close()
   })
 
   test('one that was replaced by another generation is asked again which it is', async () => {

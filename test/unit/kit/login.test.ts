@@ -119,7 +119,7 @@ function door(heedsAbort = true) {
     stop,
     got: login.get({ clock, signal: stop.signal }),
   })
-  return { attempts, login, ask }
+  return { attempts, login, ask, clock }
 }
 
 describe('a login', () => {
@@ -138,22 +138,49 @@ describe('a login', () => {
     expect(attempts).toHaveLength(2)
   })
 
-  test('goes on while one of two still waits, and is given up with the last', async () => {
-    const { attempts, ask } = door()
+  test('goes on while one of two still waits, and is given up after the last', async () => {
+    const { attempts, ask, clock } = door()
     const [a, b] = [ask(), ask()]
     a.stop.abort(new Error('a leaves'))
     await expect(a.got).rejects.toThrow('a leaves')
     expect(attempts[0]?.signal.aborted).toBe(false)
     b.stop.abort(new Error('b leaves'))
     await expect(b.got).rejects.toThrow('b leaves')
+    await clock.advance(1_999)
+    expect(attempts[0]?.signal.aborted).toBe(false)
+    await clock.advance(1)
     expect(attempts[0]?.signal.aborted).toBe(true)
   })
 
+  test('that nobody waits for any more leaves no session that nobody ends', async () => {
+    const { attempts, login, ask } = door()
+    const { stop, got } = ask()
+    stop.abort(new Error('leaves'))
+    await expect(got).rejects.toThrow('leaves')
+    const ended = login.end()
+    attempts[0]?.open('t')
+    expect(await ended).toBe('t')
+  })
+
+  test('that nobody waits for any more is joined by the next one', async () => {
+    const { attempts, ask, clock } = door()
+    const first = ask()
+    first.stop.abort(new Error('leaves'))
+    await expect(first.got).rejects.toThrow('leaves')
+    await clock.advance(1_000)
+    const second = ask()
+    await clock.advance(5_000)
+    attempts[0]?.open('t')
+    expect(await second.got).toBe('t')
+    expect(attempts).toHaveLength(1)
+  })
+
   test('that the last one gave up is not the end of the next one', async () => {
-    const { attempts, ask } = door(false)
+    const { attempts, ask, clock } = door(false)
     const first = ask()
     first.stop.abort(new Error('first leaves'))
     await expect(first.got).rejects.toThrow('first leaves')
+    await clock.advance(2_000)
     const second = ask()
     expect(attempts).toHaveLength(1)
     attempts[0]?.shut(new Error('first leaves'))

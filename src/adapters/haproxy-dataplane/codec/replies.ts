@@ -108,13 +108,16 @@ const processSchema = z.looseObject({
   error: z.string().exactOptional(),
   info: z
     .looseObject({
-      pid: z.int().min(1),
-      uptime: z.int().min(0),
+      pid: z.int().min(1).exactOptional(),
+      uptime: z.int().min(0).exactOptional(),
       node: z.string().exactOptional(),
       version: z.string().exactOptional(),
     })
     .exactOptional(),
 })
+
+/** What is said of a process that closed the socket without a word: nothing but zeros (2.9.25 to 3.2.13). */
+const NOTHING = 'HAProxy closed its socket without an answer, as it does while it is reloaded'
 
 /**
  * The reply of `runtime/info`: one entry per HAProxy process.
@@ -123,15 +126,18 @@ const processSchema = z.looseObject({
  */
 export function parseProcessInfo(text: string): readonly ProcessInfo[] {
   return decode(oneOrMany(processSchema), text, 'runtime/info').map((entry) => {
-    if (entry.info !== undefined && entry.error === undefined) {
-      return {
-        node: entry.info.node ?? '',
-        pid: entry.info.pid,
-        uptime: entry.info.uptime,
-        version: entry.info.version ?? 'unknown',
-      }
+    const { info, error } = entry
+    if (info === undefined || error !== undefined) {
+      throw haproxyUnreachable(error ?? 'no process information')
     }
-    throw haproxyUnreachable(entry.error ?? 'no process information')
+    const { node = '', pid, uptime, version } = info
+    if (pid !== undefined && uptime !== undefined) {
+      return { node, pid, uptime, version: version ?? 'unknown' }
+    }
+    if (pid === undefined && uptime === undefined && version === undefined) {
+      throw haproxyUnreachable(NOTHING)
+    }
+    throw malformed('runtime/info', 'a pid and an uptime', text)
   })
 }
 

@@ -117,6 +117,13 @@ describe('replies that are not what they should be', () => {
       'MALFORMED_REPLY',
     ],
     [
+      'process info of a HAProxy that gave no answer',
+      http.get(`${API}/runtime/info`, () =>
+        HttpResponse.json({ info: { release_date: '0001-01-01' }, runtimeAPI: 'x' }),
+      ),
+      'UNREACHABLE',
+    ],
+    [
       'an error with status 200 from process info',
       http.get(`${API}/runtime/info`, () =>
         HttpResponse.json({ error: 'dial unix', runtimeAPI: 'x' }),

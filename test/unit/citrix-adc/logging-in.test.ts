@@ -1,0 +1,112 @@
+import { HttpResponse } from 'msw'
+import { describe, expect, test } from 'vitest'
+import {
+  network,
+  WEB1,
+  OK,
+  seen,
+  appliance,
+  ctx,
+  provider,
+  look,
+  present,
+  useHandWritten,
+} from './hand-written.js'
+
+useHandWritten()
+
+describe('logging in', () => {
+  test('sends the token back as Set-Cookie had it, and logs out', async () => {
+    network.use(appliance())
+    await look()
+    expect(seen[0]).toMatchObject({
+      line: 'POST config/login',
+      cookie: null,
+      body: '{"login":{"username":"u","password":"p","timeout":900}}',
+    })
+    expect(new Set(seen.slice(1).map(({ cookie }) => cookie))).toEqual(
+      new Set(['NITRO_AUTH_TOKEN=%23%23A%2BB%2FC']),
+    )
+    expect(seen.at(-1)).toMatchObject({ line: 'POST config/logout', body: '{"logout":{}}' })
+  })
+
+  test('takes the token of a body that comes without a cookie', async () => {
+    network.use(
+      appliance({ login: () => HttpResponse.json({ ...OK, sessionid: '##X/Y' }, { status: 201 }) }),
+    )
+    await look()
+    expect(seen.at(-1)?.cookie).toBe('NITRO_AUTH_TOKEN=%23%23X%2FY')
+  })
+
+  test('asks for no length of session where the appliance allows less', async () => {
+    network.use(
+      appliance({
+        login: ({ body }) =>
+          body.includes('timeout')
+            ? HttpResponse.json({ errorcode: 1219, message: 'Invalid Timeout' }, { status: 599 })
+            : HttpResponse.json({ ...OK, sessionid: '##X' }, { status: 201 }),
+      }),
+    )
+    await expect(present()).resolves.toMatchObject({ own: 'ready' })
+  })
+
+  test.each([
+    [354, 'UNAUTHENTICATED'],
+    [1046, 'UNAUTHENTICATED'],
+    [2138, 'UNAUTHENTICATED'],
+  ])('errorcode %i ends it with %s and no word of the password', async (errorcode, code) => {
+    const message = 'Invalid password "s3cret/#"'
+    network.use(
+      appliance({ login: () => HttpResponse.json({ errorcode, message }, { status: 401 }) }),
+    )
+    await using adc = provider({ password: 's3cret/#' })
+    const failure: unknown = await adc.observe([WEB1], ctx).catch((error: unknown) => error)
+    expect(failure).toMatchObject({ code })
+    expect(String(failure)).not.toContain('s3cret')
+    expect(seen).toHaveLength(1)
+  })
+
+  test('a rotated password is asked for once more', async () => {
+    const passwords = ['old', 'new']
+    network.use(
+      appliance({
+        login: ({ body }) =>
+          body.includes('"new"')
+            ? HttpResponse.json({ ...OK, sessionid: '##X' }, { status: 201 })
+            : HttpResponse.json({ errorcode: 354, message: 'no' }, { status: 401 }),
+      }),
+    )
+    await using adc = provider({ password: () => passwords.shift() ?? 'new' })
+    expect((await adc.observe([WEB1], ctx)).readings).toHaveLength(1)
+  })
+
+  test('headers go without a cookie, and never where they are switched off', async () => {
+    network.use(appliance())
+    await using adc = provider({ auth: 'headers' })
+    await adc.observe([WEB1], ctx)
+    expect(new Set(seen.map(({ cookie, user }) => `${String(cookie)} ${String(user)}`))).toEqual(
+      new Set(['null u']),
+    )
+    await adc.close()
+    expect(seen.some(({ line }) => /log(in|out)/.test(line))).toBe(false)
+    network.use(
+      appliance({
+        clusterinstance: () =>
+          HttpResponse.json({ errorcode: 1244, message: 'off' }, { status: 401 }),
+      }),
+    )
+    await using off = provider({ auth: 'headers' })
+    await expect(off.observe([WEB1], ctx)).rejects.toThrow(/use auth: 'session'/)
+  })
+
+  test('an ended session that ends again right after a new login is no endless story', async () => {
+    network.use(
+      appliance({
+        clusterinstance: () =>
+          HttpResponse.json({ errorcode: 444, message: 'expired' }, { status: 401 }),
+      }),
+    )
+    await expect(look()).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
+    expect(seen.filter(({ line }) => line.endsWith('/login'))).toHaveLength(2)
+  })
+})

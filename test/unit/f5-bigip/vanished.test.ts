@@ -1,0 +1,48 @@
+import { startDrain } from 'drainable'
+import { expect, test } from 'vitest'
+import { ctx, present, rig } from './rig.js'
+
+const SITE = { name: 'site:80', fqdn: 'www.example.com' }
+const MADE = ['7', '8'].map((n) => ({
+  ...{ name: `_auto_192.0.2.${n}:80`, fqdn: 'www.example.com', ephemeral: true },
+}))
+const site = { pool: 'web', member: 'site:80' }
+const [seven] = MADE.map(({ name }) => ({ pool: 'web', member: name }))
+const hold = { kind: 'hold', ref: site, to: 'drain' } as const
+
+test('an ephemeral member that DNS takes away before it was seen idle verifies nothing', async () => {
+  await using it = await rig({ pools: { web: [SITE, ...MADE] } })
+  await it.lb.apply([hold], ctx())
+  expect((await present(it.lb, site)).unverified).toBeUndefined()
+  // One look showed nothing: what has come since is in no counter any more.
+  await it.fake.setBehind(seven!, 'gone')
+  expect((await present(it.lb, site)).unverified).toMatch(
+    /192\.0\.2\.7:80: its connections may live/,
+  )
+  expect((await present(it.lb, site)).unverified).toBeDefined()
+})
+
+test('an ephemeral member that was seen idle twice while offline may go', async () => {
+  await using it = await rig({ pools: { web: [SITE, ...MADE] } })
+  await it.lb.apply([{ ...hold, to: 'maint' }], ctx())
+  const { scopes } = await present(it.lb, site)
+  const since = scopes[0]!.sampledAt
+  await expect
+    .poll(async () => (await present(it.lb, site)).scopes[0]!.sampledAt - since)
+    .toBeGreaterThan(10)
+  await it.fake.setBehind(seven!, 'gone')
+  expect((await present(it.lb, site)).unverified).toBeUndefined()
+})
+
+test('a drain during which DNS takes a busy copy away is idle, and not verified', async () => {
+  await using it = await rig({ pools: { web: [SITE, ...MADE] } })
+  await it.fake.occupy(seven!)
+  const run = startDrain(it.lb, site, { timeout: '20s', settle: '50ms', keepReady: 0 })
+  run.once('in-force', () => void it.fake.setBehind(seven!, 'gone'))
+  const { outcome, members } = await run.done
+  expect({ outcome, verified: members[0]!.verifiedIdle }).toEqual({
+    outcome: 'idle',
+    verified: false,
+  })
+  await run.close()
+})
