@@ -135,6 +135,8 @@ export interface Why {
   readonly scope?: string
   /** How many, where there is something to count. */
   readonly count?: number
+  /** How long the oldest of them has been in flight, in milliseconds, where the product tells it. */
+  readonly oldest?: number
   /** The reason in one sentence. */
   readonly text: string
   /** One step that can help. */

@@ -128,6 +128,7 @@ const scopeSchema = z.strictObject({
   state: z.enum(['read', 'unread', 'ended']),
   sampledAt: moment,
   active: count,
+  oldest: ms.exactOptional(),
   queued: count,
   pooled: z.number().exactOptional(),
   arrivals: count.exactOptional(),
