@@ -226,6 +226,11 @@ export interface RollReport {
   readonly untouched: readonly MemberRef[]
   /** Members that are left drained by this roll: it opens none whose server failed. */
   readonly leftDrained: readonly MemberRef[]
+  /**
+   * Members of servers that are done which were out before this roll drained them: they are left as found,
+   * for an operator, or for an older ticket that knows them. `ready()` opens them.
+   */
+  readonly leftAsFound: readonly MemberRef[]
   /** Milliseconds from the start of this roll in this process to its end, or to now. */
   readonly elapsed: number
   /** Why the roll did not start, or stopped, where that is about no single server. */
