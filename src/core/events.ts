@@ -20,6 +20,8 @@ export interface PhaseEvent extends MemberEvent<'phase'> {
 export interface LoadEvent extends MemberEvent<'load'> {
   /** In flight, over every process that could be read. */
   readonly active: number
+  /** How long the oldest of `active` has been in flight, in milliseconds; null where no product tells it. */
+  readonly oldest: number | null
   /** Waiting for this member. */
   readonly queued: number
   /** Whether every process known could be read: if not, the numbers are a lower bound. */

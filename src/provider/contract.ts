@@ -128,6 +128,13 @@ export interface LoadScope {
   readonly sampledAt: number
   /** Requests or connections in flight. */
   readonly active: number
+  /**
+   * For how long the oldest of `active` has been in flight, in milliseconds, where the product tells it
+   * cheaply: for a person (`why()`, `DRAIN_TIMEOUT`, events), never for the proof. Leave it out where it is
+   * not known; it need not come with each reading. HAProxy (`show sess`): once a server has been drained and
+   * busy for 10 s; before 3.0 an HTTP request counts from the end of the one before it on its connection.
+   */
+  readonly oldest?: number
   /** Waiting for this member. */
   readonly queued: number
   /** Reusable connections with no work on them: information only, never held against idle. */

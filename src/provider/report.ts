@@ -135,6 +135,8 @@ export interface Why {
   readonly scope?: string
   /** How many, where there is something to count. */
   readonly count?: number
+  /** How long the oldest of them has been in flight, in milliseconds, where the product tells it. */
+  readonly oldest?: number
   /** The reason in one sentence. */
   readonly text: string
   /** One step that can help. */
@@ -224,6 +226,11 @@ export interface RollReport {
   readonly untouched: readonly MemberRef[]
   /** Members that are left drained by this roll: it opens none whose server failed. */
   readonly leftDrained: readonly MemberRef[]
+  /**
+   * Members of servers that are done which were out before this roll drained them: they are left as found,
+   * for an operator, or for an older ticket that knows them. `ready()` opens them.
+   */
+  readonly leftAsFound: readonly MemberRef[]
   /** Milliseconds from the start of this roll in this process to its end, or to now. */
   readonly elapsed: number
   /** Why the roll did not start, or stopped, where that is about no single server. */

@@ -1,10 +1,18 @@
 /** Every recipe of the docs is run, as it stands there, on balancers in memory. */
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileTickets, startDrain, startRoll, type Ticket } from 'drainable'
+import {
+  fileTickets,
+  findOrphans,
+  restore,
+  startDrain,
+  startRoll,
+  type Ticket,
+  type TicketStore,
+} from 'drainable'
 import type { DrainableProvider } from 'drainable'
 import { fakeProvider, type FakeProvider } from 'drainable/testing'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -96,6 +104,27 @@ describe('the recipes of the docs', () => {
     await call(lb, async () => void (held = lb.state(web1)))
     expect(held).toBe('maint')
     expect(lb.state(web1)).toBe('ready')
+  })
+
+  it.concurrent('tickets in SQLite, which another process reads', async () => {
+    const { call, folder: place } = (await recipe(
+      'Where tickets are kept: sqliteTickets',
+    )) as Loaded<(file: string) => TicketStore & Disposable>
+    await mkdir(place, { recursive: true })
+    const file = join(place, 'tickets.db')
+    using mine = call(file)
+    const { lb } = balancer()
+    const run = startDrain(lb, web1, { tickets: mine, id: 'job', settle: '0ms' })
+    await run.done
+    await run.release()
+    const ticket = JSON.parse(String(await mine.get('job'))) as Ticket
+    await mine.set('job', { ...ticket, owner: { ...ticket.owner, host: 'elsewhere' } })
+    using theirs = call(file)
+    const [orphan] = await findOrphans(theirs, lb)
+    await restore(lb, orphan!.ticket, { tickets: theirs })
+    expect(lb.state(web1)).toBe('ready')
+    expect(await mine.get('job')).toBeUndefined()
+    expect([...((await mine.keys?.()) as Iterable<string>)]).toEqual([])
   })
 
   it.concurrent('deploy with an action that can stop half way', async () => {

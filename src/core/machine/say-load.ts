@@ -1,3 +1,4 @@
+import type { LoadScope } from '../../provider/contract.js'
 import type { Draft } from './draft.js'
 import { readScopes } from './state.js'
 import { explain } from './why.js'
@@ -24,9 +25,14 @@ export function sayLoad(draft: Draft): void {
   if (quiet || (state.said?.key === key && state.phase === 'idle')) return
   draft.set({ said: { key, at: draft.now } })
   const scopes = [...state.proof.scopes.values()].map(({ last }) => last)
-  const seen = { active, queued, complete, why, phase, own, health, scopes }
+  const seen = { active, oldest: oldestOf(read), queued, complete, why, phase, own, health, scopes }
   const event = { type: 'load' as const, ...draft.stamp, ...seen }
   const at = draft.effects.findIndex((e) => e.type === 'emit' && e.event.type === 'phase')
   if (at < 0) draft.emit(event)
   else draft.effects.splice(at, 0, { type: 'emit', event }) // the load that led to the phase comes first
+}
+
+function oldestOf(scopes: readonly LoadScope[]): number | null {
+  const ages = scopes.flatMap(({ oldest }) => oldest ?? [])
+  return ages.length === 0 ? null : Math.max(...ages)
 }

@@ -13,6 +13,9 @@ import { neededState, ownOf, setterOf, type DrainState, type ScopeTrack } from '
 /** In flight for longer than that without a change is named as long-lived, in milliseconds. */
 const LONG_LIVED = 60_000
 
+const LONG_LIVED_HINT =
+  "long-lived connections end when their clients go; onTimeout: 'terminate' cuts what is left at the deadline"
+
 const IN_FLIGHT_HINT =
   "it ends with the requests; the timeout bounds the wait, and onTimeout: 'terminate' cuts what is left"
 
@@ -206,12 +209,13 @@ function explainScope(track: ScopeTrack, state: DrainState, now: number, say: Sa
 
 function explainActive(track: ScopeTrack, now: number, say: Say): void {
   const { last: scope, steadySince } = track
-  const more = { scope: scope.scope, count: scope.active }
-  const age = now - steadySince
+  const { active, oldest = 0 } = scope
+  const more = { scope: scope.scope, count: active, ...(oldest > 0 && { oldest }) }
+  const aged = saidAge(scope)
   if (scope.old === true) {
     say(
       'old-scope',
-      `${scope.active} still in flight on ${scope.scope}, which was replaced${noted(scope)}`,
+      `${active} still in flight on ${scope.scope}, which was replaced${noted(scope)}${aged}`,
       {
         ...more,
         hint: 'it ends by itself with its last connection; hard-stop-after bounds that',
@@ -219,13 +223,19 @@ function explainActive(track: ScopeTrack, now: number, say: Say): void {
     )
     return
   }
-  const hint = age < LONG_LIVED ? { hint: IN_FLIGHT_HINT } : {}
-  say('in-flight', `${scope.active} in flight`, { ...more, ...hint })
-  if (age < LONG_LIVED) return
-  say('long-lived', `${scope.active} in flight, unchanged for ${formatDuration(age)}`, {
-    ...more,
-    hint: "long-lived connections end when their clients go; onTimeout: 'terminate' cuts what is left at the deadline",
-  })
+  const steady = now - steadySince
+  const isLong = Math.max(steady, oldest) >= LONG_LIVED
+  const hint = isLong ? LONG_LIVED_HINT : IN_FLIGHT_HINT
+  say('in-flight', `${active} in flight${aged}`, { ...more, hint })
+  if (!isLong) return
+  const unchanged = steady >= LONG_LIVED ? `, unchanged for ${formatDuration(steady)}` : ''
+  say('long-lived', `${active} in flight${unchanged}${aged}`, { ...more, hint })
+}
+
+/** The age of the oldest work, where the product tells it. */
+function saidAge({ active, oldest }: LoadScope): string {
+  if (oldest === undefined || oldest < 1_000) return ''
+  return `, ${active === 1 ? '' : 'the oldest '}for ${formatDuration(oldest)}`
 }
 
 function arrivedSinceEffect(track: ScopeTrack): number {

@@ -17,13 +17,15 @@ export function reportRoll(
   const all = servers.map((server) => reportServer(server, ways.get(server)))
   const having = (...outcomes: readonly ServerReport['outcome'][]): readonly ServerState[] =>
     servers.filter((_, n) => outcomes.includes(all[n]?.outcome ?? 'untouched'))
+  const done = having('done').flatMap(membersOf)
   return {
     outcome,
     servers: all,
-    done: having('done').flatMap(membersOf),
+    done,
     failed: having('failed', 'busy').flatMap(membersOf),
     untouched: having('untouched').flatMap(({ refs }) => refs),
     leftDrained: servers.flatMap(leftDrained),
+    leftAsFound: done.filter(({ wasAdmin }) => wasAdmin !== 'ready').map(({ ref }) => ref),
     elapsed: Math.round(elapsed),
     ...(error === undefined ? {} : { error }),
   }

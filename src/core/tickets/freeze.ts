@@ -1,6 +1,6 @@
-import type { Change } from '../../provider/contract.js'
+import type { Change, LoadScope } from '../../provider/contract.js'
 import { ledgerOf } from '../machine/ledger/changes.js'
-import type { DrainState, Hold } from '../machine/state.js'
+import type { DrainState, Hold, ScopeTrack } from '../machine/state.js'
 import { moveMoments } from './moments.js'
 import { frozenSchema, STATE_FORM } from './schema.js'
 import type { FrozenState, TicketChange, TicketMember } from './ticket.js'
@@ -77,7 +77,7 @@ function plain(state: DrainState): FrozenState {
       refusal: refusalOf(hold),
     },
     proof: {
-      scopes: [...proof.scopes.values()],
+      scopes: [...proof.scopes.values()].map(withoutAges),
       ended: proof.ended,
       effectiveSince: proof.effectiveSince,
       inForce: proof.inForce,
@@ -102,6 +102,19 @@ function plain(state: DrainState): FrozenState {
     terminatedAtMost: ending.terminatedAtMost,
     terminateUntil: ending.terminateUntil,
   }
+}
+
+/** An age is for the moment; older versions would refuse a ticket that has one. */
+function withoutAges(track: ScopeTrack): ScopeTrack {
+  const { last, read } = track
+  if (last.oldest === undefined && read?.oldest === undefined) return track
+  return { ...track, last: withoutAge(last), read: read && withoutAge(read) }
+}
+
+function withoutAge(scope: LoadScope): LoadScope {
+  const { ...kept }: { -readonly [K in keyof LoadScope]: LoadScope[K] } = scope
+  delete kept.oldest
+  return kept
 }
 
 function refusalOf({ refusal }: Hold): FrozenState['hold']['refusal'] {

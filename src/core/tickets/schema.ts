@@ -146,6 +146,7 @@ const scopeSchema = once(() =>
     state: z.enum(['read', 'unread', 'ended']),
     sampledAt: moment(),
     active: count(),
+    oldest: ms().exactOptional(),
     queued: count(),
     pooled: z.number().exactOptional(),
     arrivals: count().exactOptional(),

@@ -105,10 +105,15 @@ describe('one line, one connection', () => {
   })
 
   it('never has more connections open than allowed, and serves all in the end', async () => {
+    let open = 0
     let most = 0
     await listen((socket, line) => {
-      most = Math.max(most, sockets.size)
-      setTimeout(() => socket.end(`${line}\n\n`), 5)
+      most = Math.max(most, ++open)
+      setTimeout(() => {
+        // The client may see the end, and connect again, before this side has seen the close.
+        open -= 1
+        socket.end(`${line}\n\n`)
+      }, 5)
     })
     const socket = new RuntimeSocket(at(path), LIMITS)
     const lines = Array.from({ length: 12 }, (_, index) => `n${index}`)

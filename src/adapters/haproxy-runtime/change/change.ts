@@ -8,6 +8,7 @@ import { AnotherProcess, type Channel, WorkerGone } from '../session/channel.js'
 import {
   refusal as refused,
   setState,
+  SHOW_STREAM_LINES,
   shutdownSession,
   shutdownSessions,
 } from '../codec/commands.js'
@@ -156,7 +157,7 @@ async function cutOld(channel: Channel, ref: MemberRef, ctx: CallContext): Promi
 async function cutStreams(channel: Channel, ref: MemberRef, ctx: CallContext): Promise<number> {
   const {
     replies: [reply = ''],
-  } = await channel.run(['show sess'], ctx)
+  } = await channel.run([SHOW_STREAM_LINES], ctx)
   const pointers = reply
     .split('\n')
     .filter((line) => {

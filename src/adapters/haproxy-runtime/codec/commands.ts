@@ -32,6 +32,14 @@ export const SHOW_INFO = 'show info float'
 /** Every stream of a process, with its connections and how far it is. */
 export const SHOW_STREAMS = 'show sess all'
 
+/** Every stream of a process, one line each. */
+export const SHOW_STREAM_LINES = 'show sess'
+
+/** The streams of one server, one line each, from 3.2 on; older ones ignore the filter and list every stream. */
+export function showStreamsOf(ref: MemberRef): string {
+  return `${SHOW_STREAM_LINES} server ${server(ref)}`
+}
+
 /** Types of rows for `show stat`. */
 const ROWS = { servers: 4, backend: 2, both: 6 } as const
 

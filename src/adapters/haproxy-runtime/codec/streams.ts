@@ -1,3 +1,5 @@
+import { refKey } from '../../../provider/member-ref.js'
+
 /**
  * Decoder of `show sess all`: which connections of clients carry a tunnel.
  *
@@ -20,6 +22,36 @@ export function countTunnels(reply: string): number {
     if (connection !== undefined) connections.add(connection)
   }
   return connections.size
+}
+
+/**
+ * How long ago the oldest stream of each server began, in milliseconds, by the server's key; from the lines
+ * of `show sess`. HAProxy cuts the age to its two largest units (`1m17s`, `2h4m`). A stream is one request
+ * of HTTP, or one connection of TCP; on 2.6 the first also lasts while its connection waits for it (6 s
+ * where the request was 2 s old; 3.2: 2 s).
+ */
+export function oldestStreams(reply: string): ReadonlyMap<string, number> {
+  const oldest = new Map<string, number>()
+  for (const line of reply.split('\n')) {
+    const [, pool, member, text] = STREAM_LINE.exec(line) ?? []
+    if (pool === undefined || member === undefined) continue
+    const age = parseAge(text ?? '')
+    const key = refKey({ pool, member })
+    if (age !== undefined) oldest.set(key, Math.max(age, oldest.get(key) ?? 0))
+  }
+  return oldest
+}
+
+const STREAM_LINE = /^0x[0-9a-f]+: .*? be=(\S+) srv=(\S+) .*?\bage=(\w+) /
+const AGE = /^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/
+
+function parseAge(text: string): number | undefined {
+  const match = text === '' ? null : AGE.exec(text)
+  if (match === null) return undefined
+  const [days = 0, hours = 0, minutes = 0, seconds = 0] = match
+    .slice(1)
+    .map((part: string | undefined) => Number(part ?? 0))
+  return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000
 }
 
 /** Whether clients have one stream in this process, and it comes from that port. */

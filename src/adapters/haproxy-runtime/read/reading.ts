@@ -222,7 +222,9 @@ function toScope(process: Process, member: Sight | undefined, sight: ProcessSigh
   // A server is deleted only once nothing is attached to it.
   if (member === undefined) return { ...base, active: 0, queued: 0, released: true }
   const { active, queued, pooled, arrivals } = member.row
-  return { ...base, active, queued, pooled, arrivals }
+  const oldest = active === 0 ? undefined : process.ages.of(member.ref, sight.sampledAt)
+  const age = oldest === undefined ? {} : { oldest: Math.max(0, oldest) }
+  return { ...base, active, queued, pooled, arrivals, ...age }
 }
 
 /** How many of each backend would get work. */

@@ -172,7 +172,7 @@ export class OtherProcesses {
       }
       const channel = toWorker(master, process)
       const sight = await look(process, channel, wanted, ctx)
-      if (old) await checkDoor(process, sight, channel, ctx)
+      if (old) await checkOld(process, sight, channel, ctx)
       return { process, sight, old }
     } catch (error) {
       if (error instanceof WorkerGone) return this.#gone(process)
@@ -224,7 +224,7 @@ export class OtherProcesses {
         kept.close()
         return this.#gone(process)
       }
-      await checkDoor(process, sight, channel, ctx)
+      await checkOld(process, sight, channel, ctx)
       return { process, sight, old: this.isOld(process.scope) }
     } catch (error) {
       if (error instanceof WorkerGone) return undefined
@@ -278,6 +278,17 @@ async function look(
       : await process.view.read(wanted, channel, ctx)
   process.seenAt = ctx.clock.now()
   return sight
+}
+
+/** What is asked of a process that was replaced, beside its counts. */
+async function checkOld(
+  process: Process,
+  sight: ProcessSight,
+  channel: Channel,
+  ctx: CallContext,
+): Promise<void> {
+  await checkDoor(process, sight, channel, ctx)
+  await process.ages.note(sight.members.values(), true, channel, ctx)
 }
 
 function isEmpty(sight: ProcessSight): boolean {

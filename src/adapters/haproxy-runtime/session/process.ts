@@ -1,5 +1,6 @@
 import { incarnationOf, type ProcessInfo } from '../codec/info.js'
 import { ProcessView } from '../read/read.js'
+import { Ages } from './ages.js'
 import type { KeptConnection } from './kept-connection.js'
 
 /** One HAProxy process that holds work, or may. */
@@ -22,6 +23,8 @@ export interface Process {
   ended: boolean
   /** Who can still come through it once it was replaced. */
   readonly door: Door
+  /** How old what it holds is. */
+  readonly ages: Ages
   /** When a reading was last given out in which it held work, by the member's key. */
   readonly busy: Map<string, number>
 }
@@ -61,6 +64,7 @@ export function unreadProcess(pid: number, now: number): Process {
     replacedAt: undefined,
     ended: false,
     door: { closed: false, stopping: false, left: 0, askedAt: -Infinity, cost: 0 },
+    ages: new Ages(),
     busy: new Map(),
   }
 }

@@ -100,6 +100,7 @@ export class ControlPoint {
           return { process, sight, others, replaced: true }
         }
         await this.#keep(process, sight, ctx)
+        await process.ages.note(sight.members.values(), false, this.channel(process), ctx)
         if (this.#mayWait(sight, ctx)) {
           return { process, sight, others: this.others.unasked(''), replaced: false }
         }

@@ -181,6 +181,7 @@ function checkScope(scope: LoadScope, { at, counts }: Known): LoadScope {
 /** What a scope may say besides, and of what type it must be. */
 const BESIDES = {
   pooled: Number.isFinite,
+  oldest: isAge,
   released: isBoolean,
   old: isBoolean,
   note: isText,
@@ -191,11 +192,17 @@ const BESIDES = {
 function tidy(scope: LoadScope): LoadScope {
   const given = loose(scope)
   const wrong = (Object.keys(BESIDES) as (keyof typeof BESIDES)[]).filter(
-    (field) => given[field] !== undefined && !BESIDES[field](given[field]),
+    (field) =>
+      given[field] !== undefined &&
+      (!BESIDES[field](given[field]) || (field === 'oldest' && scope.active === 0)),
   )
   if (wrong.length === 0) return scope
   const kept = Object.entries(scope).filter(([field]) => !wrong.some((one) => one === field))
   return Object.fromEntries(kept) as unknown as LoadScope
+}
+
+function isAge(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0 && value <= LONGEST
 }
 
 function isBoolean(value: unknown): boolean {

@@ -93,7 +93,7 @@ export class ProcessGroup {
   occupy(ref: MemberRef): () => void {
     const worker = this.#current
     const server = this.#find(ref)
-    const session: Session = { cut: () => worker.release() }
+    const session: Session = { cut: () => worker.release(), since: Date.now() }
     server.begin(session)
     return () => {
       worker.backend(ref.pool)?.end(server, session)

@@ -18,6 +18,8 @@ export interface Session {
   readonly cut: () => void
   /** Its connection was upgraded: it brings no other request. */
   readonly tunnel?: boolean
+  /** When it began, in epoch milliseconds. Default: just now. */
+  readonly since?: number
 }
 
 /** A request that waits for a place. */

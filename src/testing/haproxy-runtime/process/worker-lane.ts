@@ -49,6 +49,7 @@ class ServerPlace implements Place, Session {
   readonly host: string
   readonly port: number
   tunnel = false
+  readonly since = Date.now()
   readonly #worker: Worker
   readonly #backend: Backend
   readonly #server: Server

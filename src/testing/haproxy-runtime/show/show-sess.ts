@@ -1,7 +1,8 @@
+import type { Session } from '../process/server.js'
 import type { Worker } from '../process/worker.js'
 
 const TAIL =
-  'ts=00 epoch=0 age=0s calls=1 rate=0 cpu=0 lat=0 rq[f=848000h,i=0,an=00h,ax=] ' +
+  'calls=1 rate=0 cpu=0 lat=0 rq[f=848000h,i=0,an=00h,ax=] ' +
   'rp[f=80048000h,i=0,an=00h,ax=] scf=[8,0h,fd=16,rex=60s,wex=] scb=[8,1h,fd=17,rex=60s,wex=] ' +
   'exp=60s rc=0 c_exp='
 
@@ -17,14 +18,27 @@ export function showSess(worker: Worker, args: readonly string[]): string {
         const front = worker.config.frontends.find(({ pool }) => pool === backend.name)
         const fe = front?.name ?? backend.name
         lines.push(
-          `${id}: proto=tcpv4 src=127.0.0.1:1 fe=${fe} be=${backend.name} srv=${server.name} ${TAIL}\n`,
+          `${id}: proto=tcpv4 src=127.0.0.1:1 fe=${fe} be=${backend.name} srv=${server.name} ts=00 epoch=0 age=${ageOf(session)} ${TAIL}\n`,
         )
       }
     }
   }
   // The command line's own stream is listed too.
-  const own = `0x7f0000000000: proto=unix_stream src=unix:1 fe=GLOBAL be=<NONE> srv=<none> ${TAIL}\n`
+  const own = `0x7f0000000000: proto=unix_stream src=unix:1 fe=GLOBAL be=<NONE> srv=<none> ts=00 epoch=0 age=0s ${TAIL}\n`
   return lines.join('') + (only === undefined ? own : '')
+}
+
+/** As HAProxy cuts it: the two largest units. */
+function ageOf({ since = Date.now() }: Session): string {
+  const seconds = Math.floor((Date.now() - since) / 1_000)
+  const parts: readonly (readonly [number, string])[] = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3_600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'm'],
+    [seconds % 60, 's'],
+  ]
+  const said = parts.filter(([count]) => count > 0).map(([count, unit]) => `${count}${unit}`)
+  return said.slice(0, 2).join('') || '0s'
 }
 
 /** `show sess all`: each stream over many lines, of which the fake has those that tell what it carries. */

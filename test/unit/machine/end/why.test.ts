@@ -46,6 +46,22 @@ describe('why a member is not idle', () => {
     expect(run.look({ after: 1 }).codes).toEqual(['in-flight', 'long-lived'])
   })
 
+  test('work whose age the product tells', () => {
+    const one = held({ scopes: { w1: { active: 1, oldest: 30_000 } } }).look()
+    expect(one.why).toMatchObject([{ code: 'in-flight', oldest: 30_000 }])
+    expect(one.why[0]?.text).toBe('1 in flight, for 30 s')
+    const three = held({ scopes: { w1: { active: 3, oldest: 7_440_000 } } }).look()
+    expect(three.codes).toEqual(['in-flight', 'long-lived'])
+    expect(three.why[0]?.text).toBe('3 in flight, the oldest for 2 h 4 m')
+    expect(three.why[0]?.hint).toContain("onTimeout: 'terminate'")
+  })
+
+  test('the age of work on a process that was replaced', () => {
+    const run = held({ scopes: { w1: { active: 2, old: true, oldest: 61_000 } } }).look()
+    expect(run.why).toMatchObject([{ code: 'old-scope', oldest: 61_000 }])
+    expect(run.why[0]?.text).toContain('the oldest for 1 m 1 s')
+  })
+
   test('work on a process that was replaced', () => {
     const run = held({ scopes: { w1: { active: 2, old: true } } }).look()
     expect(run.why).toMatchObject([{ code: 'old-scope', scope: 'w1', count: 2 }])
