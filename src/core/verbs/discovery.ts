@@ -78,11 +78,13 @@ export class Discovery {
     const key = refKey(reading.ref)
     const known = this.#watches.get(key)
     const drained = reading.present && (closed(reading.own) || closed(reading.inherited))
-    if (isClaimed(this.#provider, reading.ref) || !drained) {
-      if (known === undefined) return
+    const claimed = isClaimed(this.#provider, reading.ref)
+    if (drained && !claimed) {
+      if (known === undefined) this.#watch(key, reading.ref)
+    } else if (known !== undefined && (claimed || hasSaidAll(known))) {
       this.#watches.delete(key)
       void known.release()
-    } else if (known === undefined) this.#watch(key, reading.ref)
+    }
   }
 
   #watch(key: string, ref: MemberRef): void {
@@ -116,6 +118,14 @@ function takenOver(
   now: number,
 ): Pick<DrainState, 'phase' | 'found' | 'proof' | 'hold' | 'ending'> {
   return { phase, found, proof, hold: emptyHold(now), ending: NO_ENDING }
+}
+
+/**
+ * Whether a watch has nothing more to say of a member that is not drained any more. This look may be newer than its
+ * own: what it has called draining or idle, it has yet to call open, or gone.
+ */
+function hasSaidAll(watch: Run): boolean {
+  return watch.report().members.every(({ phase }) => phase === 'active')
 }
 
 function closed(state: string | undefined): boolean {
