@@ -40,6 +40,9 @@ export type { DrainStep, StepOptions, StepStart } from './step-types.js'
  * time says how long ago that was, so the step that would give the verdict looks twice there, as far
  * apart as the rule needs.
  *
+ * Make one step of a ticket at a time. Two at once never call a busy member idle, but the ticket that is kept last may
+ * not know what the other step has sent, and an undo by it leaves that.
+ *
  * @param provider - the balancer, or several as one ({@link combineProviders})
  * @param from - what to drain and how, or the ticket that the last step gave
  * @throws `TICKET_INVALID`, `NOT_FOUND`, `POOL_AT_MINIMUM`, `UNSUPPORTED`, `INVALID_OPTIONS` before anything is changed; `signal.reason` on abort
