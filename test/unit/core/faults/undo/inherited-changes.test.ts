@@ -1,10 +1,24 @@
 import { expect, test } from 'vitest'
-import { DrainableError, drain, startDrain } from 'drainable'
+import { DrainableError, drain, ready, startDrain, stepDrain } from 'drainable'
+import type { FakeClock, FakeProvider } from 'drainable/testing'
 import { only, web1, web2 } from '../../set-up.js'
 import { isHold, loseAnswer, rig } from '../rig.js'
 
 /** Waits at the floor, and looks meanwhile. */
 const WAITING = { timeout: '1m', keepReady: 3, onMinimum: 'wait' } as const
+
+/** The next call with a hold has no answer for `ms`, then is lost, and is carried out `late` after that. */
+function loseLater(lb: FakeProvider, clock: FakeClock, ms: number, late: number): void {
+  const apply = lb.apply.bind(lb)
+  lb.apply = (changes, ctx) => {
+    if (!changes.some(isHold)) return apply(changes, ctx)
+    lb.apply = apply
+    const own = { signal: new AbortController().signal, clock }
+    clock.setTimeout(() => void apply(changes, own), ms + late)
+    const error = new DrainableError('CONNECTION_LOST', 'the answer was lost')
+    return new Promise((_, reject) => void clock.setTimeout(() => reject(error), ms))
+  }
+}
 
 test('a restore that was carried out without an answer ends what is ours', async () => {
   const { clock, lb } = rig({
@@ -71,4 +85,17 @@ test('a member whose hold may come keeps its place for the next drain', async ()
   await clock.advance(6_000)
   expect(lb.state(web1)).toBe('ready')
   await clock.runUntil(both.release())
+})
+
+test('ready() waits for the hold of a step, whose call it has waited for', async () => {
+  const { clock, lb } = rig({ capabilities: { lateBound: 1_000 } })
+  lb.occupy(web1)
+  const first = await clock.runUntil(stepDrain(lb, { target: web1, policy: {} }, { clock }))
+  loseLater(lb, clock, 2_000, 500)
+  const step = stepDrain(lb, first.ticket, { clock }).catch(() => undefined)
+  await clock.advance(100)
+  await clock.runUntil(ready(lb, web1, { clock }), 60_000)
+  await clock.advance(10_000)
+  expect(lb.state(web1)).toBe('ready')
+  await clock.runUntil(step)
 })
