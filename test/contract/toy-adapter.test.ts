@@ -48,7 +48,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(copy, { recursive: true, force: true }))
 
-test('a toy adapter takes one line in the list of entries, and npm run entries', () => {
+test('a toy adapter takes one line in the list, and npm run entries', () => {
   const toy = adapter(TOY, { about: 'toys', externals: [], kilobytes: 1, fake: { kilobytes: 1 } })
   const at = entries.findIndex(({ name }) => name === 'endpoints')
   const more = [...entries.slice(0, at), ...toy, ...entries.slice(at)]
@@ -58,7 +58,7 @@ test('a toy adapter takes one line in the list of entries, and npm run entries',
   }
 })
 
-test('the contract suite runs whole against the toy adapter, by its public names', () => {
+test('the whole contract suite passes against the toy adapter', () => {
   write('toy.test.ts', SUITE)
   const report = node(
     '--import',

@@ -97,7 +97,7 @@ describe('a later call', () => {
   })
 })
 
-test('the floor is asked again at the first hold, for what others took meanwhile', () => {
+test('the floor is asked again at the first hold', () => {
   const alone = { others: () => [], coming: () => [] } as unknown as Membership
   const floor = new Floor(alone, new Map(), 1)
   const look = (serving: number): [PresentReading, Snapshot] => {
@@ -118,7 +118,7 @@ test('the floor is asked again at the first hold, for what others took meanwhile
   expect(floor.ask(...look(1))).toMatchObject({ code: 'POOL_AT_MINIMUM' })
 })
 
-test('the ticket of a drain that was refused for one member is kept for another that it holds', async () => {
+test('a ticket is kept for one member where another was refused', async () => {
   const { clock, lb } = setUp({ pools: { web: ['web1', 'web2'] } })
   lb.setBehind(web1, 'drain')
   const end = lb.occupy(web1)

@@ -29,7 +29,7 @@ test('below the floor nothing is called idle before the undo is decided', async 
   await run.release()
 })
 
-test('an undo of ours that is seen before its answer is not another client who overruled', async () => {
+test('an undo of ours seen before its answer is no overrule', async () => {
   const { clock, lb } = takenAtOnce(10)
   const apply = lb.apply.bind(lb)
   lb.apply = async (changes, ctx) => {
@@ -54,7 +54,7 @@ test('a state that another client set in the meantime is not undone', async () =
 })
 
 describe('the floor', () => {
-  test('a pool of one is refused before anything is changed, and keepReady: 0 is named', async () => {
+  test('a pool of one is refused before any change, naming keepReady: 0', async () => {
     const { clock, lb } = setUp({ pools: { solo: ['only'] } })
     const only = { pool: 'solo', member: 'only' }
     const error = await clock.runUntil(thrown(drain(lb, only, { clock })))
@@ -94,7 +94,7 @@ describe('the floor', () => {
     await run.release()
   })
 
-  test('another controller takes another member at the same moment: ours is undone, below the floor', async () => {
+  test('a hold that leaves too few beside another controller is undone', async () => {
     for (const [onMinimum, outcome] of [
       ['fail', 'refused'],
       ['wait', 'idle'],
@@ -118,7 +118,7 @@ describe('the floor', () => {
     }
   })
 
-  test('a wait that meets the deadline is refused, the member unchanged; under proceed it is proceeded', async () => {
+  test('a wait that meets the deadline is refused, or proceeded if wished', async () => {
     for (const [onTimeout, outcome] of [
       ['fail', 'refused'],
       ['proceed', 'proceeded'],

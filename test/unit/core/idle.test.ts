@@ -15,7 +15,7 @@ describe('never a false idle', () => {
     await run.release()
   })
 
-  test('sticky traffic that flickers between the looks never gives idle, and why() names it', async () => {
+  test('sticky traffic between the looks is never idle, and why() names it', async () => {
     const { clock, lb } = setUp()
     const run = startDrain(lb, web1, { clock, timeout: '1m', settle: '1s' })
     for (let i = 0; i < 120; i += 1) {
@@ -29,7 +29,7 @@ describe('never a false idle', () => {
     await run.release()
   })
 
-  test('a product that hides work for a while is waited for that long, whatever settle says', async () => {
+  test('blind is waited for, whatever settle says', async () => {
     const { clock, lb } = setUp({ capabilities: { blind: 1_100 } })
     const report = await clock.runUntil(drain(lb, web1, { clock, settle: '0ms' }))
     expect(report.elapsed).toBeGreaterThanOrEqual(1_100)
@@ -44,7 +44,7 @@ describe('never a false idle', () => {
     expect(last!.scopes[0]!.sampledAt - first!.scopes[0]!.sampledAt).toBeGreaterThanOrEqual(4_000)
   })
 
-  test('a process that can not be read keeps the member from being idle, and is named', async () => {
+  test('an unread process keeps the member from being idle, and is named', async () => {
     const { clock, lb } = setUp()
     lb.setScopes(['worker', { scope: 'old', state: 'unread', old: true }])
     const run = startDrain(lb, web1, { clock, timeout: '1m' })
@@ -55,7 +55,7 @@ describe('never a false idle', () => {
     await run.release()
   })
 
-  test('a process that has not taken the drain keeps the member from being idle', async () => {
+  test('a process without the drain keeps the member from being idle', async () => {
     const { clock, lb } = setUp()
     lb.setScopes(['worker', { scope: 'other', inForce: false }])
     const run = startDrain(lb, web1, { clock, timeout: '20s' })
@@ -70,7 +70,7 @@ describe('never a false idle', () => {
     await run.release()
   })
 
-  test('a process that ended while it held work is lost, and the idle is not verified', async () => {
+  test('a process that ended over work is lost, and idle is not verified', async () => {
     const { clock, lb } = setUp()
     lb.setScopes(['worker', 'second'])
     lb.occupy(web1, 3, 'second')
@@ -84,7 +84,7 @@ describe('never a false idle', () => {
     await run.release()
   })
 
-  test('a reload in mid-drain: the drain is put back and the old process is waited for', async () => {
+  test('a reload in mid-drain is put back, and the old process waited for', async () => {
     const { clock, lb } = setUp()
     const end = lb.occupy(web1)
     lb.occupy({ pool: 'web', member: 'web2' }) // keeps the old process alive for longer
@@ -103,7 +103,7 @@ describe('never a false idle', () => {
     await run.release()
   })
 
-  test('something slipping in while the door is closed undoes the verdict, under maint', async () => {
+  test('work that comes before the door is closed undoes the verdict', async () => {
     const { clock, lb } = setUp({ latency: 5 })
     const seen = recorder()
     const run = startDrain(lb, web1, { clock, timeout: '1m', onEvent: seen.onEvent })
@@ -122,7 +122,7 @@ describe('never a false idle', () => {
     await run.release()
   })
 
-  test('counts older than the seal do not show that nobody slipped in before it', async () => {
+  test('counts older than the seal do not prove what was before it', async () => {
     const STALE = 4_000
     const { clock, lb } = setUp({ capabilities: { freshness: STALE } })
     const seen = recorder()
@@ -182,7 +182,7 @@ describe('never a false idle', () => {
     expect(lb.state(web1)).toBe('drain')
   })
 
-  test('without arrivals every sample over three seconds must be zero, and the proof says so', async () => {
+  test('without arrivals every sample of three seconds must be zero', async () => {
     const { clock, lb } = setUp()
     const observe = lb.observe.bind(lb)
     lb.observe = async (refs, ctx) => {

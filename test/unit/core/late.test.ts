@@ -39,7 +39,7 @@ describe('nothing is sent after the end', () => {
     expect(applies(lb)).toBe(0)
   })
 
-  test('ready() takes back a hold of a drain of several members that waits for its ticket', async () => {
+  test('ready() takes back a hold that waits for the ticket of several', async () => {
     const { clock, lb } = setUp({ pools: { web: ['web1', 'web2', 'web3', 'web4'] } })
     let keep = (): void => undefined
     const run = startDrain(lb, [web1, web2], {
@@ -239,7 +239,7 @@ describe('the lane', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('a slow look that is under way at the deadline does not make it unreachable', async () => {
+  test('a slow look under way at the deadline is not unreachable', async () => {
     const { clock, lb } = setUp({ latency: 600 })
     lb.occupy(web1)
     const outcomes = new Set<string>()
@@ -272,7 +272,7 @@ test('an id that still holds another member is not written over', async () => {
   ).toBe('idle')
 })
 
-test('a frozen change is given up two seconds after whoever asked for it has gone', async () => {
+test('a frozen change is given up two seconds after its drain has gone', async () => {
   const { clock, lb } = setUp()
   lb.failNext('hang', { verb: 'apply' })
   const stop = new AbortController()

@@ -41,7 +41,7 @@ const mishap: fc.Arbitrary<Mishap> = fc.oneof(
 )
 
 describe('never a false idle, whatever happens', () => {
-  test('idle is said only while the balancer truly holds nothing, and nothing came for settle', async () => {
+  test('idle is said only where nothing is held, and nothing came for settle', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.integer({ min: 1, max: 1_500 }), mishap), { maxLength: 25 }),
@@ -186,7 +186,7 @@ const MOVES: Readonly<Record<Phase, readonly Phase[]>> = {
 }
 
 describe('the machine', () => {
-  test('is total, moves only as drawn, asks for one change at a time, and calls idle only what satisfies the rule', () => {
+  test('is total, moves as drawn, asks for one change at a time', () => {
     fc.assert(
       fc.property(
         policyArb,

@@ -68,7 +68,7 @@ describe('stepDrain', () => {
     expect(step.outcome).toBe('idle')
   })
 
-  test('a hold that was carried out in a step that crashed is not taken for found in place', async () => {
+  test('a hold of a step that crashed is not taken for found in place', async () => {
     const { clock, lb } = setUp()
     wall.clock = clock
     const first = await stepDrain(lb, { target: web1 }, { clock })
@@ -93,7 +93,7 @@ describe('stepDrain', () => {
     expect(step.outcome).toBe('overruled')
   })
 
-  test('a member that was overruled is said to be so once, and why in each step', async () => {
+  test('an overruled member is said once, and why in each step', async () => {
     const { clock, lb } = setUp()
     wall.clock = clock
     lb.occupy(web2)
@@ -111,7 +111,7 @@ describe('stepDrain', () => {
     expect(step.ticket.members[0]?.outcome).toBe('overruled')
   })
 
-  test('a member that was refused for good is not asked for again by later steps', async () => {
+  test('a member refused for good is not asked for again by later steps', async () => {
     const { clock, lb } = setUp()
     wall.clock = clock
     lb.occupy(web2)
@@ -136,7 +136,7 @@ describe('stepDrain', () => {
     expect(step.ticket.members[0]?.outcome).toBe('refused')
   })
 
-  test('a removal that had to wait is not sent while the balancer cannot be read', async () => {
+  test('a removal that waited is not sent while nothing can be read', async () => {
     const { clock, lb } = setUp()
     const apply = lb.apply.bind(lb)
     const error = new DrainableError('CONFLICT', 'still has connections')
@@ -236,7 +236,7 @@ describe('resumeDrain', () => {
 })
 
 describe('maint that is not gentle', () => {
-  test('a member that says nothing counts by the capability, beside one that says gentle', async () => {
+  test('a member that says nothing of maint counts by the capability', async () => {
     const { clock, lb } = setUp({ capabilities: { maint: 'cuts' } })
     const observe = lb.observe.bind(lb)
     lb.observe = async (refs, ctx) => {
@@ -290,7 +290,7 @@ describe('maint that is not gentle', () => {
   })
 })
 
-test('a process of the same name with another incarnation is proved from the start', async () => {
+test('another incarnation of a process is proved from the start', async () => {
   const { clock, lb } = setUp({ scopes: ['a', 'b'] })
   const end = lb.occupy(web1, 1, 'b') // so that nothing ends before the process is back
   const run = startDrain(lb, web1, { clock, settle: '5s', timeout: '1m' })

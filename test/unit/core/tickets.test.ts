@@ -48,7 +48,7 @@ describe('tickets', () => {
     expect(seen.at(-1)).toBe('drain:applied maint:applied -> maint')
   })
 
-  test('a store that does not keep what it is given ends the drain before any change', async () => {
+  test('a store that keeps nothing ends the drain before any change', async () => {
     const { clock, lb } = setUp()
     const tickets: TicketStore = {
       get: async () => undefined,
@@ -61,7 +61,7 @@ describe('tickets', () => {
     expect(lb.requests.filter((call) => call.verb === 'apply')).toEqual([])
   })
 
-  test('a resume from any ticket ever written ends idle, on a provider that knows nothing', async () => {
+  test('a resume from any ticket ends idle, on a provider that forgot', async () => {
     const { clock, lb } = setUp({ instance: 'lb', capabilities: { lateBound: 500 } })
     const tickets: Ticket[] = []
     await clock.runUntil(
@@ -86,7 +86,7 @@ describe('tickets', () => {
     }
   })
 
-  test('restore undoes what was applied, and leaves alone what was only intended', async () => {
+  test('restore undoes what was applied, not what was only intended', async () => {
     const { clock, lb } = setUp()
     const tickets: Ticket[] = []
     await clock.runUntil(drain(lb, web1, { clock, onTicket: (t) => void tickets.push(json(t)) }))
@@ -258,7 +258,7 @@ describe('tickets', () => {
 })
 
 describe('a store that is slower than the drain', () => {
-  test('a change that was given up while the ticket was written is not sent any more', async () => {
+  test('a change given up while its ticket was written is not sent', async () => {
     const { clock, lb } = setUp()
     let keep = (): void => undefined
     const onTicket = (): Promise<void> =>

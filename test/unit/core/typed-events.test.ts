@@ -26,7 +26,7 @@ test('once hears one event, on hears every one, off hears none', async () => {
   await run.release()
 })
 
-test('a listener taken by both on and once hears the first event twice, then once', async () => {
+test('a listener of both on and once hears the first event twice', async () => {
   const { clock, lb } = setUp()
   const run = startDrain(lb, web1, { clock, seal: false })
   const heard: string[] = []

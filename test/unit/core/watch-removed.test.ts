@@ -30,7 +30,7 @@ describe('a watch of a member that another client removes', () => {
     ])
   })
 
-  it('ends at once where nothing is counted after a removal, and says no idle', async () => {
+  it('ends at once where a removal ends the counts, and says no idle', async () => {
     const { seen, run } = await removedUnder({ capabilities: { countsAfterRemove: false } })
     expect((await run.done).outcome).toBe('gone')
     expect(seen.types()).not.toContain('idle')

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { ready, select, startDrain } from 'drainable'
 import { setUp, web1, web3 } from '../set-up.js'
 
-test('a drain that waits for a change of another call ends at its own deadline', async () => {
+test('a drain that waits for another call ends at its own deadline', async () => {
   const { clock, lb } = setUp()
   lb.setBehind(web1, 'drain')
   lb.setBehind(web3, 'drain')

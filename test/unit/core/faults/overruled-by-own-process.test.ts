@@ -208,7 +208,7 @@ describe('two calls with opposite goals on one member', () => {
       expect(lb.state(web1)).toBe('ready')
     })
 
-    test(`ready() during the first look of a drain wins, looks take ${latency} ms`, async () => {
+    test(`ready() in the first look of a drain wins, looks take ${latency} ms`, async () => {
       const { clock, lb } = rig({ latency })
       lb.failNext('hang', { verb: 'observe' })
       await using run = startDrain(lb, web1, { clock, timeout: '10s' })
@@ -269,7 +269,7 @@ describe('two calls with opposite goals on one member', () => {
     expect(reports.map(({ outcome }) => outcome)).toEqual(['idle', 'idle'])
   })
 
-  test('the undo of a drain that found its member drained leaves the other alone', async () => {
+  test('the undo of a drain that changed nothing leaves the other alone', async () => {
     const { clock, lb } = rig()
     lb.occupy(web1)
     await using first = startDrain(lb, web1, { clock, timeout: '10m' })

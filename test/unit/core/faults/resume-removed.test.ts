@@ -42,7 +42,7 @@ describe.each([true, false])('a resume after our own removal (counted after: %s)
   })
 })
 
-test('a fake that counts after a removal lists its processes for a member without any work', async () => {
+test('a fake that counts after a removal lists processes without work', async () => {
   const lb = fakeProvider({ pools: { web: ['web1'] }, scopes: ['a', 'b'] })
   lb.setBehind(web1, 'gone')
   const { signal } = new AbortController()
@@ -54,7 +54,7 @@ test('a fake that counts after a removal lists its processes for a member withou
   ])
 })
 
-test('a resume waits for the work of a member that another client has removed', async () => {
+test('a resume waits for the work of a member that was removed', async () => {
   const { clock, lb } = rig()
   const end = lb.occupy(web1, 2)
   const run = startDrain(lb, web1, { clock, timeout: '10m' })

@@ -8,7 +8,7 @@ function slowly({ clock }: Rig): () => Promise<void> {
   return () => new Promise((resolve) => void clock.setTimeout(resolve, 3_000))
 }
 
-test('a maint that waits for its ticket is not sent once a look says that it cuts', async () => {
+test('a maint that waits for its ticket is not sent once it would cut', async () => {
   const both = rig()
   const { clock, lb } = both
   let maint: 'gentle' | 'cuts' = 'gentle'
@@ -25,7 +25,7 @@ test('a maint that waits for its ticket is not sent once a look says that it cut
   await clock.runUntil(run.release())
 })
 
-test('a seal that waits for its ticket is not set over work that came meanwhile', async () => {
+test('a seal that waits for its ticket is not set over new work', async () => {
   const both = rig({ capabilities: { maint: 'cuts' } })
   const { clock, lb } = both
   const sent = recordChanges(lb, clock)

@@ -41,7 +41,7 @@ test('a member that a late hold may take keeps its place under ready()', async (
   await clock.runUntil(held.done)
 })
 
-test('a member whose hold is under way keeps its place while an abort undoes it', async () => {
+test('a member whose hold is under way keeps its place under an abort', async () => {
   const { clock, lb } = two()
   const none = everNone(lb)
   const apply = lb.apply.bind(lb)

@@ -99,7 +99,7 @@ describe("an abort of a resume that is still preparing, with onAbort: 'restore'"
   })
 })
 
-test("an abort of a resume that is preparing changes nothing under onAbort: 'leave'", async () => {
+test("an abort of a preparing resume changes nothing under 'leave'", async () => {
   const { clock, lb, stop, tickets, resume } = await resuming('leave')
   const sent = recordChanges(lb, clock)
   await using run = resume()

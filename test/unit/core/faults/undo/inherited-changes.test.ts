@@ -49,7 +49,7 @@ test('a restore that was carried out without an answer ends what is ours', async
   await one.release()
 })
 
-test('a hold that was over before a drain began is not found carried out by it', async () => {
+test('an inherited hold whose time is over is not found carried out', async () => {
   const { clock, lb } = rig({ capabilities: { lateBound: 2_000 } })
   lb.occupy(web1)
   loseAnswer(lb, clock, isHold)

@@ -39,7 +39,7 @@ test('what a drain takes over from an undo is not what was set since', async () 
   await clock.runUntil(opened)
 })
 
-test('a resumed drain goes back to what it had found, not to its own lost hold', async () => {
+test('a resumed drain goes back to what it found, not to its lost hold', async () => {
   const { clock, lb } = rig({ capabilities: { lateBound: 200 } })
   lb.occupy(web1)
   const apply = lb.apply.bind(lb)

@@ -20,7 +20,7 @@ function hang({ clock, lb }: Rig, until: number): void {
   }
 }
 
-test('an undo waits for a call that it has given up, while others wait for it', async () => {
+test('an undo waits for a call that others still wait for', async () => {
   const both = rig({ capabilities: { lateBound: 500 } })
   const { clock, lb } = both
   for (const ref of [web1, web2]) lb.occupy(ref)
