@@ -1,5 +1,5 @@
 /**
- * The state diagram of docs/idle.md, made from the table of transitions in src/core/README.md. A test
+ * The state diagram of docs/idle.md, made from the table of transitions in src/core/machine/README.md. A test
  * compares the table with the machine, and the page and its picture with the table.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ export interface Move {
   readonly label: string
 }
 
-const TABLE = 'src/core/README.md'
+const TABLE = 'src/core/machine/README.md'
 const PAGE = 'docs/idle.md'
 const HEAD = ['goal', 'phase', 'what is seen', 'phase then', 'in the diagram']
 

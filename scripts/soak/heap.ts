@@ -1,4 +1,4 @@
-import { grownByLook, type Looker } from '../../test/unit/core/answers/heap.ts'
+import { grownByLook, type Looker } from '../../test/unit/core/memory/heap.ts'
 
 const LOOKERS: readonly Looker[] = [
   'a drain that is held',

@@ -26,7 +26,7 @@ interface Timer {
 }
 
 const WEEK = 7 * 24 * 3_600_000
-/** Turns of the event loop granted to real I/O (a ticket file) when no timer is left. */
+/** Turns of the event loop granted to real I/O (a socket) when no timer is left; a file is waited for as long as it takes. */
 const IDLE_TURNS = 2_000
 
 /**
@@ -108,7 +108,7 @@ class StandingClock implements FakeClock {
         throw new Error(`The promise has not settled within ${limit} ms of the fake clock`)
       }
       await (next ? this.#fire(next) : settle())
-      if (next) turnsLeft = IDLE_TURNS
+      if (next !== undefined || readsOrWrites()) turnsLeft = IDLE_TURNS
     }
     return promise
   }
@@ -126,6 +126,11 @@ class StandingClock implements FakeClock {
     timer.fn()
     await settle()
   }
+}
+
+/** Whether Node still reads or writes a file, or looks a name up: on a loaded machine that takes any number of turns. */
+function readsOrWrites(): boolean {
+  return process.getActiveResourcesInfo().some((name) => name.includes('Req'))
 }
 
 /** One whole turn of the event loop: every microtask, also those that microtasks queue, has run by then. */

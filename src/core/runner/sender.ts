@@ -73,6 +73,11 @@ export class Sender {
     while (this.#sending.size > 0) await Promise.allSettled(this.#sending)
   }
 
+  /** Whether a change has gone out, and its call goes on. */
+  isSent(change: Change): boolean {
+    return this.#calls.has(change)
+  }
+
   /** Whether a call of ours is under way. */
   get calling(): boolean {
     return this.#calls.size > 0

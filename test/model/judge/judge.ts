@@ -260,7 +260,21 @@ export class Judge implements TruthListener {
   /** A member is called idle, with a proof. */
   saysIdle(call: Call, key: string, proof: Proof, askedAt: number): void {
     this.truth.figures.add('idle said')
-    judgeIdle(this, call, key, proof, askedAt)
+    judgeIdle(this, call, key, proof, Math.min(askedAt, this.#sealedIn(call, key)))
+  }
+
+  /** When the step began that closed the door of a member: the verdict that it closed over is from that step. */
+  #sealedIn({ chain, verb }: Call, key: string): number {
+    if (chain === undefined || verb !== 'stepDrain') return Infinity
+    const seal = this.sent.findLast(
+      (sent) =>
+        sent.key === key &&
+        sent.change.kind === 'hold' &&
+        sent.change.to === 'maint' &&
+        sent.authors.has(chain.id),
+    )
+    const step = seal?.candidates.find((candidate) => candidate.chain === chain)
+    return step?.startedAt ?? Infinity
   }
 
   /** A drain has its outcome for a member. */

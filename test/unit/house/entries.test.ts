@@ -16,7 +16,7 @@ describe.each(written)('$path', ({ path, rewrite }) => {
     expect(rewrite(read(path), entries)).toBe(read(path))
   })
 
-  it('takes a new adapter from its one place in the list, and forgets it again', () => {
+  it('takes a new adapter from its place in the list, and forgets it', () => {
     const more = [...entries, ...toy]
     const text = rewrite(read(path), more)
     for (const name of toyNames(path)) expect(text).toContain(name)

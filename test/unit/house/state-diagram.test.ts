@@ -15,7 +15,7 @@ import { root } from '../../../scripts/package/entries.ts'
 import { arrowsOf, movesOf, toMermaid } from '../../../scripts/package/state-diagram.ts'
 
 const read = (path: string): string => readFileSync(`${root}${path}`, 'utf8')
-const moves = movesOf(read('src/core/README.md'))
+const moves = movesOf(read('src/core/machine/README.md'))
 const ref = { pool: 'web', member: 'web1' }
 
 const policyArb: fc.Arbitrary<MachinePolicy> = fc.record({
@@ -130,7 +130,7 @@ function play(policy: MachinePolicy, goal: Goal, script: readonly Happening[]) {
   return said
 }
 
-describe('the table of transitions in src/core/README.md', () => {
+describe('the table of transitions in src/core/machine/README.md', () => {
   it('has the moves that random runs of the machine make, and no other', () => {
     const seen = new Set<string>()
     fc.assert(

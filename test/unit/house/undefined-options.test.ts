@@ -59,7 +59,7 @@ describe('an option that is undefined is absent', () => {
     await clock.runUntil(select(lb, web1, { clock, signal: undefined }))
   })
 
-  test('but not in what is to be drained: a member that is undefined would be the whole pool', () => {
+  test('but not in a target: an undefined member would be the whole pool', () => {
     const lb = fakeProvider({ pools: { web: ['web1'] } })
     const target = { pool: 'web', member: undefined }
     expect(() => startDrain(lb, target as never)).toThrow(/target/)

@@ -30,7 +30,7 @@ async function served(status: number) {
   }
 }
 
-test('a body is handed over in pieces, one after the other, and no sign is cut', async () => {
+test('a body is handed over in pieces, and no sign is cut', async () => {
   await using it = await served(200)
   let text = ''
   let pieces = 0

@@ -111,7 +111,7 @@ test('a restored member that owes something', () => {
   expect(only(broken(state, { hold: { changes } }))).toContain('owes nothing')
 })
 
-test('an end before the start, a settled run without one, a removed member without one', () => {
+test('an end before the start, a settled or removed state without one', () => {
   const ended = { outcome: 'idle' as const, at: 0, error: null }
   expect(only(broken(resting, { ending: { ended } }))).toContain('has its moment')
   expect(only(broken(sound, { ending: { settled: true } }))).toContain('has an outcome')

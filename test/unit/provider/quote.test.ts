@@ -5,7 +5,7 @@ import { quote } from '../../../src/provider/quote.js'
 
 const BAD = /[\p{Cc}\p{Cf}\u2028\u2029]/u
 
-test('nothing that moves a terminal or breaks a line of a log gets into a message', () => {
+test('no control character of a terminal or a log gets into a message', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {
       expect(new DrainableError('REJECTED', `no: ${text}`).message).not.toMatch(BAD)

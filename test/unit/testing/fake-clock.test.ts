@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { readFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { fakeClock } from 'drainable/testing'
 import { pause } from '../../../src/provider/clock.js'
 
@@ -82,6 +87,16 @@ describe('fakeClock', () => {
     const text = await clock.runUntil(readFile(new URL(import.meta.url), 'utf8'))
     expect(text).toContain('fakeClock')
     expect(clock.now()).toBe(0)
+  })
+
+  test('waits for a file that takes thousands of turns', async () => {
+    const path = join(mkdtempSync(join(tmpdir(), 'drainable-clock-')), 'pipe')
+    execFileSync('mkfifo', [path])
+    const text = fakeClock().runUntil(readFile(path, 'utf8')) // until somebody writes to it
+    for (let turn = 0; turn < 5_000; turn += 1) await nextTurn()
+    await writeFile(path, 'at last')
+    expect(await text).toBe('at last')
+    rmSync(dirname(path), { recursive: true })
   })
 
   test('says so when nothing can settle the promise', async () => {

@@ -37,7 +37,7 @@ describe('fakeProvider', () => {
     expect(() => lb.occupy(web1, 1, 'c')).toThrow('no process c')
   })
 
-  test('keeps work through a reload in an old process, until the last of it ends', async () => {
+  test('keeps work through a reload in an old process, until it ends', async () => {
     const { lb, ctx } = setup()
     await lb.apply([{ kind: 'hold', ref: web1, to: 'drain' }], ctx)
     const end = lb.occupy(web1)
@@ -60,7 +60,7 @@ describe('fakeProvider', () => {
     expect(scopes[1]).toMatchObject({ state: 'ended', active: 0 })
   })
 
-  test('an old process that was ready when it was replaced never takes the drain', async () => {
+  test('an old process that was replaced while ready never takes the drain', async () => {
     const { lb, ctx } = setup()
     lb.occupy(web1)
     lb.reload()
@@ -189,7 +189,7 @@ describe('fakeProvider', () => {
       expect([lb.state(web1), lb.state(web2)]).toEqual(['drain', 'ready'])
     })
 
-    test('of the first changes of a call that hangs in the middle, and does the rest late', async () => {
+    test('of the first changes of a call that hangs, and does the rest late', async () => {
       const { lb, ctx, clock, handed } = handing()
       const controller = new AbortController()
       lb.failNext('hang-after', { handedUp: 1, late: 500 })

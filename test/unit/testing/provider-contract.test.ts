@@ -406,7 +406,7 @@ test('every case disposes of its harness, also when it fails', async () => {
   expect(open).toBe(0)
 })
 
-test('a provider that hands up nothing passes, and so does one that hands up everything', async () => {
+test('a provider passes that hands up nothing, or everything', async () => {
   const silent = (fake: FakeProvider) =>
     broken(fake, {
       apply: (changes, { signal, clock }) => fake.apply(changes, { signal, clock }),

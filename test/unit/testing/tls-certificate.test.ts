@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { selfSignedCertificate } from '../../../src/testing/tls-certificate.js'
 
-test('the certificate is what it says: self-signed, no authority, for loopback', () => {
+test('the certificate is self-signed, of no authority, for loopback', () => {
   const made = selfSignedCertificate()
   const read = new X509Certificate(made.cert)
   expect(read.verify(read.publicKey)).toBe(true)

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { restore, startRoll, type Ticket, type TicketStore } from 'drainable'
 import { TicketWriter } from '../../../src/core/tickets/writer.js'
-import { memoryStore } from '../core/faults/rig.js'
+import { memoryStore } from '../core/rig.js'
 import { actor, setUp, web } from '../roll/set-up.js'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))

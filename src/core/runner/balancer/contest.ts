@@ -210,12 +210,12 @@ export class Contest {
   #lateOf(state: DrainState | undefined): readonly LeftChange[] {
     if (state === undefined) return []
     const { late, pending } = state.hold
-    const onlyAnnounced = this.#run.spec.announced !== undefined
+    // What a step only announces was not sent.
+    const isSent =
+      pending !== null &&
+      (this.#run.spec.announced === undefined || this.#run.sender?.isSent(pending.change) === true)
     // Whoever inherits it counts its time from then on: the clock of a run that is broken may throw.
-    const all =
-      pending === null || onlyAnnounced
-        ? late
-        : [...late, lateChange(pending, state.hold.confirmedAt)]
+    const all = isSent ? [...late, lateChange(pending, state.hold.confirmedAt)] : late
     const { clock } = this.#run.spec
     const ticket = this.#run.keeper?.head.id
     const of = ticket === undefined ? { clock } : { clock, ticket }

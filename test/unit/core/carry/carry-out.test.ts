@@ -88,7 +88,7 @@ describe('a hold', () => {
     expect(states(at.lb, 'dead')).toEqual(['ready'])
   })
 
-  test('under the floor of the plan is refused where somebody took another meanwhile', async () => {
+  test('under the floor of the plan is refused where another was taken since', async () => {
     const at = setUp('a', 'b', 'c')
     const plan = await planOf(at, { a: 'drain', b: 'serve', c: 'serve' }, { keepReady: 2 })
     at.lb.setBehind(web('c'), 'drain')

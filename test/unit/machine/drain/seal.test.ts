@@ -255,7 +255,7 @@ describe('after the seal maint is the wish', () => {
     expect(run.sent).toBe('hold maint')
   })
 
-  test('where maint cuts a process that kept drain only is sealed by the whole rule', () => {
+  test('where maint cuts, a process that kept drain needs the whole rule', () => {
     const run = held({ seal: 'always', maint: 'cuts' }).lookAt(100).lookAt(1_000).answer().look()
     run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.said).toContain('idle-lost')
@@ -277,7 +277,7 @@ describe('after the seal maint is the wish', () => {
     expect(run.looks(1_500).sentSoFar.filter((sent) => sent === 'hold maint')).toHaveLength(2)
   })
 
-  test('where maint cuts a second seal needs one look, also once the run has settled', () => {
+  test('where maint cuts, a second seal needs one look, settled or not', () => {
     const run = held({ seal: 'always', maint: 'cuts' }).lookAt(100).lookAt(1_000).answer().look()
     run.settle().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2', active: 3 }).look()
     run.answer().scope('w1', { active: 0, arrivals: 5 }).mark().lookAt(10).lookAt(1_010)

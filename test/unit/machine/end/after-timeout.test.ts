@@ -16,7 +16,7 @@ describe('a drain that timed out', () => {
     expect(run.state.ending).toMatchObject({ marks: null, lossSaid: false })
   })
 
-  test('and is idle since stays so where a process can not be read for a moment', () => {
+  test('and is idle since stays so where a process is unread for a moment', () => {
     const run = timedOut().scope('w1', { active: 0 }).idle().settle()
     run.scope('w2', { state: 'unread' }).look()
     expect(run.phase).toBe('idle')

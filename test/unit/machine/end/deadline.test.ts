@@ -40,7 +40,7 @@ describe('the deadline', () => {
     expect(run.outcome).toBe(null)
   })
 
-  test('of a drain that was denied, and that another client drained, is a timeout', () => {
+  test('of a drain that was denied and found drained is a timeout', () => {
     const run = started({ timeout: 500, onMinimum: 'wait', scopes: { w1: { active: 1 } } }).look()
     run
       .put({ type: 'denied', error: failure('POOL_AT_MINIMUM') })

@@ -253,7 +253,7 @@ describe('why a member is not idle', () => {
     expect(run.why[0]?.text).toBe('0 in flight; nothing may arrive for another 0 ms')
   })
 
-  test('only the processes that are not released, where the product does not count', () => {
+  test('only processes that are not released, where nothing is counted', () => {
     const run = held({ counts: 'none', scopes: { w1: { released: true }, w2: {} } }).look()
     expect(run.why).toMatchObject([{ code: 'no-counts', scope: 'w2' }])
   })

@@ -31,7 +31,7 @@ describe('a late copy of a hold that was sent again, after the undo', () => {
     expect(run.sent).toBe('restore maint to drain')
   })
 
-  test('is opened again also where the wait for it took all the time of the undo', () => {
+  test("is opened again also after a wait of all the undo's time", () => {
     const run = started({ lateBound: 9_000 }).look().lose().look().answer().look()
     run
       .open({ until: run.now + 5_000 })

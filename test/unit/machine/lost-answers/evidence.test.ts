@@ -71,7 +71,7 @@ describe('a hold under way that a look does not show', () => {
     expect(run.state.found?.own).toBe('ready')
   })
 
-  test('is of unknown owner where its answer was lost and nothing was seen to be missing', () => {
+  test('is of unknown owner where it was never seen to be missing', () => {
     expect(drained().look().lose('done').look().state.hold.changes).toEqual([])
   })
 
@@ -82,7 +82,7 @@ describe('a hold under way that a look does not show', () => {
   })
 })
 
-test('a hold whose answer was lost leads back to the state read last before it showed', () => {
+test('a lost hold leads back to the state read last before it showed', () => {
   const run = started({ own: 'drain', hold: 'maint', onOverrule: 'reapply' }).look().lose()
   run.look().set({ own: 'ready' }).look({ after: 300 })
   expect(run.set({ own: 'maint' }).look().state.found?.own).toBe('ready')

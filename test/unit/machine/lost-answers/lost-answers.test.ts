@@ -223,7 +223,7 @@ describe('a change that may be late', () => {
     expect(run.state.hold.changes).toEqual([])
   })
 
-  test('that was never seen to be missing leaves no entry, where the same was applied', () => {
+  test('that was never missing leaves no entry beside an applied one', () => {
     const run = started({ own: 'drain', lateBound: 100 }).put({ type: 'inherit', late: [never] })
     run.look().answer('applied').looks(500)
     expect(run.state.hold.changes).toMatchObject([{ to: 'drain', state: 'applied' }])
@@ -242,7 +242,7 @@ describe('a change that may be late', () => {
     ])
   })
 
-  test('that was never seen to be missing leaves an entry beside one that was so before', () => {
+  test('that was never missing leaves an entry beside an unchanged one', () => {
     const run = started({ own: 'drain', lateBound: 100 }).put({ type: 'inherit', late: [never] })
     run.look().answer('unchanged').looks(500)
     expect(run.state.hold.changes).toMatchObject([{ state: 'unchanged' }, { state: 'intended' }])
@@ -285,7 +285,7 @@ describe('an unchanged hold', () => {
   })
 })
 
-test('what an earlier undo has not undone is inherited, where nothing is known here', () => {
+test('what an undo still owed is inherited, where nothing is known here', () => {
   const found = { identity: '10.0.0.1:80', own: 'ready' as const, serves: true, native: null }
   const changes = [
     { kind: 'hold' as const, to: 'drain' as const, state: 'applied' as const, at: 1 },

@@ -10,7 +10,7 @@ describe('the lost answer to a removal', () => {
     expect(run.looks(500).sentSoFar).toEqual(['hold drain', 'remove', 'remove'])
   })
 
-  test('is not waited for longer than it may be late, however often it was lost', () => {
+  test('is waited for as long as it may be late, however often it was lost', () => {
     const run = held({ until: 'removed', lateBound: 50 }).lookAt(100).lookAt(1_000).lose().look()
     run.look({ after: 50 }).lose().look()
     expect(run.look({ after: 50 }).sent).toBe('remove')

@@ -32,7 +32,7 @@ describe('an undo that is where it was to go, and waits for a late change', () =
     expect(overdue(run.wait(50)).outcome).toBe('unreachable')
   })
 
-  test('waits for its time, and no longer, where the balancer contradicts itself', () => {
+  test('waits for its time alone, where the balancer contradicts itself', () => {
     const run = waiting(null, 2_000).set({ own: 'unknown' })
     expect(run.looks(8_000).outcome).toBe(null)
     expect(run.looks(3_000).outcome).toBe('refused')
@@ -81,7 +81,7 @@ describe('an undo that is not where it was to go', () => {
     expect(overdue(run.wait(1_000)).outcome).toBe(null)
   })
 
-  test('ends for the limit of an abort while the change that opens it has no answer', () => {
+  test('ends at the limit of an abort while its change has no answer', () => {
     const run = held({ lateBound: 9_000 }).look()
     run.open({ lateUntil: run.now + 100 }).look()
     expect(overdue(run.wait(50)).outcome).toBe(null)
@@ -110,7 +110,7 @@ describe('a lost hold that comes after the undo of its repeat', () => {
   })
 })
 
-test('a late change is said to come until lateBound from now, where no look was answered since', () => {
+test('a late change without a look since may come until lateBound from now', () => {
   const run = held({ lateBound: 9_000 }).look()
   run
     .open({ lateUntil: run.now + 100 })

@@ -117,7 +117,7 @@ describe('a reapply', () => {
   })
 })
 
-test('a first hold that was refused is not taken for a hold, where a seal would cut', () => {
+test('a refused first hold is no hold, where a seal would cut', () => {
   const run = started({ seal: 'always', maint: 'cuts', timeout: 500 }).look()
   run.refuse(failure('CONFLICT', true)).look()
   expect(run.state.hold.confirmed).toBe('none')
@@ -133,7 +133,7 @@ const lostOpening = {
 }
 
 describe('what an undo goes back to', () => {
-  test('is ready, where a hold found it drained by others and closed it again after them', () => {
+  test('is ready, where others opened what a hold had found drained', () => {
     const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
     run.set({ own: 'ready' }).look().look({ after: 300 }).answer().look()
     expect(run.state.found?.own).toBe('ready')

@@ -71,7 +71,7 @@ describe('a state of ours that somebody took back, and set again', () => {
 })
 
 describe('a state of ours that a reload forgot', () => {
-  test('is ours where a state file brings a lower one of ours back, and that is kept', () => {
+  test('is ours where a state file brings a lower one of ours back', () => {
     const run = held({ maint: 'cuts', seal: 'always' }).looks(1_500).answer().looks(200)
     expect(run.phase).toBe('idle')
     run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2', arrivals: 0 }).look().look()

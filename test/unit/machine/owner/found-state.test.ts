@@ -61,7 +61,7 @@ describe('the late change that a repeat explains', () => {
   })
 })
 
-test('an undo of a state before our last, where no process is known, leaves it alone', () => {
+test('an undo leaves alone a state before our last, with no process known', () => {
   const found = { identity: '10.0.0.1:80', own: 'ready' as const, serves: true, native: null }
   const changes = [
     { kind: 'hold' as const, to: 'drain' as const, state: 'applied' as const, at: 500 },
@@ -74,7 +74,7 @@ test('an undo of a state before our last, where no process is known, leaves it a
   expect(run.error?.code).toBe('CONFLICT')
 })
 
-test('an undo that ends while the member is absent says that its state is not known', () => {
+test('an undo that ends while the member is absent says so', () => {
   const run = held().look()
   run
     .open({ until: run.now + 100 })
@@ -105,11 +105,11 @@ describe('a drain that takes over an undo which was carried out', () => {
     expect(takesOver('w1.1').look().answer().state.found?.own).toBe('drain')
   })
 
-  test('goes back to what was before both, where another process brought the drain back', () => {
+  test('goes back to before both, where another process brought it back', () => {
     expect(takesOver('w1.0').look().answer().state.found?.own).toBe('ready')
   })
 
-  test('leaves alone what another client set, where its own hold changed nothing', () => {
+  test("leaves another client's state, where its own hold changed nothing", () => {
     const run = takesOver('w1.1', 'drain').look().answer('unchanged').look().open().look()
     expect(run.outcome).toBe('overruled')
   })
@@ -124,7 +124,7 @@ describe('a drain that takes over an undo which was carried out', () => {
 })
 
 describe('a member that somebody opens before a hold of ours changed it', () => {
-  test('is gone back to as ready, also by a ticket whose last hold has no answer', () => {
+  test('is gone back to as ready, also with a last hold without an answer', () => {
     const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
     run.set({ own: 'ready' }).look()
     expect(run.all('overruled')).toHaveLength(1)

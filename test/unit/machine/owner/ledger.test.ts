@@ -123,7 +123,7 @@ describe('what a ticket lists', () => {
     ])
   })
 
-  test('has an entry for a lost one of another kind to a state that is in place', () => {
+  test('has an entry for a lost change of another kind to the same state', () => {
     const back: Change = { kind: 'restore', expect: 'maint', to: 'drain', ref: WEB1 }
     const changes = [own('hold', 'drain', 'applied')]
     expect(ledgerOf(member({ changes, late: [late(back)] }))).toHaveLength(2)

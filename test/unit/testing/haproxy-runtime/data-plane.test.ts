@@ -162,7 +162,7 @@ describe('HTTP through the fake', () => {
     await until(at.fake, 'web1', { scur: '0' })
   })
 
-  test('keeps a client on its server by the cookie, under drain but not under maint', async () => {
+  test('keeps a client on its server by cookie, under drain, not maint', async () => {
     await using at = await setup({ frontends: { web: { cookie: 'SRV' } } })
     const first = await get(at.port)
     const name = first.text
@@ -213,7 +213,7 @@ describe('HTTP through the fake', () => {
     expect((await Promise.all(all)).map((r) => r.status)).toEqual([200, 200, 200])
   })
 
-  test('hides a request in retry turn-around, which the drained server then serves', async () => {
+  test('hides a request in retry turn-around, which is served after all', async () => {
     const early = createTcpServer()
     early.listen(0, '127.0.0.1')
     await once(early, 'listening')
@@ -233,7 +233,7 @@ describe('HTTP through the fake', () => {
     late.close()
   })
 
-  test('keeps old connections on the old worker through a reload, and its states with it', async () => {
+  test('keeps old connections and states on the old worker after a reload', async () => {
     await using at = await setup()
     await say(at.fake, 'set server web/web2 state maint')
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })

@@ -154,7 +154,7 @@ describe('as a process', () => {
 })
 
 describe('reloads', () => {
-  test('forget states and added servers, and keep what is held in the old worker', async () => {
+  test('forget states and added servers, the old worker keeps its work', async () => {
     await using fake = await startFake()
     await say(fake, 'set server web/web1 state drain')
     await say(fake, 'add server web/new 127.0.0.1:9')
@@ -176,7 +176,7 @@ describe('reloads', () => {
     expect(await say(fake, 'get weight web/web2')).toBe('0 (initial 1)\n\n')
   })
 
-  test('leave a connection of before to the old worker, and keep that alive for it', async () => {
+  test('leave an earlier connection to the old worker, and keep that alive', async () => {
     await using fake = await startFake({ master: true })
     const kept = open(fake.socket)
     kept.write('prompt i\n')
@@ -203,7 +203,7 @@ describe('reloads', () => {
 })
 
 describe('wait', () => {
-  test('ends when the server can be removed, and with no reason when it never could', async () => {
+  test('ends when the server can be removed, or says no reason', async () => {
     await using fake = await startFake()
     await say(fake, 'disable server web/web1')
     const end = await fake.occupy(web1)
@@ -214,7 +214,7 @@ describe('wait', () => {
     expect(await say(fake, 'wait 1s srv-removable web/web2')).toBe('Failed.\n\n')
   })
 
-  test('is interrupted by a half-closed connection, and by the way through the master', async () => {
+  test('is interrupted by a half-closed connection, and by the master', async () => {
     await using fake = await startFake({ master: true })
     const half = { halfClose: true }
     expect(await ask(fake.socket, 'wait 5s\n', half)).toBe('Interrupted.\n\n')

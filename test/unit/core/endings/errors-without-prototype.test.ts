@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest'
+import { ready, startDrain } from 'drainable'
+import { rig } from '../rig.js'
+import { web1 } from '../set-up.js'
+import { flush, settled, unhandledRejections } from '../settled.js'
+
+const unhandled = unhandledRejections()
+
+describe('an error without a prototype', () => {
+  const odd = (): unknown => Object.create(null)
+  it('of apply() is a lost answer', async () => {
+    const { clock, lb } = rig()
+    const apply = lb.apply.bind(lb)
+    let n = 0
+    lb.apply = (c, x) => (n++ === 0 ? Promise.reject(odd()) : apply(c, x))
+    const h = startDrain(lb, web1, { clock })
+    const r = await settled(clock, h.done)
+    await flush()
+    expect({ o: (r as { outcome?: string }).outcome ?? r, unhandled }).toEqual({
+      o: 'idle',
+      unhandled: [],
+    })
+  })
+  it('of waitHealthy is a failed check', async () => {
+    const { clock, lb } = rig()
+    lb.setBehind(web1, 'drain')
+    const r = await settled(
+      clock,
+      ready(lb, web1, { clock, waitHealthy: () => Promise.reject(odd()) }),
+    )
+    expect({ c: (r as { code?: string }).code ?? r, unhandled }).toEqual({
+      c: 'HEALTH_TIMEOUT',
+      unhandled: [],
+    })
+  })
+  it('of onTicket refuses the drain', async () => {
+    const { clock, lb } = rig()
+    const h = startDrain(lb, web1, { clock, onTicket: () => Promise.reject(odd()) })
+    const r = await settled(clock, h.done)
+    expect({ o: (r as { outcome?: string }).outcome ?? r, unhandled }).toEqual({
+      o: 'refused',
+      unhandled: [],
+    })
+  })
+  it('of describe() refuses the drain', async () => {
+    const { clock, lb } = rig()
+    lb.describe = () => Promise.reject(odd())
+    const h = startDrain(lb, web1, { clock })
+    const r = await settled(clock, h.done)
+    expect({ o: (r as { outcome?: string }).outcome ?? r, unhandled }).toEqual({
+      o: 'refused',
+      unhandled: [],
+    })
+  })
+})

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { startDrain, type Drain, type DrainReport } from 'drainable'
+import { web1, web2 } from '../set-up.js'
+import { rig, type Rig } from '../rig.js'
+
+/** Two drained members, of which web1 is idle long before web2; with when the whole of it ended. */
+async function both({ clock, lb }: Rig, meanwhile?: () => void): Promise<[DrainReport, number]> {
+  const end = lb.occupy(web2)
+  const run: Drain = startDrain(lb, [web1, web2], { clock, timeout: '10m', settle: '100ms' })
+  await clock.advance(5_000)
+  end()
+  await clock.advance(350)
+  meanwhile?.()
+  const report = await clock.runUntil(run.done)
+  const at = clock.now()
+  await run.release()
+  return [report, at]
+}
+
+test('a member found replaced just before the end is not called idle', async () => {
+  const capabilities = { freshness: 300, minInterval: 50 }
+  const [, undisturbed] = await both(rig({ capabilities }))
+  const one = rig({ capabilities })
+  const [{ members }, at] = await both(one, () => one.lb.setIdentity(web1, 'another'))
+  expect(members.map(({ outcome }) => outcome)).toEqual(['gone', 'idle'])
+  expect(at).toBeGreaterThan(undisturbed)
+})

@@ -1,0 +1,307 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import {
+  DrainableError,
+  drain,
+  resumeDrain,
+  restore,
+  startDrain,
+  stepDrain,
+  type DrainEvent,
+  type Ticket,
+} from 'drainable'
+import type { FakeClock } from 'drainable/testing'
+import { host } from '../../../../src/core/tickets/host.js'
+import { only, setUp, thrown, web1, web2 } from '../set-up.js'
+
+function json<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T
+}
+
+let wall = { base: 0, clock: undefined as FakeClock | undefined }
+beforeEach(() => {
+  wall = { base: Date.UTC(2026, 0, 1), clock: undefined }
+  vi.spyOn(Date, 'now').mockImplementation(() => wall.base + (wall.clock?.now() ?? 0))
+  vi.spyOn(host, 'uptime').mockImplementation(() => 86_400 + (wall.clock?.now() ?? 0) / 1_000)
+})
+afterEach(() => vi.restoreAllMocks())
+
+async function steps(
+  lb: ReturnType<typeof setUp>['lb'],
+  clock: FakeClock,
+  from: Ticket,
+  most = 400,
+): ReturnType<typeof stepDrain> {
+  let step = await stepDrain(lb, json(from), { clock })
+  for (let i = 0; i < most && step.outcome === undefined; i += 1) {
+    await clock.advance(Math.max(1, step.againIn))
+    step = await stepDrain(lb, json(step.ticket), { clock })
+  }
+  return step
+}
+
+describe('stepDrain', () => {
+  test('keeps the floor over the members of one step', async () => {
+    const { clock, lb } = setUp()
+    wall.clock = clock
+    expect(await thrown(stepDrain(lb, { target: { pool: 'web' } }, { clock }))).toMatchObject({
+      code: 'POOL_AT_MINIMUM',
+    })
+    let step = await stepDrain(
+      lb,
+      { target: { pool: 'web' }, policy: { onMinimum: 'wait', timeout: '10s' } },
+      { clock },
+    )
+    step = await steps(lb, clock, step.ticket)
+    const states = ['web1', 'web2', 'web3'].map((member) => lb.state({ pool: 'web', member }))
+    expect(states.filter((state) => state === 'ready')).toHaveLength(1)
+    expect(step.outcome).toBe('refused')
+  })
+
+  test('goes on when the wall clock went back', async () => {
+    const { clock, lb } = setUp()
+    wall.clock = clock
+    let step = await stepDrain(lb, { target: web1, policy: { timeout: '3h' } }, { clock })
+    step = await stepDrain(lb, json(step.ticket), { clock })
+    expect(lb.state(web1)).toBe('drain')
+    wall.base -= 3_600_000
+    step = await steps(lb, clock, step.ticket, 60)
+    expect(step.outcome).toBe('idle')
+  })
+
+  test('a hold of a step that crashed is not taken for found in place', async () => {
+    const { clock, lb } = setUp()
+    wall.clock = clock
+    const first = await stepDrain(lb, { target: web1 }, { clock })
+    await stepDrain(lb, json(first.ticket), { clock }) // its ticket is lost
+    const again = await stepDrain(lb, json(first.ticket), { clock })
+    const report = await clock.runUntil(restore(lb, json(again.ticket), { clock }))
+    const undone = lb.state(web1) === 'ready'
+    expect(undone || only(report).error?.code === 'CONFLICT').toBe(true)
+  })
+
+  test('a member that was overruled is not drained again while others go on', async () => {
+    const { clock, lb } = setUp()
+    wall.clock = clock
+    lb.occupy(web2)
+    let step = await stepDrain(lb, { target: [web1, web2], policy: { timeout: '10s' } }, { clock })
+    step = await stepDrain(lb, json(step.ticket), { clock })
+    await clock.advance(100)
+    step = await stepDrain(lb, json(step.ticket), { clock })
+    lb.setBehind(web1, 'ready')
+    step = await steps(lb, clock, step.ticket)
+    expect(lb.state(web1)).toBe('ready')
+    expect(step.outcome).toBe('overruled')
+  })
+
+  test('an overruled member is said once, and why in each step', async () => {
+    const { clock, lb } = setUp()
+    wall.clock = clock
+    lb.occupy(web2)
+    const heard: string[] = []
+    const onEvent = ({ type }: DrainEvent): void => void heard.push(type)
+    const start = { target: [web1, web2], policy: { timeout: '10s' } } as const
+    let step = await stepDrain(lb, start, { clock, onEvent })
+    for (let i = 0; i < 5; i += 1) {
+      if (i === 2) lb.setBehind(web1, 'ready')
+      await clock.advance(100)
+      step = await stepDrain(lb, json(step.ticket), { clock, onEvent })
+    }
+    expect(heard.filter((type) => type === 'overruled')).toHaveLength(1)
+    expect(step.why.map(({ code }) => code)).toContain('overruled')
+    expect(step.ticket.members[0]?.outcome).toBe('overruled')
+  })
+
+  test('a member refused for good is not asked for again by later steps', async () => {
+    const { clock, lb } = setUp()
+    wall.clock = clock
+    lb.occupy(web2)
+    const apply = lb.apply.bind(lb)
+    let asked = 0
+    lb.apply = async (changes, ctx) => {
+      const error = new DrainableError('FORBIDDEN', 'no right to change it')
+      const rejected = changes.filter(({ ref }) => ref.member === web1.member)
+      asked += rejected.length
+      const others = changes.filter((change) => !rejected.includes(change))
+      const { signal } = ctx
+      const done = await apply(others, { signal, clock }) // the numbers of its results are other ones
+      return [...rejected.map(({ ref }) => ({ ref, status: 'rejected' as const, error })), ...done]
+    }
+    const start = { target: [web1, web2], policy: { timeout: '10s' } } as const
+    let step = await stepDrain(lb, start, { clock })
+    for (let i = 0; i < 5; i += 1) {
+      await clock.advance(100)
+      step = await stepDrain(lb, json(step.ticket), { clock })
+    }
+    expect(asked).toBe(1)
+    expect(step.ticket.members[0]?.outcome).toBe('refused')
+  })
+
+  test('a removal that waited is not sent while nothing can be read', async () => {
+    const { clock, lb } = setUp()
+    const apply = lb.apply.bind(lb)
+    const error = new DrainableError('CONFLICT', 'still has connections')
+    let first = true
+    lb.apply = (changes, ctx) => {
+      if (first && changes[0]?.kind === 'remove') {
+        first = false
+        lb.failNext('reject', { verb: 'apply', error })
+        lb.failNext('throw', { verb: 'observe', times: 20 })
+      }
+      return apply(changes, ctx)
+    }
+    const failed: number[] = []
+    const observe = lb.observe.bind(lb)
+    lb.observe = (refs, ctx) => {
+      const look = observe(refs, ctx)
+      look.catch(() => failed.push(clock.now()))
+      return look
+    }
+    const run = startDrain(lb, web1, { clock, until: 'removed', timeout: '30s' })
+    expect((await clock.runUntil(run.done)).outcome).toBe('removed')
+    const removals = lb.requests.filter((call) => call.changes?.[0]?.kind === 'remove')
+    const last = removals.at(-1)!
+    const lookBefore = lb.requests
+      .slice(0, lb.requests.indexOf(last))
+      .findLast((c) => c.verb === 'observe')
+    expect(last.at - lookBefore!.at).toBeLessThanOrEqual(20)
+    expect(failed).toHaveLength(20)
+    expect(last.at).toBeGreaterThan(failed.at(-1)!)
+  })
+})
+
+describe('resumeDrain', () => {
+  test('a drain resumed from an aborted one is held after idle', async () => {
+    const { clock, lb } = setUp({ instance: 'lb' })
+    wall.clock = clock
+    lb.occupy(web1)
+    const stop = new AbortController()
+    const tickets: Ticket[] = []
+    const caught = thrown(
+      drain(lb, web1, {
+        clock,
+        timeout: '10m',
+        signal: stop.signal,
+        onTicket: (ticket) => void tickets.push(json(ticket)),
+      }),
+    )
+    await clock.advance(2_000)
+    stop.abort('SIGTERM')
+    await caught
+    const other = setUp({ instance: 'lb' })
+    wall.clock = other.clock
+    wall.base += 60_000
+    other.lb.setBehind(web1, 'drain')
+    const run = resumeDrain(other.lb, tickets.at(-1)!, { clock: other.clock })
+    expect((await other.clock.runUntil(run.done)).outcome).toBe('idle')
+    other.lb.reload()
+    await other.clock.advance(3_000)
+    expect(other.lb.state(web1)).toBe('maint')
+    await run.release()
+  })
+
+  test('a hold that was lowered for want of a word stays lowered', async () => {
+    const { clock, lb } = setUp()
+    wall.clock = clock
+    const observe = lb.observe.bind(lb)
+    lb.observe = async (refs, ctx) => {
+      const snapshot = await observe(refs, ctx)
+      const readings = snapshot.readings.map((reading) =>
+        reading.present ? { ...reading, maint: 'cuts' as const } : reading,
+      )
+      return { ...snapshot, readings }
+    }
+    const tickets: Ticket[] = []
+    const run = startDrain(lb, web1, {
+      clock,
+      hold: 'maint',
+      ifUnsupported: 'proceed',
+      onTicket: (ticket) => void tickets.push(json(ticket)),
+    })
+    await clock.runUntil(run.done)
+    await run.release()
+    expect(lb.state(web1)).toBe('drain')
+    lb.setBehind(web1, 'ready')
+    const frozen = tickets[0]!
+    const [member] = frozen.members
+    const hold = { ...member!.state.hold, wish: 'none' as const, intended: null }
+    const unsent: Ticket = {
+      ...frozen,
+      members: [{ ...member!, changes: [], state: { ...member!.state, hold } }],
+    }
+    const resumed = resumeDrain(lb, unsent, { clock })
+    await clock.runUntil(resumed.done)
+    expect(lb.state(web1)).toBe('drain')
+    await resumed.release()
+  })
+})
+
+describe('maint that is not gentle', () => {
+  test('a member that says nothing of maint counts by the capability', async () => {
+    const { clock, lb } = setUp({ capabilities: { maint: 'cuts' } })
+    const observe = lb.observe.bind(lb)
+    lb.observe = async (refs, ctx) => {
+      const snapshot = await observe(refs, ctx)
+      const readings = snapshot.readings.map((reading) =>
+        reading.present && reading.ref.member === 'web1'
+          ? { ...reading, maint: 'gentle' as const }
+          : reading,
+      )
+      return { ...snapshot, readings }
+    }
+    const error = await clock.runUntil(thrown(drain(lb, [web1, web2], { clock, hold: 'maint' })))
+    expect(error).toMatchObject({ code: 'UNSUPPORTED' })
+    expect(lb.state(web2)).toBe('ready')
+  })
+
+  test('a raise that was refused has cut nothing', async () => {
+    const { clock, lb } = setUp({ capabilities: { maint: 'cuts' } })
+    const end = lb.occupy(web1, 3)
+    const apply = lb.apply.bind(lb)
+    lb.apply = (changes, ctx) => {
+      if (changes[0]?.kind === 'hold' && changes[0].to === 'maint')
+        lb.failNext('reject', { verb: 'apply' })
+      return apply(changes, ctx)
+    }
+    const run = startDrain(lb, web1, {
+      clock,
+      timeout: '1m',
+      escalateAfter: '5s',
+      onTimeout: 'terminate',
+    })
+    await clock.advance(10_000)
+    end()
+    const report = await clock.runUntil(run.done)
+    expect(only(report)).toMatchObject({ outcome: 'idle', terminated: 0 })
+    await run.release()
+  })
+
+  test('a first hold in maint that cuts says how many', async () => {
+    const { clock, lb } = setUp({ capabilities: { maint: 'cuts' } })
+    lb.occupy(web1, 3)
+    const run = startDrain(lb, web1, {
+      clock,
+      hold: 'maint',
+      timeout: '20s',
+      onTimeout: 'terminate',
+    })
+    const report = await clock.runUntil(run.done)
+    expect(only(report)).toMatchObject({ outcome: 'terminated', terminated: 3 })
+    await run.release()
+  })
+})
+
+test('another incarnation of a process is proved from the start', async () => {
+  const { clock, lb } = setUp({ scopes: ['a', 'b'] })
+  const end = lb.occupy(web1, 1, 'b') // so that nothing ends before the process is back
+  const run = startDrain(lb, web1, { clock, settle: '5s', timeout: '1m' })
+  await clock.advance(8_000)
+  lb.setScopes([{ scope: 'a', state: 'ended' }, 'b'])
+  await clock.advance(8_000)
+  lb.setScopes([{ scope: 'a', incarnation: 'new' }, 'b'])
+  end()
+  const back = clock.now()
+  const report = await clock.runUntil(run.done)
+  expect(report.outcome).toBe('idle')
+  expect(clock.now() - back).toBeGreaterThanOrEqual(5_000)
+  await run.release()
+})

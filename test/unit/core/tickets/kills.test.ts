@@ -1,0 +1,25 @@
+/** A process that drains is killed where it touches the world; another one goes on from its ticket. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Children } from '../../../support/kills/children.js'
+import { killEverywhere, PLANS } from '../../../support/kills/plans.js'
+
+/** Of each story. All of them: `npm run soak -- kills`. */
+const MOST = 26
+
+let children: Children
+
+beforeAll(async () => {
+  children = await Children.open()
+})
+
+afterAll(() => children[Symbol.asyncDispose]())
+
+test.for(PLANS)(
+  '$story: a kill anywhere leaves what another can finish',
+  { timeout: 180_000 },
+  async (plan) => {
+    const { planned, killed, broken } = await killEverywhere(plan, children, MOST)
+    expect(broken).toEqual([])
+    expect(killed).toBeGreaterThan(planned * 0.8)
+  },
+)

@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest'
+import { seenElsewhere, type Sight } from '../../../../src/core/machine/ledger/foreign.js'
+import { lateChange } from '../../../../src/core/machine/ledger/changes.js'
+import { WEB1, held, idle, type MemberRun } from '../member-run.js'
+
+const SAME = new Map([['w1', 'w1.1']])
+const OTHER = new Map([['w1', 'w1.2']])
+
+/** What another run of this process saw just now; returns whether this run took anything from it. */
+function see(run: MemberRun, sight: Partial<Sight> = {}): boolean {
+  run.wait(10)
+  const before = run.state
+  run.state = seenElsewhere(before, {
+    own: 'ready',
+    identity: '10.0.0.1:80',
+    askedAt: run.now,
+    at: run.now,
+    incarnations: SAME,
+    ...sight,
+  })
+  return run.state !== before
+}
+
+/** The ledger in words. */
+function ledger({ state }: MemberRun): readonly string[] {
+  return state.hold.changes.map(({ kind, to, state: how }) => `${kind} ${String(to)} ${how}`)
+}
+
+/** The same run with a change of its own that has no answer. */
+function withLate(run: MemberRun, kind: 'hold' | 'restore', to: 'drain' | 'ready'): MemberRun {
+  const change =
+    kind === 'hold'
+      ? { kind, ref: WEB1, to: 'drain' as const }
+      : { kind, ref: WEB1, expect: 'drain' as const, to }
+  const late = lateChange({ change, before: 'unknown' }, run.now)
+  run.state = { ...run.state, hold: { ...run.state.hold, late: [late] } }
+  return run
+}
+
+const aborted = (): MemberRun => held().look().put({ type: 'end', outcome: 'aborted' })
+
+describe('what another run saw lower than a drain that still looks had set it', () => {
+  test('is noted as taken back, where the processes are the same', () => {
+    const run = held().look()
+    expect(see(run)).toBe(true)
+    expect(ledger(run)).toEqual(['hold drain applied', 'restore ready unchanged'])
+    expect(run.state.hold.changes.at(-1)?.at).toBe(run.now)
+    expect(run.state.hold.incarnations).toEqual(SAME)
+    expect(run.set({ own: 'drain' }).look().open().look().outcome).toBe('overruled')
+  })
+
+  test('is noted for a held idle too', () => {
+    const run = idle().settle()
+    expect(see(run)).toBe(true)
+    expect(see(idle().settle(), { incarnations: OTHER })).toBe(false)
+  })
+
+  test('is for its own look to tell, where another process shows it', () => {
+    for (const incarnations of [OTHER, new Map([...SAME, ['w2', 'w2.1']])])
+      expect(see(held().look(), { incarnations })).toBe(false)
+  })
+
+  test('tells nothing where no process was known', () => {
+    const run = held().look()
+    run.state = { ...run.state, hold: { ...run.state.hold, incarnations: null } }
+    expect(see(run)).toBe(false)
+  })
+
+  test('tells nothing where it is as high as it was set', () => {
+    for (const own of ['drain', 'maint'] as const) expect(see(held().look(), { own })).toBe(false)
+  })
+
+  test('tells nothing by a look that was asked for before the hold had its answer', () => {
+    const run = held().look()
+    const { confirmedAt } = run.state.hold
+    expect(see(run, { askedAt: confirmedAt })).toBe(false)
+    expect(see(run, { askedAt: confirmedAt + 1 })).toBe(true)
+  })
+
+  test('tells nothing of another member under its name', () => {
+    expect(see(held().look(), { identity: 'x' })).toBe(false)
+  })
+
+  test('tells nothing while a change is under way', () => {
+    const run = held().look().open().look()
+    expect(run.sent).toBe('restore drain to ready')
+    expect(see(run)).toBe(false)
+  })
+
+  test('tells nothing where an undo of ours without an answer may have done it', () => {
+    expect(see(withLate(held().look(), 'restore', 'ready'))).toBe(false)
+  })
+
+  test('is no doing of an undo that leads elsewhere, nor of a hold', () => {
+    const up = held({ hold: 'maint' }).look()
+    expect(see(withLate(up, 'hold', 'drain'), { own: 'drain' })).toBe(true)
+    expect(see(withLate(held().look(), 'restore', 'drain'))).toBe(true)
+  })
+})
+
+describe('what another run saw of a member that this one has let go of', () => {
+  test('is noted as taken back, whatever process shows it', () => {
+    const run = aborted()
+    expect(see(run, { incarnations: OTHER })).toBe(true)
+    expect(ledger(run)).toEqual(['hold drain applied', 'restore ready unchanged'])
+    expect(run.state.hold.incarnations).toEqual(OTHER)
+  })
+
+  test('adds no second entry, and says in which process it is open', () => {
+    const run = aborted()
+    see(run)
+    expect(see(run, { incarnations: OTHER })).toBe(true)
+    expect(ledger(run)).toEqual(['hold drain applied', 'restore ready unchanged'])
+    expect(run.state.hold.incarnations).toEqual(OTHER)
+  })
+
+  test('tells nothing where it is not open', () => {
+    const run = aborted()
+    see(run)
+    expect(see(run, { own: 'drain', incarnations: OTHER })).toBe(false)
+    expect(see(aborted(), { own: 'drain' })).toBe(false)
+  })
+
+  test('tells no process where none was known', () => {
+    const run = aborted()
+    run.state = { ...run.state, hold: { ...run.state.hold, incarnations: null } }
+    expect(see(run)).toBe(true)
+    expect(run.state.hold.incarnations).toBe(null)
+  })
+
+  test('tells nothing where this one has changed nothing', () => {
+    const run = aborted()
+    run.state = { ...run.state, hold: { ...run.state.hold, changes: [] } }
+    expect(see(run)).toBe(false)
+  })
+
+  test('is noted while it is being opened', () => {
+    const run = held().look().open()
+    expect(see(run, { incarnations: OTHER })).toBe(true)
+    expect(ledger(run)).toContain('restore ready unchanged')
+  })
+})
