@@ -1,139 +1,118 @@
 /**
- * A controller that keeps the servers of a HAProxy as the EndpointSlices of a Service and the Nodes say: the loop to
- * copy. It watches, it never takes a list that is not whole for the truth, and it leaves the rest to `reconcile`.
+ * A controller that keeps the servers of a HAProxy as the EndpointSlices of a Service and the Nodes say: the program
+ * to copy. It watches with `@kubernetes/client-node` 2, it never takes a list that is not whole for the truth, and it
+ * leaves the rest to `reconcile`.
  *
- * The API server and the HAProxy are stand-ins here. With a real one the two informers are those of
- * `@kubernetes/client-node` 2:
+ *     HAPROXY_SOCKET=/run/haproxy/admin.sock SERVICE=shop/web PORT=http POOL=web node controller.ts
  *
- *     const config = new KubeConfig()
- *     config.loadFromDefault()
- *     const slices = config.makeApiClient(DiscoveryV1Api)
- *     const path = '/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices'
- *     const labelSelector = 'kubernetes.io/service-name=web'
- *     const list = () => slices.listNamespacedEndpointSlice({ namespace: 'shop', labelSelector })
- *     const makeSlices = () => makeInformer(config, path, list, labelSelector)
- *     const core = config.makeApiClient(CoreV1Api)
- *     const makeNodes = () => makeInformer(config, '/api/v1/nodes', () => core.listNode())
+ * The cluster is the one of `KUBECONFIG`, or the one it runs in. Without `HAPROXY_SOCKET` it shows itself on stand-ins.
  */
-import { EventEmitter, once } from 'node:events'
-import { reconcile, select, type Reconciler } from 'drainable'
-import { mapEndpoints, markByNodes, mergeSlices, toDesired } from 'drainable/endpoints'
+import { once } from 'node:events'
+import { KubeConfig } from '@kubernetes/client-node'
+import { fileTickets, reconcile, select } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { startFake } from 'drainable/testing/haproxy-runtime'
-import { keepInformed, type InformerLike } from './support/informed.ts'
+import { follow } from './support/follow.ts'
+import { kubernetesSources } from './support/kubernetes.ts'
+import { readyNode, StandIn, twoPods } from './support/stand-in.ts'
 
-/** Watches slices and nodes, and gives each whole state of both to the reconciler. */
-function follow(
-  loop: Reconciler,
-  makeSlices: () => InformerLike<unknown>,
-  makeNodes: () => InformerLike<unknown>,
-): AsyncDisposable & { readonly whole: () => Promise<void> } {
-  const pushed = new EventEmitter()
-  const failed = (error: unknown): void => console.log('the watch ended:', String(error))
-  const push = (): void => {
-    // A list that is not whole would take out whatever it does not name yet.
-    if (!slices.synced || !nodes.synced) return
-    const endpoints = markByNodes(mergeSlices(slices.items, { port: 'http' }), nodes.items)
-    loop.set(toDesired(mapEndpoints(endpoints), { pool: 'web' }))
-    pushed.emit('set')
-  }
-  const later = (): void => queueMicrotask(push)
-  const slices = keepInformed(makeSlices, later, failed)
-  const nodes = keepInformed(makeNodes, later, failed)
-  return {
-    async whole() {
-      if (!slices.synced || !nodes.synced) await once(pushed, 'set')
+/** One line of JSON for each thing that happened. */
+function say(event: string, more: object = {}): void {
+  console.log(JSON.stringify({ at: new Date().toISOString(), event, ...more }))
+}
+
+function words(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+async function run(socket: string, env: NodeJS.ProcessEnv): Promise<void> {
+  const [namespace = '', service = ''] = (env['SERVICE'] ?? 'default/web').split('/')
+  const {
+    POOL: pool = service,
+    PORT: port = 'http',
+    TICKETS: tickets,
+    HAPROXY_MASTER: master,
+  } = env
+  const config = new KubeConfig()
+  config.loadFromDefault()
+  const stop = new AbortController()
+  for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => stop.abort())
+
+  await using lb = haproxyRuntime({ socket, ...(master === undefined ? {} : { master }) })
+  await using loop = reconcile(lb, {
+    pools: [pool],
+    owns: ({ ref }) => ref.member.startsWith('pod-'),
+    ...(tickets === undefined ? {} : { tickets: fileTickets(tickets) }),
+    timeout: '2m',
+    signal: stop.signal,
+  })
+  loop.on('fault', (error) => say('fault', { code: error.code, message: error.message }))
+  loop.on('status', (members) => {
+    const rows = members.map(({ ref, phase, want, held }) => [ref.member, phase, want, held])
+    say('status', { members: rows })
+  })
+  const watches = follow(loop, kubernetesSources(config, { namespace, service }), {
+    pool,
+    port,
+    set: (endpoints) => say('set', { endpoints }),
+    failed: (error) => say('watch failed', { message: words(error) }),
+  })
+  await loop.done
+  await watches[Symbol.asyncDispose]()
+}
+
+async function show(): Promise<void> {
+  await using haproxy = await startFake({
+    pools: {
+      web: [
+        { name: 'pod-1', address: '10.0.0.1', port: 8080 },
+        { name: 'pod-2', address: '10.0.0.2', port: 8080 },
+      ],
     },
-    async [Symbol.asyncDispose]() {
-      await Promise.all([slices.stop(), nodes.stop()])
+  })
+  await using lb = haproxyRuntime({ socket: haproxy.socket })
+  const slices = new StandIn(twoPods())
+  const nodes = new StandIn(readyNode)
+  await using loop = reconcile(lb, {
+    pools: ['web'],
+    owns: ({ ref }) => ref.member.startsWith('pod-'),
+    timeout: '2m',
+    settle: '50ms',
+  })
+  loop.on('fault', (error) => say('fault', { message: error.message }))
+  const sets = new EventTarget()
+  const watches = follow(
+    loop,
+    { slices: slices.make, nodes: nodes.make },
+    {
+      pool: 'web',
+      port: 'http',
+      set: () => sets.dispatchEvent(new Event('set')),
+      failed: (error) => say('watch failed', { message: words(error) }),
     },
+  )
+  const settled = async (what: string): Promise<void> => {
+    await loop.settled()
+    const readings = await select(lb, { pool: 'web' })
+    const states = readings.map((one) => `${one.ref.member} ${one.present ? one.own : 'gone'}`)
+    console.log(`${what}: ${states.join(', ')}`)
   }
+  const put = async (...objects: readonly unknown[]): Promise<void> => {
+    const seen = once(sets, 'set')
+    slices.put(...objects)
+    await seen
+  }
+  await once(sets, 'set')
+  await settled('both pods serve')
+  await put(twoPods('10.0.0.2'))
+  await settled('the second pod is leaving')
+  slices.fail()
+  slices.put()
+  await settled('the watch has failed, and its list is worth nothing')
+  await put(twoPods())
+  await settled('it was begun anew, and both serve')
+  await watches[Symbol.asyncDispose]()
 }
 
-/** An API server that knows one kind of object, in place of a real one. */
-class StandIn {
-  #objects: readonly unknown[]
-  #live = new EventEmitter()
-
-  constructor(...objects: readonly unknown[]) {
-    this.#objects = objects
-  }
-
-  readonly make = (): InformerLike<unknown> => {
-    const events = (this.#live = new EventEmitter())
-    return {
-      on: (event, listener) => void events.on(event, listener),
-      start: () => Promise.resolve(),
-      stop: () => Promise.resolve(),
-      list: () => this.#objects,
-    }
-  }
-
-  put(...objects: readonly unknown[]): void {
-    this.#objects = objects
-    this.#live.emit('update', objects[0])
-  }
-
-  /** The watch ends with an error; what is put afterwards is seen by the next list. */
-  fail(): void {
-    this.#live.emit('error', new Error('500: etcdserver: leader changed'))
-  }
-}
-
-await using haproxy = await startFake({
-  pools: {
-    web: [
-      { name: 'web1', address: '10.0.0.1', port: 8080 },
-      { name: 'web2', address: '10.0.0.2', port: 8080 },
-    ],
-  },
-})
-await using lb = haproxyRuntime({ socket: haproxy.socket })
-
-function slice(...leaving: readonly string[]): unknown {
-  return {
-    metadata: { name: 'web-1', namespace: 'shop', labels: { 'kubernetes.io/service-name': 'web' } },
-    addressType: 'IPv4',
-    ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
-    endpoints: ['10.0.0.1', '10.0.0.2'].map((address) => {
-      const terminating = leaving.includes(address)
-      return {
-        addresses: [address],
-        nodeName: 'node-1',
-        conditions: { ready: !terminating, serving: true, terminating },
-      }
-    }),
-  }
-}
-const slices = new StandIn(slice())
-const nodes = new StandIn({
-  metadata: { name: 'node-1' },
-  status: { conditions: [{ type: 'Ready', status: 'True' }] },
-})
-
-await using loop = reconcile(lb, {
-  pools: ['web'],
-  owns: () => true,
-  timeout: '2m',
-  settle: '50ms',
-})
-loop.on('fault', (error) => console.log('fault:', error.message))
-const watches = follow(loop, slices.make, nodes.make)
-
-async function show(what: string): Promise<void> {
-  await new Promise((resolve) => setImmediate(resolve))
-  await loop.settled()
-  const readings = await select(lb, { pool: 'web' })
-  const states = readings.map((one) => `${one.ref.member} ${one.present ? one.own : 'gone'}`)
-  console.log(`${what}: ${states.join(', ')}`)
-}
-await show('both pods serve')
-slices.put(slice('10.0.0.2'))
-await show('the second pod is leaving')
-slices.fail()
-slices.put()
-await show('the watch has failed, and its list is worth nothing')
-slices.put(slice())
-await watches.whole()
-await show('it was begun anew, and both serve')
-await watches[Symbol.asyncDispose]()
+const socket = process.env['HAPROXY_SOCKET']
+await (socket === undefined ? show() : run(socket, process.env))

@@ -5,9 +5,10 @@
  */
 import { systemClock, type Clock } from 'drainable/provider'
 
-/** What is used of an informer: those that `makeInformer` of `@kubernetes/client-node` gives have it. */
+/** What is used of an informer: `ListWatch` and `makeInformer` of `@kubernetes/client-node` have it. */
 export interface InformerLike<T> {
-  on(event: 'add' | 'update' | 'delete' | 'error', listener: (what: T) => void): void
+  on(event: 'add' | 'update' | 'delete', listener: (object: T) => void): void
+  on(event: 'error', listener: (error: unknown) => void): void
   /** Resolves once the list is whole. */
   start(): Promise<void>
   stop(): Promise<void>
@@ -31,7 +32,8 @@ const RETRY_TO = 60_000
  * what went meanwhile is gone from the list as well.
  *
  * @param make - a new informer, not started
- * @param changed - called after each change, and when the list becomes whole or old
+ * @param changed - called when the list has changed, or has become whole or old: once for all that came at once, because
+ * an informer that lists anew takes out first what went and tells of it before it takes in what came
  * @param failed - told of each error
  */
 export function keepInformed<T>(
@@ -45,13 +47,23 @@ export function keepInformed<T>(
   let stopped = false
   let failures = 0
   let cancel = (): void => undefined
+  let telling = false
+
+  function tell(): void {
+    if (telling) return
+    telling = true
+    queueMicrotask(() => {
+      telling = false
+      if (!stopped) changed()
+    })
+  }
 
   function begin(): void {
     const own = make()
     informer = own
     const isCurrent = (): boolean => !stopped && informer === own
     const told = (): void => {
-      if (isCurrent() && synced) changed()
+      if (isCurrent() && synced) tell()
     }
     for (const event of ['add', 'update', 'delete'] as const) own.on(event, told)
     const end = (error: unknown): void => {
@@ -62,14 +74,14 @@ export function keepInformed<T>(
       void own.stop().catch(() => undefined)
       cancel = clock.setTimeout(begin, Math.min(RETRY_TO, RETRY_FROM * 2 ** failures))
       failures += 1
-      changed()
+      tell()
     }
     own.on('error', end)
     own.start().then(() => {
       if (!isCurrent()) return
       synced = true
       failures = 0
-      changed()
+      tell()
     }, end)
   }
 

@@ -87,7 +87,7 @@ export class Cluster implements AsyncDisposable {
     }))
     const path = `${NODES}/${name}/status`
     await this.#plane.call('MERGE', path, { status: { conditions: said } })
-    await until(() => holds(this.#nodes.get(name), conditions), 15_000)
+    await until(() => holds(this.#nodes.get(name), conditions), 15_000, `conditions of ${name}`)
   }
 
   async cordon(name: string): Promise<void> {
@@ -96,6 +96,12 @@ export class Cluster implements AsyncDisposable {
 
   async deleteNode(name: string): Promise<void> {
     await this.#plane.call('DELETE', `${NODES}/${name}`)
+  }
+
+  /** What the Service takes for its pods; a wrong one leaves it without any. */
+  async select(app: string): Promise<void> {
+    const path = `/api/v1/namespaces/${NAMESPACE}/services/web`
+    await this.#plane.call('PATCH', path, { spec: { selector: { app } } })
   }
 
   /** A pod that is bound, running and has its address, and whose probe has not passed yet. */
@@ -154,7 +160,12 @@ export class Cluster implements AsyncDisposable {
 
   /** Waits until the slices show the pod like this: `TTF` for ready, serving, terminating; `gone` when they do not show it. */
   async seen(pod: string, conditions: string): Promise<void> {
-    await until(() => this.#conditionsOf(pod) === conditions, 15_000)
+    const is = (): string => this.#conditionsOf(pod)
+    await until(
+      () => is() === conditions,
+      15_000,
+      `slices show ${pod} as ${conditions}, not ${is()}`,
+    )
   }
 
   /** Lets time pass, as a hook or a probe would. */

@@ -40,6 +40,10 @@ export interface WatchEvent {
 
 export interface ControlPlane extends AsyncDisposable {
   readonly version: string
+  /** On 127.0.0.1. */
+  readonly port: number
+  /** A kubeconfig for it; `port` for one by way of a relay. */
+  kubeconfig(port?: number): string
   /** A call that must succeed; the reply's JSON. */
   call(method: Method, path: string, body?: unknown): Promise<KubeObject>
   /** Everything that happens to the objects of this path from now on. */
@@ -106,18 +110,28 @@ export async function startControlPlane(program: string): Promise<ControlPlane> 
   }
   try {
     const certificate = join(directory, 'certs', 'apiserver.crt')
-    await until(() => {
-      checkAlive()
-      return existsSync(certificate)
-    }, 30_000)
+    await until(
+      () => {
+        checkAlive()
+        return existsSync(certificate)
+      },
+      30_000,
+      'the certificate of the API server',
+    )
     const client = new Client(api, readFileSync(certificate, 'utf8'))
-    await until(() => {
-      checkAlive()
-      return client.isReady()
-    }, 60_000)
+    await until(
+      () => {
+        checkAlive()
+        return client.isReady()
+      },
+      60_000,
+      'the API server answers /readyz',
+    )
     const { gitVersion } = await client.call('GET', '/version')
     return {
       version: String(gitVersion),
+      port: api,
+      kubeconfig: (port = api) => kubeconfig(port, readFileSync(certificate)),
       call: (method, path, body) => client.call(method, path, body),
       watch: (path, onEvent) => client.watch(path, onEvent),
       [Symbol.asyncDispose]: async () => {
@@ -129,6 +143,20 @@ export async function startControlPlane(program: string): Promise<ControlPlane> 
     await stop()
     throw error
   }
+}
+
+/** JSON is YAML. */
+function kubeconfig(port: number, ca: Buffer): string {
+  const cluster = {
+    server: `https://127.0.0.1:${port}`,
+    'certificate-authority-data': ca.toString('base64'),
+  }
+  return JSON.stringify({
+    ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'test' },
+    clusters: [{ name: 'test', cluster }],
+    users: [{ name: 'test', user: { token: TOKEN } }],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+  })
 }
 
 class Client {
@@ -205,14 +233,15 @@ async function textOf(reply: IncomingMessage): Promise<string> {
   return text
 }
 
-/** Waits for a condition, in small steps; throws when it does not come true in time. */
+/** Waits for a condition, in small steps; throws when it does not come true in time, and says what it waited for. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
   ms: number,
+  what: string,
 ): Promise<void> {
   const deadline = performance.now() + ms
   while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`nothing happened in ${ms} ms`)
+    if (performance.now() > deadline) throw new Error(`${what}: not within ${ms} ms`)
     await pause(20)
   }
 }

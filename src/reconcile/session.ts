@@ -7,7 +7,7 @@ import type { TicketStore } from '../core/tickets/store.js'
 import type { Ticket } from '../core/tickets/ticket.js'
 import { planWithWishes, type WishedPlan } from '../endpoints/plan/plan-changes.js'
 import { pause, wallOf } from '../provider/clock.js'
-import type { Capabilities, DrainableProvider, Reading } from '../provider/contract.js'
+import type { DrainableProvider, Reading } from '../provider/contract.js'
 import { isDrainableError, type DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 import { isClosed, toDrainableError } from '../provider/thrown.js'
@@ -81,6 +81,7 @@ export class Session {
 
   set(desired: readonly DesiredMember[]): void {
     this.#desired = desired
+    this.#withdraw()
     this.#soon()
   }
 
@@ -167,7 +168,7 @@ export class Session {
     this.#seat = this.#scheduler.join({
       refs: () => 'all',
       background: false,
-      see: (look) => this.#see(look, work, capabilities),
+      see: (look) => this.#see(look, work),
     })
   }
 
@@ -210,7 +211,7 @@ export class Session {
     this.#seat?.next(at - now)
   }
 
-  #see(look: Look, work: Work, capabilities: Capabilities): void {
+  #see(look: Look, work: Work): void {
     const { term, fault, failed, changed } = this.#spec
     if (this.#stop.signal.aborted) return
     if (term?.permit() !== undefined) return // its signal ends this session
@@ -223,6 +224,7 @@ export class Session {
         fault(look.error)
         const wait = this.#backoff.next()
         this.#retryAt = this.#now() + wait
+        this.#withdraw()
         this.#seat?.next(wait)
       }
       return
@@ -231,7 +233,7 @@ export class Session {
     this.#retryAt = -Infinity
     this.#lastCost = look.took
     try {
-      this.#plan(look, work, capabilities)
+      this.#plan(look, work)
     } catch (thrown) {
       failed(thrown)
       return
@@ -243,22 +245,40 @@ export class Session {
     if (isAsked) this.#soon()
   }
 
-  #plan(look: SeenLook, work: Work, capabilities: Capabilities): void {
+  /** While the balancer can't be read, the drains of earlier sets wait for it: those that are not wished any more end. */
+  #withdraw(): void {
+    const { look, desired: before } = this.#planned ?? {}
     const desired = this.#desired
-    if (desired === undefined) return
+    const work = this.#work
+    if (look === undefined || work === undefined || desired === undefined) return
+    if (desired === before || this.#now() >= this.#retryAt || this.#stop.signal.aborted) return
+    try {
+      work.takeBackUnwished(this.#compare(desired, look, work), look)
+    } catch (thrown) {
+      this.#spec.failed(thrown)
+    }
+  }
+
+  #compare(desired: readonly DesiredMember[], { snapshot }: SeenLook, work: Work): WishedPlan {
     const { options, owns } = this.#spec
-    const { pools, keepReady, allowEmpty, gone, dryRun } = options
-    const plan = planWithWishes(desired, look.snapshot, {
+    const { pools, keepReady, allowEmpty, gone } = options
+    return planWithWishes(desired, snapshot, {
       pools,
       owns: (reading) => (reading.present && work.isOurs(reading)) || owns(reading),
       ...(keepReady === undefined ? {} : { keepReady }),
       ...(gone === undefined ? {} : { gone }),
       allowEmpty,
       idle: () => true, // the drain that removes it proves it
-      capabilities,
+      capabilities: work.capabilities,
     })
+  }
+
+  #plan(look: SeenLook, work: Work): void {
+    const desired = this.#desired
+    if (desired === undefined) return
+    const plan = this.#compare(desired, look, work)
     this.#planned = { look, plan, desired }
-    if (!dryRun) {
+    if (!this.#spec.options.dryRun) {
       this.#additions?.seen(look)
       work.carryOut(plan, look)
     }

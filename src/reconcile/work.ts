@@ -2,48 +2,22 @@ import type { PlannedChange } from '../provider/desired.js'
 import type { DrainEvent } from '../core/events.js'
 import type { SeenLook } from '../core/runner/look/look.js'
 import { readingsOf } from '../core/runner/look/readings.js'
-import type { Scheduler } from '../core/runner/look/scheduler.js'
 import { dropTicket } from '../core/tickets/saved.js'
-import type { TicketStore } from '../core/tickets/store.js'
 import type { Ticket } from '../core/tickets/ticket.js'
-import type { ResolvedPolicy } from '../core/verbs/policy.js'
 import type { WishedPlan } from '../endpoints/plan/plan-changes.js'
 import type { Wish } from '../endpoints/plan/wish.js'
-import type {
-  Capabilities,
-  DrainableProvider,
-  MemberRef,
-  PresentReading,
-} from '../provider/contract.js'
+import type { Capabilities, MemberRef, PresentReading } from '../provider/contract.js'
 import { isDrainableError, type DrainableError } from '../provider/error.js'
 import { refKey } from '../provider/member-ref.js'
 import type { MemberReport } from '../provider/report.js'
 import { toDrainableError, wordsOf } from '../provider/thrown.js'
-import type { Additions } from './additions.js'
 import { dueOf, saidOfLate } from './due.js'
 import { isUndone, MemberDrain, type DrainShape } from './member-drain.js'
 import { shapeOf, type EarlierDrain } from './shape.js'
 import { Singles } from './singles.js'
 import { ticketId } from './ticket-id.js'
 import { saidOf, saidOfTheirs, type Wanted } from './wanted.js'
-
-/** What the work on members is done with. */
-export interface WorkSpec {
-  readonly provider: DrainableProvider
-  readonly scheduler: Scheduler
-  /** With its tickets, and its term where there is a lease. */
-  readonly policy: ResolvedPolicy
-  readonly tickets: TicketStore
-  /** What was added, now and by earlier controllers. */
-  readonly additions: Additions
-  /** `false`: no work is waited for. */
-  readonly waits: boolean
-  readonly capabilities: Capabilities
-  readonly subject: string
-  /** A member's work has changed: look again soon, and tell the status. */
-  readonly changed: (soon: boolean) => void
-  readonly fault: (error: DrainableError) => void
-}
+import type { WorkSpec } from './work-spec.js'
 
 /** All that is under way for members, and what is held. Carries plans out; decides nothing a plan says. */
 export class Work {
@@ -84,6 +58,10 @@ export class Work {
     return this.#recovered.get(key)?.members[0]?.identity === identity
   }
 
+  get capabilities(): Capabilities {
+    return this.#spec.capabilities
+  }
+
   get isBusy(): boolean {
     return this.singles.isBusy || [...this.drains.values()].some((drain) => drain.isBusy)
   }
@@ -108,6 +86,19 @@ export class Work {
       if (!this.drains.has(key)) this.#begin(key, step, wanted)
     for (const [key, ticket] of [...this.#recovered]) this.#takeOver(key, ticket, wanted)
     this.singles.keepOnly(wanted.steps)
+  }
+
+  /**
+   * The newest set by an older look, while the balancer can't be read: what it wants to serve is taken back, or a drain
+   * that could not begin would hold it with the first answer. Nothing else is begun on the word of an older look.
+   */
+  takeBackUnwished(plan: WishedPlan, { snapshot }: SeenLook): void {
+    const down = new Set(plan.down.map((wish) => refKey(wish.reading.ref)))
+    for (const [key, drain] of this.drains) {
+      const reading = readingsOf(snapshot).get(key)
+      const isThere = reading?.present === true && reading.identity === drain.identity
+      if (isThere && !down.has(key) && !plan.unsaid.has(drain.ref.pool)) this.#takeBack(key, drain)
+    }
   }
 
   /** Lets go of everything as it is. */

@@ -14,10 +14,7 @@ export type { Engine }
  * What `npm run engines` installs everywhere, or builds when asked for, and is missing is said on standard error. A test
  * stands for each, so that a file has one whatever is installed: it fails under `CI` and is skipped elsewhere.
  */
-export function engines(
-  kind: Exclude<EngineKind, 'kube'>,
-  ...series: readonly string[]
-): readonly Engine[] {
+export function engines(kind: EngineKind, ...series: readonly string[]): readonly Engine[] {
   const all = catalog.filter((entry) => entry.kind === kind)
   const usual = all.filter(({ name }) => usualEngines.includes(name))
   const names = series.map((item) => `${kind}-${item}`)

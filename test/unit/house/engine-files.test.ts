@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { kubeVersion } from '../../../scripts/engines/kube.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const ALL = { haproxy: ['2.6.12', '3.0.11', '3.2.26'], envoy: ['1.39.3', '1.40.0'] }
@@ -12,7 +13,8 @@ const FIRST = ['haproxy-2.6', 'haproxy-3.0', 'haproxy-3.2']
 const SECOND = ['envoy-1.40', 'envoy-1.39']
 /** Beside the balancers: what leases are kept in. */
 const STORES = ['redis', 'nats']
-const PLANE = 'go-control-plane'
+/** What is built when asked for. */
+const PLANES = ['go-control-plane', 'kube']
 
 interface Subset {
   readonly what: string
@@ -20,26 +22,26 @@ interface Subset {
   readonly envoy?: readonly string[]
   /** Whether the servers for leases are missing too. */
   readonly noStores?: true
-  /** Whether the control plane that is built when asked for is there. */
-  readonly plane?: true
+  /** Whether the control planes that are built when asked for are there. */
+  readonly planes?: true
   readonly missing: readonly string[]
 }
 
 /** What a person may have installed. */
 const SUBSETS: readonly Subset[] = [
-  { what: 'nothing', noStores: true, missing: [...FIRST, ...SECOND, ...STORES, PLANE] },
+  { what: 'nothing', noStores: true, missing: [...FIRST, ...SECOND, ...STORES, ...PLANES] },
   {
     what: 'the HAProxy of the demo',
     haproxy: ['3.0.11'],
-    missing: ['haproxy-2.6', 'haproxy-3.2', ...SECOND, PLANE],
+    missing: ['haproxy-2.6', 'haproxy-3.2', ...SECOND, ...PLANES],
   },
   {
     what: 'another series beside ours',
     haproxy: ['2.6.12', '2.8.16', '3.4.1'],
     envoy: ['1.39.3'],
-    missing: ['haproxy-3.0', 'envoy-1.40', PLANE],
+    missing: ['haproxy-3.0', 'envoy-1.40', ...PLANES],
   },
-  { what: 'everything', ...ALL, plane: true, missing: [] },
+  { what: 'everything', ...ALL, planes: true, missing: [] },
 ]
 
 interface Collected {
@@ -54,7 +56,7 @@ interface Collected {
 
 /** Loads every file of engine tests beside an engines folder that lists these versions; no engine is started. */
 async function collect(
-  { haproxy, envoy, noStores, plane }: Partial<Subset>,
+  { haproxy, envoy, noStores, planes }: Partial<Subset>,
   ci = '',
 ): Promise<Collected> {
   const folder = await mkdtemp(join(tmpdir(), 'drainable-engines-'))
@@ -66,8 +68,9 @@ async function collect(
       })
     const stores = list(noStores === true ? [] : ['7.0.15'])
     const manifest = {
-      ...{ haproxy: list(haproxy), envoy: list(envoy), kube: [] },
-      ...{ redis: stores, nats: stores, [PLANE]: list(plane === true ? ['0.13.4'] : []) },
+      ...{ haproxy: list(haproxy), envoy: list(envoy), redis: stores, nats: stores },
+      'go-control-plane': list(planes === true ? ['0.13.4'] : []),
+      kube: list(planes === true ? [kubeVersion] : []),
     }
     await writeFile(join(folder, 'manifest.json'), JSON.stringify(manifest))
     const output = join(folder, 'results.json')
@@ -120,7 +123,11 @@ describe('files of engine tests', { timeout: 60_000 }, () => {
 
   test('fail under CI where an engine is missing', async () => {
     const found = await collect({ haproxy: ['3.0.11', '3.2.26'], envoy: ALL.envoy }, 'true')
-    expect(standIns(found)).toEqual([`${PLANE}: failed`, 'haproxy-2.6: failed'])
+    expect(standIns(found)).toEqual([
+      'go-control-plane: failed',
+      'haproxy-2.6: failed',
+      'kube: failed',
+    ])
     expect(found.status).toBe(1)
   })
 })

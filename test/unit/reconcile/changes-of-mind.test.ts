@@ -1,6 +1,6 @@
 /** A member whose wish changes while something is under way for it. */
 import { describe, expect, it } from 'vitest'
-import { bench, desired, web } from './set-up.js'
+import { bench, desired, slowBench, web } from './set-up.js'
 
 describe('a wish that changes', () => {
   it('back to serve while a call hangs holds the member no more', async () => {
@@ -19,6 +19,25 @@ describe('a wish that changes', () => {
     expect(at.sent().slice(sent)).toEqual(['restore b ready'])
     expect(loop.status()).toEqual([])
   })
+
+  // Before the loop knows that the balancer is away, and after.
+  it.each([10, 2_000])(
+    'back to serve %d ms after the balancer went holds nothing',
+    async (after) => {
+      const at = slowBench(5, 'a', 'b')
+      await using loop = at.start()
+      loop.set(desired({ a: 'serve', b: 'drain' }))
+      while (loop.status().length === 0) await at.clock.advance(1) // planned, and not sent yet
+      at.lb.disconnect()
+      await at.clock.advance(after)
+      loop.set(desired({ a: 'serve', b: 'serve' }))
+      await at.clock.advance(2_000)
+      at.lb.connect()
+      await at.clock.advance(60_000)
+      expect(at.sent()).toEqual([])
+      expect(loop.status()).toEqual([])
+    },
+  )
 
   it('from absent to drain before it is idle keeps the member', async () => {
     const at = bench('a', 'b')

@@ -46,7 +46,10 @@ export class ClosedBy {
   }
 
   byThem(member: string, to: string): void {
-    const looksLikeUs = (this.#unsure.get(member) ?? []).some((one) => one.to === to)
+    // What we had in maint may be in drain again, by a state file from before the raise.
+    const looksLikeUs = (this.#unsure.get(member) ?? []).some(
+      (one) => one.to === to || one.to === 'maint',
+    )
     this.#closed.set(member, looksLikeUs ? 'either' : 'them')
   }
 

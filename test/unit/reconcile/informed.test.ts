@@ -16,7 +16,8 @@ class Api {
     const events = new EventEmitter()
     let known: readonly string[] = []
     return {
-      on: (event, listener) => void events.on(event, listener),
+      on: (event: string, listener: (what: never) => void) =>
+        void events.on(event, listener as (what: unknown) => void),
       list: () => known,
       stop: () => Promise.resolve(),
       start: async () => {
@@ -36,6 +37,17 @@ class Api {
     this.objects = objects
     this.#live?.emit('seen')
     this.#live?.emit('update', objects[0])
+  }
+
+  /** After `410 Gone` an informer lists anew: it tells of what went before it takes in what came. */
+  relist(...objects: string[]): void {
+    const before = this.objects
+    this.objects = []
+    for (const one of before) {
+      this.#live?.emit('seen')
+      this.#live?.emit('delete', one)
+    }
+    this.put(...objects)
   }
 
   fail(): void {
@@ -78,7 +90,22 @@ it('a watch that fails is old, and begun anew with a whole list', async () => {
   api.put('b')
   await clock.advance(10_000)
   api.put('b', 'c')
+  await clock.advance(1)
   expect(told).toEqual([['a', 'b'], 'old', ['b'], ['b', 'c']])
+  await list.stop()
+})
+
+it('a list that is begun anew after 410 Gone is never told half', async () => {
+  const api = new Api()
+  api.objects = ['a', 'b']
+  const { clock, told, list } = watch(api)
+  await clock.advance(1)
+  api.relist('b', 'c')
+  await clock.advance(1)
+  expect(told).toEqual([
+    ['a', 'b'],
+    ['b', 'c'],
+  ])
   await list.stop()
 })
 

@@ -1,0 +1,119 @@
+/** The controller of the examples, as a program, between a real API server and a real HAProxy. */
+import { describe, expect, test } from 'vitest'
+import { engines } from '../../support/engines.js'
+import { eventually } from '../../support/eventually.js'
+import { request } from '../../support/haproxy-traffic.js'
+import { KubernetesStage } from '../../support/kube-stage/stage.js'
+
+const haproxy = engines('haproxy', '3.2').at(-1)
+const pairs = engines('kube').flatMap((kube) => (haproxy === undefined ? [] : [{ kube, haproxy }]))
+
+/** Requests without a pause, until it is disposed. */
+function traffic(port: number): AsyncDisposable & { readonly statuses: Map<number, number> } {
+  const statuses = new Map<number, number>()
+  let goesOn = true
+  const one = async (): Promise<void> => {
+    while (goesOn) {
+      const { status } = await request(port, '/')
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    }
+  }
+  const all = Promise.all([one(), one()])
+  return {
+    statuses,
+    async [Symbol.asyncDispose]() {
+      goesOn = false
+      await all
+    },
+  }
+}
+
+/** Until the controller has given a set of so many endpoints, after what it had said by then. */
+async function told(stage: KubernetesStage, endpoints: number, from = 0): Promise<void> {
+  await eventually(() => {
+    const sets = stage.said.slice(from).filter(({ event }) => event === 'set')
+    expect(sets.at(-1)?.['endpoints'], JSON.stringify(stage.said.slice(-5))).toBe(endpoints)
+  })
+}
+
+describe.each(pairs)('a controller of Kubernetes $kube.version', (pair) => {
+  test('drains a pod that leaves, and takes it out once it is idle', async () => {
+    await using stage = await KubernetesStage.open(pair, 3)
+    const { cluster, pods } = stage
+    const port = stage.haproxy.port('web')
+    stage.startController()
+    await told(stage, 3)
+    const long = pods.map(() => request(port, '/hold'))
+    await eventually(() => expect(pods.map(({ held }) => held)).toEqual([1, 1, 1]))
+    const load = traffic(port)
+    try {
+      await cluster.deletePod('web-2')
+      await eventually(async () => expect(await stage.statusOf('web-2')).toMatch(/DRAIN|MAINT/))
+      await cluster.setReady('web-2', false)
+      await cluster.podEnded('web-2')
+      await cluster.seen('web-2', 'gone')
+      await told(stage, 2)
+      // It is to go, and works: nothing takes it out.
+      await eventually(() => {
+        const rows = stage.said.findLast(({ event }) => event === 'status')?.['members']
+        expect(rows).toEqual([['pod-web-2', 'draining', 'absent', null]])
+      })
+      expect(pods[1]?.held).toBe(1)
+      expect(await stage.statusOf('web-2')).toMatch(/DRAIN|MAINT/)
+      for (const pod of pods) pod.release()
+      expect((await Promise.all(long)).map(({ status }) => status)).toEqual([200, 200, 200])
+      await eventually(async () => expect(await stage.statusOf('web-2')).toBe(''))
+    } finally {
+      await load[Symbol.asyncDispose]()
+    }
+    expect([...load.statuses.keys()]).toEqual([200])
+    expect(await stage.stopController()).toBe(0)
+  })
+
+  test('changes nothing while its watch is cut, and catches up after', async () => {
+    await using stage = await KubernetesStage.open(pair, 3)
+    const { cluster } = stage
+    stage.startController()
+    await told(stage, 3)
+    stage.cut()
+    const failures = (): number => stage.said.filter(({ event }) => event === 'watch failed').length
+    await eventually(() => expect(failures()).toBeGreaterThanOrEqual(2)) // slices and Nodes
+    await cluster.deletePod('web-1')
+    await cluster.seen('web-1', 'FTT')
+    await eventually(() => expect(failures()).toBeGreaterThanOrEqual(4)) // tried again, in vain
+    expect(await stage.statusOf('web-1')).toBe('no check')
+    const from = stage.said.length
+    stage.mend()
+    await told(stage, 3, from)
+    await eventually(async () => expect(await stage.statusOf('web-1')).toMatch(/DRAIN|MAINT/))
+    expect(await stage.statusOf('web-2')).toBe('no check')
+  })
+
+  test('an empty list, of a selector that is wrong, changes nothing', async () => {
+    await using stage = await KubernetesStage.open(pair, 2)
+    const { cluster } = stage
+    stage.startController()
+    await told(stage, 2)
+    await cluster.select('nobody')
+    await cluster.seen('web-1', 'gone')
+    await cluster.seen('web-2', 'gone')
+    await told(stage, 0)
+    // It has looked with that set in hand, and says why it does nothing.
+    await eventually(() => {
+      const rows = stage.said.findLast(({ event }) => event === 'status')?.['members']
+      const held = expect.stringContaining('nothing is changed without allowEmpty') as string
+      expect(rows).toEqual([
+        ['pod-web-1', 'active', 'unknown', held],
+        ['pod-web-2', 'active', 'unknown', held],
+      ])
+    })
+    expect(await stage.statusOf('web-1')).toBe('no check')
+    expect(await stage.statusOf('web-2')).toBe('no check')
+    const from = stage.said.length
+    await cluster.select('web')
+    await told(stage, 2, from)
+    await cluster.deletePod('web-2')
+    await eventually(async () => expect(await stage.statusOf('web-2')).toMatch(/DRAIN|MAINT/))
+    expect(await stage.statusOf('web-1')).toBe('no check')
+  })
+})
