@@ -58,7 +58,7 @@ export class Restorer {
       const cleared = await this.#clear(change, found, round, undo, ctx)
       const siblings = siblingsOf(ref, round)
       if (cleared !== undefined) {
-        rewrite = () => this.#marks.clear(ref, change.native, found, siblings, ctx)
+        rewrite = (anew) => this.#marks.clear(ref, change.native, found, { siblings, anew }, ctx)
       }
       if (closed && (cleared?.weight !== 0 || native?.configured?.weight === 0)) {
         if (undo.isEmpty) return weightless(ref)
@@ -108,7 +108,8 @@ export class Restorer {
     ctx: CallContext,
   ): Promise<Marks | undefined> {
     const { ref, native } = change
-    const marks = await this.#marks.clear(ref, native, found, siblingsOf(ref, round), ctx)
+    const siblings = siblingsOf(ref, round)
+    const marks = await this.#marks.clear(ref, native, found, { siblings }, ctx)
     if (marks !== undefined) undo.first(() => this.#remark(ref, marks, round, ctx))
     return marks
   }
