@@ -55,7 +55,11 @@ export class Restorer {
     }
     let rewrite: Sent['rewrite']
     if (durable && to === 'ready') {
-      const cleared = await this.#clear(change, found, round, undo, ctx)
+      let cleared = await this.#clear(change, found, round, undo, ctx)
+      if (cleared === undefined && closed && (native?.weight ?? 0) > 0) {
+        await this.#closeInFile(ref, found, undo, ctx)
+        cleared = await this.#clear(change, found, round, undo, ctx)
+      }
       const siblings = siblingsOf(ref, round)
       if (cleared !== undefined) {
         rewrite = (anew) => this.#marks.clear(ref, change.native, found, { siblings, anew }, ctx)
@@ -112,6 +116,15 @@ export class Restorer {
     const marks = await this.#marks.clear(ref, native, found, { siblings }, ctx)
     if (marks !== undefined) undo.first(() => this.#remark(ref, marks, round, ctx))
     return marks
+  }
+
+  /**
+   * The file has a weight, and the process runs with 0: a reload began with the file of before our last write.
+   * The API applies what differs from the file alone, so the mark is written once more.
+   */
+  async #closeInFile(ref: MemberRef, found: Found, undo: Undo, ctx: CallContext): Promise<void> {
+    const before = await this.#marks.set(ref, 'drain', found, ctx)
+    if (before !== undefined) undo.last(() => this.#marks.weigh(ref, before, found, ctx))
   }
 
   /** Marks again; the API applies `maintenance` at once. */
