@@ -115,7 +115,7 @@ export function commit(api: Api, call: Call): Answer | Promise<Answer> {
 }
 
 export function rawText(api: Api): Answer {
-  return bare(api, api.store.config.text)
+  return bare(api, api.store.text)
 }
 
 /** The whole file at once, with what to do instead of a reload. */

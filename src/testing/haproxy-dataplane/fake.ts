@@ -119,7 +119,7 @@ export async function openFake(options: FakeOptions): Promise<DataplaneFake> {
       return front.sockets
     },
     get config() {
-      return store.config.text
+      return store.text
     },
     occupy: (ref) => Promise.resolve(work(ref, 'scur')),
     queue: (ref) => Promise.resolve(work(ref, 'qcur')),
@@ -142,7 +142,7 @@ export async function openFake(options: FakeOptions): Promise<DataplaneFake> {
     },
     fail: (what) => front.fail(what),
     reload: async () => {
-      await cli.reload(store.config.text)
+      await cli.reload(store.text)
     },
     advanceReload: () => reloads.advance(),
     refuseReload: (complaint) => inMemory().refuseReload(complaint),

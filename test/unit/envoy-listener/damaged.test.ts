@@ -1,6 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { parseServerInfo, parseStart } from '../../../src/adapters/envoy-listener/codec/server.js'
+import {
+  parseListeners,
+  parseServerInfo,
+  parseStart,
+} from '../../../src/adapters/envoy-listener/codec/server.js'
 import { parseStats, type Group } from '../../../src/adapters/envoy-listener/codec/stats.js'
 import { damagedLines, holds } from '../../support/mutations.js'
 
@@ -19,7 +23,58 @@ udp.dns.downstream_sess_total: 19
 server.parent_connections: 17
 `
 
+const EXTENSIONS = 'type.googleapis.com/envoy.extensions.filters'
+const listener = (prefix: string, disabled: boolean) => ({
+  filter_chains: [
+    {
+      filters: [
+        {
+          typed_config: {
+            '@type': `${EXTENSIONS}.network.http_connection_manager.v3.HttpConnectionManager`,
+            stat_prefix: prefix,
+            http_filters: [
+              {
+                name: 'health',
+                disabled,
+                typed_config: { '@type': `${EXTENSIONS}.http.health_check.v3.HealthCheck` },
+              },
+            ],
+          },
+        },
+      ],
+    },
+  ],
+})
+
 describe('a damaged reply of an admin API', () => {
+  test.each([true, false])('makes no health check filter of /config_dump (off: %s)', (off) => {
+    const reply = JSON.stringify({
+      configs: [
+        { name: 'a', active_state: { listener: listener('in', off) } },
+        { name: 'b', listener: listener('out', true) },
+      ],
+    })
+    holds(
+      reply,
+      (text) => parseListeners([text], 'here'),
+      (before, after, text) => {
+        // What is not there is not off, and a listener that only warms up has no active state.
+        const told = before.hasHealthCheck || !text.includes('"disabled":true}')
+        if (!told) expect(after.hasHealthCheck).toBe(false)
+        for (const prefix of after.prefixes) expect(before.prefixes).toContain(prefix)
+      },
+    )
+  })
+
+  test.each([
+    ['stat_prefix', { stat_prefix: 7 }],
+    ['disabled', { typed_config: {}, disabled: 'no' }],
+  ])('%s of a wrong type in /config_dump is damage', (key, one) => {
+    const manager = `${EXTENSIONS}.network.http_connection_manager.v3.HttpConnectionManager`
+    const reply = JSON.stringify({ configs: [{ listener: { a: [{ '@type': manager, ...one }] } }] })
+    expect(() => parseListeners([reply], 'here')).toThrow(`configs[0].listener.a[0].${key}`)
+  })
+
   test('makes no drain of /server_info, and no other process', () => {
     const draining = INFO.replace('"LIVE"', '"DRAINING"')
     for (const text of [INFO, draining]) {

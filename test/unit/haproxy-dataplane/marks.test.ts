@@ -82,6 +82,19 @@ describe.concurrent('what a durable drain left behind', () => {
     },
   )
 
+  test('is undone where only the process still runs with weight 0', async () => {
+    await using fake = await startFake({ pools: POOLS })
+    const ticket = await diesDraining(fake)
+    await using lb = connect(fake, DURABLE)
+    await restore(lb, ticket)
+    expect(lineOf(fake)).toContain('weight 7')
+    // as a process that was started with the file of before that
+    await fake.run('set server web/web1 weight 0')
+    await fake.run('set server web/web1 state maint')
+    expect(await restore(lb, ticket)).toMatchObject({ outcome: 'restored' })
+    await expectOpen(fake, 7)
+  })
+
   test('after a mark by others is left to its owner by the ticket, aloud', async () => {
     await using fake = await startFake({ pools: POOLS })
     let ticket: Ticket | undefined

@@ -6,7 +6,13 @@
  * - `last_updated` of the bootstrap tells one start of the process from another to the millisecond.
  * - numbers of `/stats` come in no order, and are of several moments.
  */
-import { parseJson, type JsonValue, type Source } from '../../../kit/json.js'
+import {
+  isObject,
+  parseJson,
+  type JsonObject,
+  type JsonValue,
+  type Source,
+} from '../../../kit/json.js'
 import { parseVersion, type Version } from '../../../kit/version.js'
 
 /** Name of the provider, for errors. */
@@ -80,22 +86,26 @@ export function parseListeners(texts: readonly string[], from: string): Listener
   const prefixes = new Set<string>()
   let hasHealthCheck = false
   let total = 0
-  const visit = (value: unknown, depth: number): void => {
-    if (depth > DEEPEST || value === null) return
+  const visit = (found: JsonValue, depth: number): void => {
+    const { value } = found
+    if (depth > DEEPEST) return
     if (typeof value === 'string') {
       hasHealthCheck ||= value.endsWith(HEALTH_CHECK)
       return
     }
-    if (typeof value !== 'object') return
-    if (!Array.isArray(value)) {
-      const { '@type': type, stat_prefix: prefix, disabled } = value as Record<string, unknown>
-      // A filter that is disabled takes part only where a route enables it.
-      if (disabled === true) return
-      if (String(type).endsWith(CONNECTION_MANAGER) && typeof prefix === 'string') {
-        prefixes.add(statName(prefix))
-      }
+    if (Array.isArray(value)) {
+      for (const inner of found.list()) visit(inner, depth + 1)
+      return
     }
-    for (const inner of Object.values(value)) visit(inner, depth + 1)
+    if (!isObject(value)) return
+    if (isConnectionManager(value)) {
+      const prefix = found.at('stat_prefix').text()
+      if (prefix !== undefined) prefixes.add(statName(prefix))
+    }
+    // A filter that is disabled takes part only where a route enables it.
+    const isFilter = 'typed_config' in value || 'config_discovery' in value
+    if (isFilter && found.at('disabled').flag() === true) return
+    for (const [, inner] of found.fields()) visit(inner, depth + 1)
   }
   for (const text of texts) {
     for (const config of answer(text, '/config_dump', from).at('configs').rows()) {
@@ -104,10 +114,14 @@ export function parseListeners(texts: readonly string[], from: string): Listener
       const listener = own.present ? own : config.at('active_state').at('listener')
       if (!listener.present) continue
       total += 1
-      visit(listener.value, 0)
+      visit(listener, 0)
     }
   }
   return { hasHealthCheck, prefixes: [...prefixes].sort(), total }
+}
+
+function isConnectionManager({ '@type': type }: JsonObject): boolean {
+  return typeof type === 'string' && type.endsWith(CONNECTION_MANAGER)
 }
 
 /** A name as statistics have it: Envoy allows no colon there. */

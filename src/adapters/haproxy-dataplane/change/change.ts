@@ -289,7 +289,7 @@ class Work implements CarefulAdapter<Seen, Sent> {
     if (before === undefined) return undefined
     undo.first(() => marks.putBack(ref, before, ctx))
     undo.last(() => marks.weigh(ref, before, found, ctx))
-    return () => marks.set(ref, to, found, ctx)
+    return (anew) => marks.set(ref, to, found, ctx, anew)
   }
 
   /**

@@ -30,6 +30,7 @@ export class DurableMarks {
   /**
    * Writes the mark.
    *
+   * @param anew - where it is there too
    * @returns the marks before, where something was written; a server that is not configured needs none
    */
   async set(
@@ -37,13 +38,14 @@ export class DurableMarks {
     to: 'drain' | 'maint',
     found: Found,
     ctx: CallContext,
+    anew = false,
   ): Promise<Marks | undefined> {
     const line = await this.#configuration.edit(
       ref,
       (old) => {
         const { weight, maintenance } = marksOf(old)
         const marked = weight === 0 && (to === 'drain' || maintenance === 'enabled')
-        if (marked) return undefined
+        if (marked && !anew) return undefined
         return { ...old, weight: 0, ...(to === 'maint' ? { maintenance: 'enabled' } : {}) }
       },
       ctx,
@@ -81,6 +83,7 @@ export class DurableMarks {
    * Takes back every mark. A line that had no weight gets the weight it was running with: taking
    * the key out again might cost a reload.
    *
+   * @param with - the other servers of its backend; whether the line is written where it has no mark too
    * @returns the marks before, where something was written
    * @throws `CONFLICT` where the line has weight 0 and nobody knows what it was before
    */
@@ -88,13 +91,13 @@ export class DurableMarks {
     ref: MemberRef,
     native: Json | undefined,
     found: Found,
-    siblings: readonly Found[],
+    { siblings, anew = false }: { readonly siblings: readonly Found[]; readonly anew?: boolean },
     ctx: CallContext,
   ): Promise<Marks | undefined> {
     const before = readNative(native) ?? this.#before.get(refKey(ref))
     const line = await this.#configuration.edit(
       ref,
-      (old) => undo(ref, old, before, found, siblings),
+      (old) => undo(ref, old, before, found, siblings) ?? (anew ? { ...old } : undefined),
       ctx,
     )
     return line && marksOf(line)

@@ -7,6 +7,7 @@ import { saysNotFound } from '../codec/replies.js'
 import { isObject } from '../../../kit/json.js'
 import { configStamp, identify } from '../read/reading.js'
 import { askServer } from './put-server.js'
+import { isInFile } from '../session/in-file.js'
 import { followReload } from '../session/reload.js'
 import { readRound, type Found, type Round } from '../read/read.js'
 import { rejected } from './step.js'
@@ -91,7 +92,7 @@ export class Membership {
     const { found } = await this.#look(ref, ctx)
     if (refused !== undefined) {
       // the API rolls the file back, and what others changed within the same reload too
-      const kept = (await this.#tools.configuration.line(ref, ctx)) !== undefined
+      const kept = await isInFile(this.#tools.api, this.#tools.configuration, ref, ctx)
       if (!kept && found === undefined) return { ref, status: 'applied' }
       const error = saying(refused, ref, kept ? rolledBack(found) : WITHOUT_LINE)
       return { ref, status: kept ? 'rejected' : 'unknown', error }
@@ -143,7 +144,7 @@ export class Membership {
     else if (added.reloadId !== undefined) {
       const refused = await this.#reload(added.reloadId, round, ctx)
       if (refused !== undefined) {
-        const kept = (await this.#tools.configuration.line(ref, ctx)) !== undefined
+        const kept = await isInFile(this.#tools.api, this.#tools.configuration, ref, ctx)
         const what = kept ? WITH_LINE : 'the API rolled the file back, it was not added'
         const error = saying(refused, ref, what)
         return { ref, status: kept ? 'unknown' : 'rejected', error }

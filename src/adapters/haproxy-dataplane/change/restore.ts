@@ -56,10 +56,14 @@ export class Restorer {
     }
     let rewrite: Sent['rewrite']
     if (durable && to === 'ready') {
-      const cleared = await this.#clear(change, found, round, undo, ctx)
+      let cleared = await this.#clear(change, found, round, undo, ctx)
+      if (cleared === undefined && closed && (native?.weight ?? 0) > 0) {
+        await this.#closeInFile(ref, found, undo, ctx)
+        cleared = await this.#clear(change, found, round, undo, ctx)
+      }
       const siblings = siblingsOf(ref, round)
       if (cleared !== undefined) {
-        rewrite = () => this.#marks.clear(ref, change.native, found, siblings, ctx)
+        rewrite = (anew) => this.#marks.clear(ref, change.native, found, { siblings, anew }, ctx)
       }
       if (closed && (cleared?.weight !== 0 || native?.configured?.weight === 0)) {
         if (undo.isEmpty) return weightless(ref)
@@ -109,9 +113,19 @@ export class Restorer {
     ctx: CallContext,
   ): Promise<Marks | undefined> {
     const { ref, native } = change
-    const marks = await this.#marks.clear(ref, native, found, siblingsOf(ref, round), ctx)
+    const siblings = siblingsOf(ref, round)
+    const marks = await this.#marks.clear(ref, native, found, { siblings }, ctx)
     if (marks !== undefined) undo.first(() => this.#remark(ref, marks, round, ctx))
     return marks
+  }
+
+  /**
+   * The file has a weight, and the process runs with 0: a reload began with the file of before our last write.
+   * The API applies what differs from the file alone, so the mark is written once more.
+   */
+  async #closeInFile(ref: MemberRef, found: Found, undo: Undo, ctx: CallContext): Promise<void> {
+    const before = await this.#marks.set(ref, 'drain', found, ctx)
+    if (before !== undefined) undo.last(() => this.#marks.weigh(ref, before, found, ctx))
   }
 
   /** Marks again; the API applies `maintenance` at once. */

@@ -23,8 +23,8 @@ export interface Sent {
   readonly undo: Undo
   /** What is left to be done once it is seen to be carried out. */
   readonly after?: () => Promise<unknown>
-  /** Writes of the file that came with it, made again where they are missing. */
-  readonly rewrite?: (() => Promise<unknown>) | undefined
+  /** Writes of the file that came with it, made again where they are missing, or in any case (`anew`). */
+  readonly rewrite?: ((anew: boolean) => Promise<unknown>) | undefined
   /** How many it has cut by now. */
   readonly terminated?: number
 }

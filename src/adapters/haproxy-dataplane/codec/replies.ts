@@ -281,10 +281,18 @@ export function parseReload(text: string): ReloadStatus {
 
 const reloadsSchema = z.array(z.looseObject({ id: z.string().exactOptional(), status: z.string() }))
 
-/** The reply of `reloads`: those that have not ended. One under way may have no id. */
-export function parsePendingReloads(text: string): readonly string[] {
+/** Reloads by what became of them. One under way may have no id. */
+export interface Reloads {
+  readonly pending: readonly string[]
+  readonly failed: readonly string[]
+}
+
+/** The reply of `reloads`. */
+export function parseReloads(text: string): Reloads {
   const reloads = decode(reloadsSchema, text, 'reloads')
-  return reloads.flatMap(({ id = '', status }) => (status === 'in_progress' ? [id] : []))
+  const those = (wanted: string): readonly string[] =>
+    reloads.flatMap(({ id = '', status }) => (status === wanted ? [id] : []))
+  return { pending: those('in_progress'), failed: those('failed') }
 }
 
 const errorSchema = z.looseObject({ message: z.string() })
