@@ -200,7 +200,7 @@ export class DrainableError<C extends ErrorCode = ErrorCode> extends Error {
   declare readonly ref?: MemberRef
   /** Name of the provider that failed. */
   declare readonly provider?: string
-  /** The drain's report: always there for the codes of {@link DrainCode}. */
+  /** The drain's report, which is not printed with the error: always there for the codes of {@link DrainCode}. */
   declare readonly report: C extends DrainCode ? DrainReport : DrainReport | undefined
   /** The roll's report: there for `ROLL_STOPPED`. */
   declare readonly roll: C extends 'ROLL_STOPPED' ? RollReport : RollReport | undefined
@@ -216,12 +216,20 @@ export class DrainableError<C extends ErrorCode = ErrorCode> extends Error {
     this.code = code
     this.retryable = data.retryable ?? RETRYABLE.has(code)
     Object.defineProperty(this, BRAND, { value: true })
-    const rest = { ref: data.ref, provider: data.provider, report: data.report, roll: data.roll }
-    for (const [key, value] of Object.entries(rest)) {
+    const { ref, provider, report, roll } = data
+    for (const [key, value] of Object.entries({ ref, provider })) {
       if (value !== undefined) Object.defineProperty(this, key, { value, enumerable: true })
+    }
+    // Not enumerable: an error that is logged, or ends a process, is its sentence and its cause. A report beside them is
+    // hundreds of lines.
+    for (const [key, value] of Object.entries({ report, roll })) {
+      if (value !== undefined) Object.defineProperty(this, key, { value })
     }
   }
 }
+
+// The CommonJS build makes it an expression, whose name Node would print.
+Object.defineProperty(DrainableError, 'name', { value: 'DrainableError' })
 
 /**
  * Whether something thrown is a {@link DrainableError}, of one of the codes if any are given.

@@ -81,7 +81,8 @@ async function listenEverywhere(): Promise<AsyncDisposable & { readonly port: nu
   }
 }
 
-describe('the programs users would write', () => {
+// Each is a process that waits more than it works, with stand-ins of its own.
+describe.concurrent('the programs users would write', () => {
   test('01: deploy to one server', async () => {
     await using fake = await startFake({ pools: { web: ['web1', 'web2'] }, master: true })
     const sockets = {

@@ -142,7 +142,7 @@ class RollPlay {
     const clock = this.#clock
     const pools = { web: names }
     this.#sides = [
-      fakeProvider({ pools, clock, instance: 'a', capabilities: { blind: 200 } }),
+      fakeProvider({ pools, clock, instance: 'a', capabilities: { blind: 200, minInterval: 40 } }),
       fakeProvider({ pools, clock, instance: 'b' }),
     ]
     this.#lease = fakeLease({ clock })

@@ -8,6 +8,8 @@ import { bare, jsonStore } from './set-up.js'
 
 /** More calls than one drain has. */
 const MOST = 500
+/** One look is as good to die at as the next: so few that nothing is told twice, in milliseconds. */
+const PACE = 100
 
 /** How another process deals with what the dead one has left. Both end with an undo. */
 type Recovery = 'restore' | 'resume'
@@ -20,7 +22,8 @@ async function play(
   const clock = fakeClock(1_000, Date.UTC(2026, 0, 1))
   const leave = withHost({ wall: () => clock.wall(), uptime: () => clock.now(), random: () => 0.5 })
   const pools = { web: ['web1', 'web2'] }
-  const sides = ['a', 'b'].map((instance) => fakeProvider({ pools, clock, instance }))
+  const capabilities = { minInterval: PACE }
+  const sides = ['a', 'b'].map((instance) => fakeProvider({ pools, clock, instance, capabilities }))
   const tickets = jsonStore()
   const wrong: string[] = []
   const end = sides[1]?.occupy(bare)

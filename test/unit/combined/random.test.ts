@@ -4,6 +4,9 @@ import { startDrain } from 'drainable'
 import type { FakeProvider } from 'drainable/testing'
 import { a1, b1, bare, setUp } from './set-up.js'
 
+/** Looks so far apart that most of what happens lies between two of them, and not many see the same. */
+const FEWER = { capabilities: { minInterval: 40 } }
+
 /** What may happen to one of the balancers, and after how long. */
 const happening = fc.record({
   after: fc.integer({ min: 0, max: 2_500 }),
@@ -39,7 +42,7 @@ test('idle is never said of two while one of them holds work', async () => {
       fc.array(happening, { maxLength: 25 }),
       fc.boolean(),
       async (happenings, seal) => {
-        const { clock, all, ...parts } = setUp({ onUnreachable: 'wait' })
+        const { clock, all, ...parts } = setUp({ onUnreachable: 'wait' }, { a: FEWER, b: FEWER })
         const truth = { a: watchTruth(parts.a), b: watchTruth(parts.b) }
         const ends: Record<'a' | 'b', (() => void)[]> = { a: [], b: [] }
         const run = startDrain(all, [a1, b1], { clock, timeout: '2m', seal, onOverrule: 'reapply' })

@@ -94,7 +94,7 @@ describe('the ticket of a drain over two balancers', () => {
     const { clock, a, b, all } = setUp({ onUnreachable: 'wait' })
     const tickets = jsonStore()
     b.disconnect()
-    const first = startDrain(all, both, { clock, tickets, id: 'job', timeout: '5m', seal: false })
+    const first = startDrain(all, both, { clock, tickets, id: 'job', timeout: '30s', seal: false })
     await clock.advance(5_000)
     await clock.runUntil(first.release())
     const ticket = ticketOf(tickets, 'job')

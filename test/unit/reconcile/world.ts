@@ -65,7 +65,8 @@ export class World {
       pools: { web: [...OURS, ...STRANGERS], other: ['x1', 'x2'] },
       clock: this.clock,
       instance: `world-${random(1e9)}`,
-      capabilities: { lateBound: 300, blind: random(2) * 200 },
+      // No more looks than a story needs to be told.
+      capabilities: { lateBound: 300, blind: random(2) * 200, minInterval: 40 },
       latency: random(3) * 5,
     })
   }

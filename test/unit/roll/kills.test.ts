@@ -17,13 +17,16 @@ import { jsonStore } from '../combined/set-up.js'
 const NAMES = ['web1', 'web2', 'web3']
 /** More calls than one roll has. */
 const MOST = 500
+/** One look is as good to die at as the next: so few that nothing is told twice, in milliseconds. */
+const PACE = 100
 
 /** A roll behind two balancers whose process dies at one of its calls, and the process that goes on. */
 async function play(death: Death): Promise<{ died: boolean; wrong: readonly string[] }> {
   const clock = fakeClock(1_000, Date.UTC(2026, 0, 1))
   const leave = withHost({ wall: () => clock.wall(), uptime: () => clock.now(), random: () => 0.5 })
   const pools = { web: NAMES }
-  const sides = ['a', 'b'].map((instance) => fakeProvider({ pools, clock, instance }))
+  const capabilities = { minInterval: PACE }
+  const sides = ['a', 'b'].map((instance) => fakeProvider({ pools, clock, instance, capabilities }))
   const tickets = jsonStore()
   const wrong: string[] = []
   const attempts = new Map<string, number>()

@@ -96,7 +96,7 @@ describe('the index of tickets', () => {
           expect([...model.sure].filter((id) => !found.has(id))).toEqual([])
         },
       ),
-      { numRuns: 250 },
+      { numRuns: 120 },
     )
   })
 
@@ -179,7 +179,7 @@ describe('the index of tickets', () => {
         expect(left).toEqual(shut)
         expect((await new TicketIndex(plainStore(map), 3).ids()).size).toBe(24)
       }),
-      { numRuns: 150 },
+      { numRuns: 80 },
     )
   })
 
