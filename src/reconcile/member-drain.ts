@@ -116,6 +116,13 @@ export class MemberDrain {
     return state === undefined ? this.state === 'running' : state.ending.holding
   }
 
+  /** Nothing of it can have reached the balancer. */
+  get isUnsent(): boolean {
+    const hold = this.#run.parts?.members.all[0]?.hold
+    if (hold === undefined) return true
+    return hold.changes.length === 0 && hold.pending === null && hold.late.length === 0
+  }
+
   get deadline(): number | null {
     return this.#deadline === null ? null : Date.parse(this.#deadline)
   }

@@ -137,7 +137,8 @@ class Loop implements Reconciler {
 
   set(desired: readonly DesiredMember[]): void {
     checkDesiredList(`${SUBJECT}.set()`, desired, this.#options.pools)
-    this.#desired = [...desired]
+    // Kept for as long as it is the newest: what a caller does with its objects afterwards changes nothing.
+    this.#desired = desired.map((one) => ({ ...one }))
     for (const { session } of this.#sessions) session.set(this.#desired)
   }
 

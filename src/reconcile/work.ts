@@ -90,14 +90,18 @@ export class Work {
 
   /**
    * The newest set by an older look, while the balancer can't be read: what it wants to serve is taken back, or a drain
-   * that could not begin would hold it with the first answer. Nothing else is begun on the word of an older look.
+   * that could not begin would hold it with the first answer; so is one for which the floor has no place any more.
+   * Nothing else is begun on the word of an older look.
    */
   takeBackUnwished(plan: WishedPlan, { snapshot }: SeenLook): void {
     const down = new Set(plan.down.map((wish) => refKey(wish.reading.ref)))
+    const planned = new Set(plan.steps.map(({ change }) => refKey(change.ref)))
     for (const [key, drain] of this.drains) {
       const reading = readingsOf(snapshot).get(key)
       const isThere = reading?.present === true && reading.identity === drain.identity
-      if (isThere && !down.has(key) && !plan.unsaid.has(drain.ref.pool)) this.#takeBack(key, drain)
+      if (!isThere || plan.unsaid.has(drain.ref.pool)) continue
+      const goesOn = down.has(key) && (planned.has(key) || !drain.isUnsent)
+      if (!goesOn) this.#takeBack(key, drain)
     }
   }
 
@@ -148,8 +152,10 @@ export class Work {
     const removes = step?.change.kind === 'remove' && drain.shape.until === 'idle'
     const keeps = !wish.remove && drain.shape.until === 'removed' // it has an endpoint again
     const again = drain.state === 'failed' && step !== undefined
+    // Ready again, and the plan has no place for it: it is not held once more.
+    const undoing = drain.restoring && (step !== undefined || reading.own !== 'ready')
     if (removes && !this.#spec.waits) this.singles.send(key, step.change)
-    else if (raised || removes || keeps || again || drain.restoring)
+    else if (raised || removes || keeps || again || undoing)
       void this.#replace(key, drain, shape, { reading, look: wanted.look })
   }
 

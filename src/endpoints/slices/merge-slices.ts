@@ -83,40 +83,57 @@ export function mergeSlices(
   return merged.list()
 }
 
-/** The records found so far, in the order of their slices; one per key but for those in several slices. */
+/** What is known of one family, port and protocol. */
+interface Places {
+  /** Every address that there is. */
+  readonly known: Set<string>
+  /** Further records of an address that is known already. */
+  readonly again: Map<string, EndpointInput[]>
+}
+
+/**
+ * The records found so far, in the order of their slices; one per key but for those in several slices. Each address
+ * costs one look into a set, and which record came first is searched only for those that come again: few do.
+ */
 class Merged {
   readonly #records: EndpointInput[] = []
-  /** By family, port and protocol, then by address: no text is put together for each endpoint. */
-  readonly #places = new Map<string, Map<string, number>>()
-  readonly #rivals = new Map<number, EndpointInput[]>()
+  readonly #places = new Map<string, Places>()
 
-  placesOf(suffix: string): Map<string, number> {
+  placesOf(family: string, port: number, protocol: string): Places {
+    const suffix = suffixOf(family, port, protocol)
     let places = this.#places.get(suffix)
     if (places === undefined) {
-      places = new Map<string, number>()
+      places = { known: new Set(), again: new Map() }
       this.#places.set(suffix, places)
     }
     return places
   }
 
-  add(places: Map<string, number>, address: string, record: EndpointInput): void {
-    const place = places.get(address)
-    if (place === undefined) {
-      places.set(address, this.#records.push(record) - 1)
+  add({ known, again }: Places, address: string, record: EndpointInput): void {
+    const before = known.size
+    known.add(address)
+    if (known.size > before) {
+      this.#records.push(record)
       return
     }
-    const rivals = this.#rivals.get(place)
-    if (rivals) rivals.push(record)
-    else this.#rivals.set(place, [record])
+    const others = again.get(address)
+    if (others) others.push(record)
+    else again.set(address, [record])
   }
 
   list(): EndpointInput[] {
-    for (const [place, others] of this.#rivals) {
-      const first = this.#records[place]
-      if (first !== undefined) this.#records[place] = winner([first, ...others])
-    }
-    return this.#records
+    if ([...this.#places.values()].every(({ again }) => again.size === 0)) return this.#records
+    return this.#records.map((first) => {
+      const { addresses, addressType = '', port = 0, protocol = '' } = first
+      const places = this.#places.get(suffixOf(addressType, port, protocol))
+      const others = places?.again.get(canonicalAddress(addresses[0] ?? ''))
+      return others === undefined ? first : winner([first, ...others])
+    })
   }
+}
+
+function suffixOf(family: string, port: number, protocol: string): string {
+  return `${family} ${port} ${protocol}`
 }
 
 function addSlice(merged: Merged, placed: PlacedSlice, options: MergeOptions): void {
@@ -125,7 +142,7 @@ function addSlice(merged: Merged, placed: PlacedSlice, options: MergeOptions): v
   const fromSlice = nameOf(slice)
   const addressType = slice.addressType as AddressType
   for (const { port, portName, protocol } of portsOf(slice, options)) {
-    const places = merged.placesOf(`${addressType} ${port} ${protocol}`)
+    const places = merged.placesOf(addressType, port, protocol)
     for (const one of slice.endpoints ?? []) {
       const address = one.addresses[0]
       if (address === undefined || address === '') continue

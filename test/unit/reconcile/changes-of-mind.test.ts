@@ -39,6 +39,21 @@ describe('a wish that changes', () => {
     },
   )
 
+  it('of others, while the balancer is away, leaves no place under the floor', async () => {
+    const at = slowBench(5, 'a', 'b', 'c', 'd')
+    await using loop = at.start({ keepReady: 2 })
+    loop.set(desired({ a: 'serve', b: 'drain', c: 'serve', d: 'serve' }))
+    while (loop.status().length === 0) await at.clock.advance(1)
+    at.lb.disconnect()
+    await at.clock.advance(500)
+    loop.set(desired({ a: 'serve', b: 'drain', c: 'dead', d: 'dead' }))
+    await at.clock.advance(2_000)
+    at.lb.connect()
+    await at.clock.runUntil(loop.settled(), 120_000)
+    expect(at.states('a', 'b', 'c', 'd')).toEqual(['ready', 'ready', 'maint', 'maint'])
+    expect(at.sent()).not.toContain('hold b drain')
+  })
+
   it('from absent to drain before it is idle keeps the member', async () => {
     const at = bench('a', 'b')
     const end = at.lb.occupy(web('b'))

@@ -39,8 +39,13 @@ export class ClosedBy {
 
   /** An operator, or a reload, opens what may be ours: until every process has looked, nobody knows. */
   openedBehind(member: string, before: string, at: number, processes: Iterable<object>): void {
-    const who = this.#closed.get(member)
+    this.loweredBehind(member, before, at, processes)
     this.#closed.delete(member)
+  }
+
+  /** The same where it stays closed, in a lower state. */
+  loweredBehind(member: string, before: string, at: number, processes: Iterable<object>): void {
+    const who = this.#closed.get(member)
     if (who === 'them' || who === undefined) return
     this.#add(member, { to: before, until: at, by: new Set(processes) })
   }

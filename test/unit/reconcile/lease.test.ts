@@ -1,6 +1,23 @@
 import { describe, expect, it } from 'vitest'
+import type { TicketStore } from 'drainable'
+import type { Clock } from 'drainable/provider'
 import { fakeLease } from 'drainable/testing'
-import { bench, desired, memoryStore } from './set-up.js'
+import { bench, desired, memoryStore, slowBench } from './set-up.js'
+
+/** Each call to it takes that long, in milliseconds. */
+function slowStore(clock: Clock, ms: number): TicketStore {
+  const store = memoryStore()
+  const slowly = async <T>(call: () => T): Promise<T> => {
+    await new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
+    return call()
+  }
+  return {
+    get: (key) => slowly(() => store.get(key)),
+    set: (key, value) => slowly(() => store.set(key, value)),
+    delete: (key) => slowly(() => store.delete(key)),
+    keys: () => store.kept.keys(),
+  }
+}
 
 describe('reconcilers that share a lease', () => {
   it('take turns: the second goes on where the first ends', async () => {
@@ -40,6 +57,32 @@ describe('reconcilers that share a lease', () => {
     await at.clock.runUntil(loop.settled())
     expect(at.states('a', 'b', 'c')).toEqual(['ready', 'ready', 'maint'])
   })
+
+  // The lease is told to be another's at the next renewal; each call takes its time, so that many are under way.
+  it.each(Array.from({ length: 24 }, (_, i) => 150 * i))(
+    'send nothing from the moment in which it is lost: %d ms',
+    async (after) => {
+      const at = slowBench(120, 'a', 'b', 'c', 'd')
+      const lease = fakeLease({ clock: at.clock })
+      const tickets = slowStore(at.clock, 40)
+      const loop = at.start({ lease, leaseTtl: '3s', tickets })
+      let atLoss: number | undefined
+      loop.on('leading', (leading) => (atLoss = leading ? undefined : at.sent().length))
+      loop.set(desired({ a: 'serve', b: 'drain', c: 'absent', d: 'serve' }))
+      await at.clock.advance(after)
+      lease.failNext('throw', Infinity)
+      loop.set(desired({ a: 'serve', b: 'serve', c: 'drain', d: 'drain' }))
+      await at.clock.advance(20_000)
+      expect(loop.leading).toBe(false)
+      expect(at.sent()).toHaveLength(atLoss ?? -1)
+      lease.failNext('throw', 0)
+      await at.clock.runUntil(loop.settled(), 120_000)
+      const [a, b, , d] = at.states('a', 'b', 'c', 'd')
+      expect([a, b, d]).toEqual(['ready', 'ready', 'maint'])
+      await at.clock.runUntil(loop.close())
+      expect(at.clock.pending).toBe(0)
+    },
+  )
 
   it('agree without one: two that want the same do no harm', async () => {
     const at = bench('a', 'b')

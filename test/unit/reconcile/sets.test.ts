@@ -189,6 +189,18 @@ describe('options of a reconciler', () => {
     expect(() => at.start(options as never)).toThrow(words)
   })
 
+  it('a set that the caller changes afterwards stays as it was given', async () => {
+    const at = bench('a', 'b')
+    await using loop = at.start()
+    const set = desired({ a: 'serve', b: 'serve' }) as { state?: string }[]
+    loop.set(set as never)
+    set[0]!.state = 'absent'
+    delete set[1]!.state
+    await at.clock.runUntil(loop.settled())
+    expect(at.sent()).toEqual([])
+    expect(loop.status()).toEqual([])
+  })
+
   it('a set of another pool is refused, and the one before it stands', async () => {
     const at = bench('a', 'b')
     await using loop = at.start()

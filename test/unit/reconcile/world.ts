@@ -131,7 +131,9 @@ export class World {
     // Who lowers our maint to drain has not closed it.
     const isLowered = to === 'drain' && before === 'maint' && this.closedBy.get(member) !== 'them'
     if (to === 'ready') this.#openedBehind(member, before)
-    else if (!isLowered) this.closedBy.byThem(member, to)
+    else if (isLowered)
+      this.closedBy.loweredBehind(member, before, this.clock.now(), this.processes)
+    else this.closedBy.byThem(member, to)
   }
 
   reload(): void {
