@@ -240,7 +240,7 @@ export class Work {
   #refuseRestore(key: string, { own }: PresentReading): void {
     this.refused.set(
       key,
-      `it should serve and is in ${own}, but not by a drain of ours: whoever set that, or ready(), makes it ready`,
+      `it should serve and is in ${own}, but not by a drain of ours: the client that set that, or ready(), makes it ready`,
     )
   }
 

@@ -64,7 +64,7 @@ const changeSchema = z.strictObject({
   kind: z.enum(['hold', 'restore', 'terminate', 'remove']),
   /** The state it leads to; of a hold or a restore. */
   to: admin.exactOptional(),
-  /** `unchanged`: it was so before us, so an undo leaves it alone. `intended`: nobody can tell yet. */
+  /** `unchanged`: it was so before us, so an undo leaves it alone. `intended`: not known yet. */
   state: z.enum(['intended', 'applied', 'unchanged']),
   /** ISO 8601. */
   at: z.iso.datetime(),
@@ -302,7 +302,7 @@ const rolledSchema = z.strictObject({
   address: text.nullable(),
   refs: z.array(refSchema).min(1),
   /**
-   * `acting`: the caller's function was called, and nobody can tell how far it came. `acted`: it has
+   * `acting`: the caller's function was called, and how far it came is not known. `acted`: it has
    * ended well, and the server is to be opened. `postponed`: it was busy for too long, was put back, and
    * is tried once more at the end.
    */

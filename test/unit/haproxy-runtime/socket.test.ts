@@ -213,7 +213,7 @@ describe('a kept connection', () => {
 describe('what the system says of a connection', () => {
   it.each([
     ['ENOENT', 'UNREACHABLE', 'no such socket'],
-    ['ECONNREFUSED', 'UNREACHABLE', 'nobody listens there'],
+    ['ECONNREFUSED', 'UNREACHABLE', 'nothing listens there'],
     ['EAGAIN', 'UNREACHABLE', "'stats maxconn'"],
     ['EACCES', 'FORBIDDEN', 'may not open the socket'],
   ])('%s is %s', (system, expected, words) => {
