@@ -34,7 +34,7 @@ export class Listeners<E extends { readonly type: string }> {
     this.#types = types
   }
 
-  /** Whether nobody listens. */
+  /** Whether no listener is there. */
   get isEmpty(): boolean {
     return this.#emitter.eventNames().every((name) => name === NODES_OWN)
   }

@@ -13,7 +13,7 @@ export type ProviderEvents = TypedEvents<DrainEvent>
 /**
  * Gives a provider of your own the drain events.
  *
- * While anybody listens, the provider is looked at from time to time, so that drains begun from
+ * While a listener is there, the provider is looked at from time to time, so that drains begun from
  * outside (an operator's `set server`, another controller) give events too. That looking does not keep
  * the process alive and ends once the provider is closed.
  *
@@ -57,7 +57,7 @@ export function withEvents<P extends DrainableProvider>(provider: P): P & Provid
   return provider as P & ProviderEvents
 }
 
-/** Looks for drains begun from outside while anybody listens. */
+/** Looks for drains begun from outside while a listener is there. */
 class Search {
   readonly #provider: DrainableProvider
   readonly #listeners: Listeners<DrainEvent>
@@ -73,7 +73,7 @@ class Search {
     this.#discovery ??= new Discovery(this.#provider, () => this.endIfUnheard())
   }
 
-  /** Whether it ended, because nobody listens any more. */
+  /** Whether it ended, because no listener is left. */
   endIfUnheard(): boolean {
     if (!this.#listeners.isEmpty) return false
     this.#discovery?.stop()

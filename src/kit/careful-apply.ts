@@ -44,7 +44,7 @@ const ATTEMPTS = 5
  *       hold: ({ ref }) => tell('shut', ref.member),
  *       restore: ({ ref }) => tell('open', ref.member),
  *       maint: 'a door is open or shut, hold drain',
- *       terminate: 'nobody is thrown out, wait',
+ *       terminate: 'no connection can be cut, wait',
  *       remove: 'doors are made by a joiner',
  *       add: 'doors are made by a joiner',
  *     },
@@ -281,7 +281,7 @@ function way<T>(given: T | string): Exclude<T, string> {
   return given as Exclude<T, string>
 }
 
-/** What `finish` has left out: it was begun, so nobody knows. */
+/** What `finish` has left out: it was begun, so its outcome is not known. */
 function noResult(ref: Change['ref'], { provider }: { readonly provider: string }): ChangeResult {
   const words = `${formatRef(ref)}: the change was begun and not ended`
   const error = new DrainableError('PROVIDER_FAILED', words, { provider, ref })

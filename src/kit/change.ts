@@ -13,7 +13,7 @@ export interface Sight {
   readonly says?: string
   /** Why the own state is unknown, for messages. */
   readonly doubt?: string
-  /** The doubt may pass by itself: the refusal is retryable. Default: somebody has to do something. */
+  /** The doubt may pass by itself: the refusal is retryable. Default: an operator has to act. */
   readonly passing?: boolean
   readonly address?: string
   readonly port?: number
@@ -90,7 +90,7 @@ export interface CarefulAdapter<F extends Sight, L = never> {
    */
   isSo?(change: ChangeOf<'hold' | 'restore'>, found: F, same: boolean): boolean
   /**
-   * Ends the changes that were begun (`{ later }`), together. `again`: somebody was faster, the member is
+   * Ends the changes that were begun (`{ later }`), together. `again`: another client was faster, the member is
    * looked at and judged anew.
    */
   finish?(

@@ -22,7 +22,7 @@ export interface CredentialsOptions {
   readonly trials?: SharedTrials
 }
 
-/** How long a unit waits for what another one says of a password that nobody has accepted yet, in milliseconds. */
+/** How long a unit waits for what another one says of a password that no unit has accepted yet, in milliseconds. */
 const TRIAL_WAIT = 1_000
 /** A unit that refused a password itself is asked so much later than one that was not asked, in milliseconds. */
 const REFUSER_LAST = 30_000
@@ -38,7 +38,7 @@ export class SharedTrials {
   #accepted: string | undefined
 
   /**
-   * Before a password is sent: waits, for a moment, while another unit tries one that nobody has accepted.
+   * Before a password is sent: waits, for a moment, while another unit tries one that none has accepted.
    *
    * @returns what to call once its answer is there
    */
@@ -215,7 +215,7 @@ interface Entering<T> {
 }
 
 /**
- * What a login gave, shared by every call: made once however many ask, given up a moment after nobody
+ * What a login gave, shared by every call: made once however many ask, given up a moment after no call
  * waits for it any more, and made again after the product has forgotten it.
  */
 export class SharedLogin<T> {
@@ -259,7 +259,7 @@ export class SharedLogin<T> {
     }
   }
 
-  /** The product knows it no more: the next call logs in again, unless somebody did so already. */
+  /** The product knows it no more: the next call logs in again, unless another call did so already. */
   forget(held: T): void {
     if (this.#held === held) this.#held = undefined
   }

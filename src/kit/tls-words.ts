@@ -1,6 +1,6 @@
 /** What went wrong in a TLS handshake, told from the errors of node:tls and OpenSSL, in our options' names. */
 
-/** Codes of node:tls for a certificate that nobody we know has signed. */
+/** Codes of node:tls for a certificate that no known authority has signed. */
 const UNKNOWN_ISSUER = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
@@ -19,7 +19,7 @@ const NO_TLS = /wrong version number|packet length too long|http request|unknown
 const REFUSES_OURS =
   /alert (bad certificate|unsupported certificate|certificate (revoked|expired|unknown|required)|unknown ca|access denied|handshake failure)/i
 
-/** Whether nobody that is known here has signed the certificate that was shown. */
+/** Whether no authority that is known here has signed the certificate that was shown. */
 export function isUnknownIssuer(cause: unknown): boolean {
   return UNKNOWN_ISSUER.has(codeOf(cause))
 }
@@ -31,7 +31,7 @@ export function withAdvice(cause: Error, fingerprint: string | undefined): Error
       ? 'pin it by tls.fingerprint256'
       : `pin it by tls.fingerprint256: '${fingerprint}'`
   const [first = ''] = cause.message.split(/[;,]\s/)
-  const words = `the certificate is not signed by anybody known here (${first}): give its CA as tls.ca, or, if it is the right one, ${pin}`
+  const words = `the certificate is not signed by an authority known here (${first}): give its CA as tls.ca, or, if it is the right one, ${pin}`
   return Object.assign(new Error(words, { cause }), { code: codeOf(cause) })
 }
 

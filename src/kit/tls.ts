@@ -82,7 +82,7 @@ function assertUsable(options: ConnectionOptions): void {
 const GLANCE = 2_000
 
 /**
- * The SHA-256 fingerprint of the certificate that is shown there, whoever signed it; undefined where none
+ * The SHA-256 fingerprint of the certificate that is shown there, whichever CA signed it; undefined where none
  * came, or the signal fired before. Nothing is sent but the handshake.
  */
 export function glanceAtCertificate(

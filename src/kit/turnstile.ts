@@ -24,7 +24,7 @@ export class Turnstile {
       return await work()
     } finally {
       const next = this.#waiting.shift()
-      // The place is handed over, so that nobody slips in between.
+      // The place is handed over, so that no other call slips in between.
       if (next === undefined) this.#taken -= 1
       else next()
     }

@@ -5,7 +5,7 @@ import type { CallContext } from '../provider/contract.js'
 export interface UntilOptions {
   /** Milliseconds between two looks. */
   readonly every: number
-  /** Milliseconds from now on: after that nobody looks any more. */
+  /** Milliseconds from now on: after that no look is made. */
   readonly within: number
 }
 

@@ -7,7 +7,7 @@ export function atLeast(state: AdminState | 'none' | 'unknown', to: AdminState |
   return state !== 'unknown' && RANK[state] >= RANK[to]
 }
 
-/** Whether a process has taken that state, or nobody can come to the member through it any more. */
+/** Whether a process has taken that state, or no client can come to the member through it any more. */
 export function isInForce({ open, inForce, admin }: LoadScope, to: AdminState | 'none'): boolean {
   if (open === false) return true
   return inForce !== false && (admin === undefined || atLeast(admin, to))

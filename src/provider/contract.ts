@@ -161,8 +161,8 @@ export interface LoadScope {
    */
   readonly inForce?: boolean
   /**
-   * `false`: nobody can come to the member through this process any more, whatever its state (it
-   * accepts no connection, and none is left that could bring another request). Default: somebody can.
+   * `false`: no client can come to the member through this process any more, whatever its state (it
+   * accepts no connection, and none is left that could bring another request). Default: a client can.
    */
   readonly open?: boolean
   /**
@@ -249,7 +249,7 @@ export interface PoolReading {
   /** Members that would get new, non-persistent work now. */
   readonly serving: number
   readonly total: number
-  /** What the product does when nobody serves: refuse, send elsewhere, or use everybody. */
+  /** What the product does when no member serves: refuse, send elsewhere, or use all members. */
   readonly whenNone: 'refuse' | 'spill' | 'all' | 'unknown'
 }
 
@@ -260,7 +260,7 @@ export interface Snapshot {
   /**
    * What ends processes: the names of those that are known to have ended; or `unlisted`: the product
    * listed every process in this very moment (`show proc`, a list of units), so one that a reading does
-   * not list has ended. Without it a process that is not listed any more is unread, because nobody said
+   * not list has ended. Without it a process that is not listed any more is unread, because nothing said
    * that it is gone. A provider lists what it sees now, and remembers nothing for that: the core knows
    * which processes it has seen for a member, also those that a ticket brings.
    */

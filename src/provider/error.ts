@@ -15,7 +15,7 @@ import type { DrainReport, RollReport } from './report.js'
  * | `NOT_FOUND`, `REJECTED` | the balancer said no | no |
  * | `CONFLICT` | the balancer said: not now, or not any more | yes |
  * | `DRAIN_TIMEOUT`, `DRAIN_OVERRULED`, `POOL_AT_MINIMUM`, `MEMBER_GONE`, `IDLE_LOST` | the drain itself | no |
- * | `NOT_LEADER` | nobody: the lease is another client's, or could not be renewed in time | yes |
+ * | `NOT_LEADER` | no change: the lease is another client's, or could not be renewed in time | yes |
  * | `HEALTH_TIMEOUT`, `ACTION_FAILED`, `ROLL_STOPPED`, `TICKET_INVALID` | what comes around a drain | no |
  */
 export type ErrorCode =

@@ -115,7 +115,7 @@ export type WhyCode =
   /**
    * A roll waits for a lease that another client has.
    *
-   * It goes on once that is over; stop whoever has it, where the text names one that should not roll.
+   * It goes on once that is over; stop the client that has it, where the text names one that should not roll.
    */
   | 'lease'
   /**

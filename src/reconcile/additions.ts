@@ -78,7 +78,7 @@ export class Additions {
       pools.map(async (name) => {
         const pool = this.#poolOf(name)
         for (const [place, one] of (await this.#stored(name)).added) {
-          // Whoever sent it is gone: it comes now, or never.
+          // The process that sent it is gone: it comes now, or never.
           const until = one.until === null ? null : wallOf(clock) + lateBound
           pool.added.set(place, { ...one, until })
           pool.touched.set(place, clock.now())

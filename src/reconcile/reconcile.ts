@@ -128,7 +128,7 @@ class Loop implements Reconciler {
       if (this.#cancelTelling !== undefined) this.#tellStatus()
       this.#wake()
     })
-    this.done.catch(() => undefined) // whoever asks sees it; the fault was told
+    this.done.catch(() => undefined) // the caller sees it; the fault was told
   }
 
   get leading(): boolean {

@@ -5,7 +5,7 @@ const HOWS: readonly string[] = ['status', 'refuse', 'silent', 'reset', 'garbage
 
 /** Where a fake can be reached, as far as it can be told not to listen there. */
 export interface Listening {
-  /** From this call on nobody listens, and what is open is cut. */
+  /** From this call on nothing listens, and what is open is cut. */
   stop(): Promise<void>
   /** Listens at the same place again. */
   listen(): Promise<void>

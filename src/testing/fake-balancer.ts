@@ -18,7 +18,7 @@ import { formatRef, refKey } from '../provider/member-ref.js'
 /** One process of the fake balancer. */
 export interface FakeScope {
   readonly scope: string
-  /** `unread`: it is there, but nobody can read it. Default `read`. */
+  /** `unread`: it is there, but it can not be read. Default `read`. */
   readonly state?: 'read' | 'unread' | 'ended'
   /** Default: a number that grows with each reload. */
   readonly incarnation?: string
@@ -318,7 +318,7 @@ export class FakeBalancer {
     const known = state === 'read' && counted ? process.counts.get(key) : undefined
     const frozen = process.frozen?.get(key)
     const admin = frozen ?? highest(member)
-    // An old one that was drained when it was replaced lets nobody in any more, whatever is wished since.
+    // An old one that was drained when it was replaced lets no client in any more, whatever is wished since.
     const open = frozen === undefined || frozen === 'ready'
     const old = wish.old ?? process.frozen !== undefined
     return {
@@ -386,7 +386,7 @@ function serves({ own, inherited, health, weight }: FakeMember): boolean {
   return own === 'ready' && (inherited ?? 'ready') === 'ready' && health !== 'down' && weight > 0
 }
 
-/** Never for a reason that passes by itself: what conflicts here is somebody's choice. */
+/** Never for a reason that passes by itself: what conflicts here is a client's choice. */
 function rejected(ref: MemberRef, code: ErrorCode, text: string): ChangeResult {
   const data = { ref, provider: 'fake', retryable: false }
   const error = new DrainableError(code, `${formatRef(ref)}: ${text}`, data)

@@ -28,7 +28,7 @@ export interface FakeLease extends Lease {
   readonly requests: readonly ('acquire' | 'renew' | 'release')[]
   /** The next calls fail; `Infinity` until told otherwise. */
   failNext(how: FakeLeaseFailure, times?: number): void
-  /** Takes it away from whoever has it, at once. */
+  /** Takes it away from its holder, at once. */
   seize(holder: string): void
 }
 

@@ -39,7 +39,7 @@ export interface FakeProviderOptions {
   readonly scopes?: readonly string[]
   /** What {@link DrainableProvider.instance} says. Default: a new one for each fake. */
   readonly instance?: string
-  /** What the product does when nobody serves. Default `refuse`. */
+  /** What the product does when no member serves. Default `refuse`. */
   readonly whenNone?: PoolReading['whenNone']
 }
 

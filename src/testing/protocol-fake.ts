@@ -8,7 +8,7 @@ export interface ProtocolFailure {
    * Nothing of it is carried out, `execute` aside.
    *
    * - `status`: answered with an error in the product's own words
-   * - `refuse`: nobody listens, and what is open is cut. With `match`, `times` or `skip`, where the request has
+   * - `refuse`: nothing listens, and what is open is cut. With `match`, `times` or `skip`, where the request has
    *   to be read first: its connection is cut
    * - `silent`: never answered; the connection stays open
    * - `reset`: the connection is cut without an answer
@@ -43,7 +43,7 @@ export interface ProtocolFake<
   readonly requests: readonly Request[]
   /** Connections that are open at present. */
   readonly sockets: number
-  /** Puts work in flight on a member, with nobody behind it; the returned function ends it. */
+  /** Puts work in flight on a member, with no client behind it; the returned function ends it. */
   occupy(ref: MemberRef): Promise<() => Promise<void>>
   /** Changes a member as another client would; `gone` takes it out of its pool. */
   setBehind(ref: MemberRef, to: AdminState | 'gone'): Promise<void>

@@ -357,7 +357,7 @@ await globalThis.run(lead, () => globalThis.loop.settled())`,
     expect(distinct).toBe(cases)
   })
 
-  test("10: tests of one's own script, on the protocol fake and on the fake clock", async () => {
+  test("10: tests of one's own script, on the protocol fake and the fake clock", async () => {
     const globals = `
       import assert from 'node:assert'
       globalThis.assert = assert

@@ -334,7 +334,7 @@ describe('the recipes of the docs', () => {
     expect(lb.state(web1)).toBe('maint')
   })
 
-  it.concurrent('open a server that nobody checks, once it answers', async () => {
+  it.concurrent('open a server without a check, once it answers', async () => {
     const { lb } = balancer()
     await using drained = startDrain(lb, web1)
     await drained.done
@@ -376,10 +376,10 @@ describe('the recipes of the docs', () => {
     expect(await closed.promise).toBe('maint')
   })
 
-  it.concurrent('watch drains begun by anybody', async () => {
+  it.concurrent('watch drains begun by any client', async () => {
     const { lb } = balancer()
     const stop = new AbortController()
-    const { call } = (await recipe('Watch drains begun by anybody: follow')) as Loaded<
+    const { call } = (await recipe('Watch drains begun by any client: follow')) as Loaded<
       (lb: DrainableProvider, signal: AbortSignal) => Promise<void>
     >
     const said: unknown[][] = []

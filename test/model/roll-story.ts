@@ -126,6 +126,8 @@ class RollPlay {
   readonly #lease: FakeLease
   /** Servers that another client has taken out, with their side. */
   readonly #theirs = new Set<string>()
+  /** Those of them that a reload has opened. */
+  readonly #forgotten = new Set<string>()
   readonly #open: (() => void)[] = []
   readonly #attempts = new Map<string, number>()
   /** Servers that are through, and those that failed and were left. */
@@ -271,6 +273,7 @@ class RollPlay {
   #asBefore(): void {
     for (const side of this.#sides.keys()) {
       for (const name of names) {
+        if (this.#forgotten.has(`${side} ${name}`)) continue
         const wished = this.#theirs.has(`${side} ${name}`)
         if (this.#isOut(side, name) !== wished)
           this.faults.push(`${name} is left ${wished ? 'open' : 'drained'} on ${side}`)
@@ -299,6 +302,7 @@ class RollPlay {
         break
       case 'reload':
         lb.reload()
+        this.#forgetTheirs(side)
         break
       case 'away':
         lb.disconnect()
@@ -317,6 +321,12 @@ class RollPlay {
         await this.#clock.runUntil(this.#run?.close() ?? Promise.resolve())
         await this.#resume()
     }
+  }
+
+  /** What a reload opened is out afterwards only where the roll holds it by then: either is right. */
+  #forgetTheirs(side: number): void {
+    for (const name of names)
+      if (this.#theirs.delete(`${side} ${name}`)) this.#forgotten.add(`${side} ${name}`)
   }
 
   /** By another client, while nobody is out: what may be taken beside it then is seen by the floor. */

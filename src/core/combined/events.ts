@@ -10,7 +10,7 @@ const TYPES = (Object.keys(DRAIN_EVENTS) as DrainEvent['type'][]).filter((type) 
 
 /**
  * Gives a combined provider the events of its parts, with their keys. The parts are listened to while
- * anybody listens here.
+ * a listener is there.
  */
 export function withPartEvents<P extends DrainableProvider>(
   provider: P,

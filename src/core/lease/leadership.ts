@@ -141,7 +141,7 @@ export class Term implements LeaseTerm {
     if (this.#lost.signal.aborted) return this.#lost.signal.reason as DrainableError
     if (!this.#over && !this.#isLate()) return undefined
     const error = this.#over ? this.#error('was given up') : this.#lateError()
-    // Whoever asks is in the middle of something: what follows from it comes after that.
+    // The caller is in the middle of something: what follows from it comes after that.
     queueMicrotask(() => this.#lose(error))
     return error
   }

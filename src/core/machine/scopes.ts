@@ -6,7 +6,7 @@ import type { ProofState, ScopeTrack } from './state.js'
 const SLOW_ANSWER = 250
 
 /** Why a process that is known is unread, where no look lists it. */
-export const NOT_LISTED = 'it is not listed any more, and nobody said that it has ended'
+export const NOT_LISTED = 'it is not listed any more, and nothing said that it has ended'
 
 /** A scope that ended, or lost its memory, while its last reading held work. */
 export interface LostScope {

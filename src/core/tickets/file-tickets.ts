@@ -10,7 +10,7 @@ const FILE_KEY = /^(?!\.)[\w.:@=-]{1,200}$/
 
 const TEMPORARY = /\.json\.[0-9a-f-]{36}\.tmp$/
 
-/** When nobody can be writing a temporary file any more, in milliseconds. */
+/** When no process can be writing a temporary file any more, in milliseconds. */
 const ABANDONED = 3_600_000
 
 /**

@@ -30,7 +30,7 @@ export function freezeMember(state: DrainState, wallOffset: number): TicketMembe
   }
 }
 
-/** Whole milliseconds, as the ledger has them: which of two came first must be told by whoever reads the ticket. */
+/** Whole milliseconds, as the ledger has them: which of two came first must be told by the process that reads the ticket. */
 function wholeLosses(state: FrozenState): FrozenState {
   const late = state.hold.late.map((entry) => ({
     ...entry,
@@ -54,7 +54,7 @@ function plain(state: DrainState): FrozenState {
       intended: pending === null ? null : sent(pending.change),
       late: late.flatMap((entry) => {
         const change = sent(entry.change)
-        // Whoever reads the ticket has not made the call, and begins its time anew.
+        // The process that reads the ticket has not made the call, and begins its time anew.
         const { lostAt, until, lackedAt, before, shared, refused } = entry
         const optional = {
           ...(before === undefined ? {} : { before }),

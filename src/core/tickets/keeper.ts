@@ -24,7 +24,7 @@ export class TicketKeeper {
     this.#clock = clock
   }
 
-  /** Whether anybody keeps the ticket. */
+  /** Whether the ticket is kept anywhere. */
   get kept(): boolean {
     return this.#writer.kept
   }

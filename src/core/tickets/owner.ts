@@ -11,7 +11,7 @@ export type OwnerState = 'lives' | 'gone' | 'unknown'
 
 let self: Omit<TicketOwner, 'name'> | undefined
 
-/** Who holds a drain between two calls: this process, or nobody. */
+/** Who holds a drain between two calls: this process, or none. */
 export type HeldBy = 'process' | 'nobody'
 
 /** This process, as the owner of a ticket. */
@@ -28,7 +28,7 @@ export function ownerHere(name: string | null, heldBy: HeldBy = 'process'): Tick
 
 /**
  * Whether an owner still lives, and how we know: said for certain only of a process of the same machine,
- * in the same boot, whose pid means the same here as there. Of any other nobody here can tell.
+ * in the same boot, whose pid means the same here as there. Of any other nothing can be told from here.
  */
 export function judgeOwner(owner: TicketOwner): {
   readonly state: OwnerState
@@ -49,7 +49,10 @@ export function judgeOwner(owner: TicketOwner): {
         : boot !== here.boot
           ? 'another boot of it, or another machine of that name'
           : 'another container of it'
-    return { state: 'unknown', text: `${who}: ${why}, so nobody here can tell whether it lives` }
+    return {
+      state: 'unknown',
+      text: `${who}: ${why}, so whether it lives can not be told from here`,
+    }
   }
   if (!exists(pid)) return { state: 'gone', text: `${who} has ended` }
   const now = startOf(pid)

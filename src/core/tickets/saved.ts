@@ -90,7 +90,7 @@ export async function dropTicket(
 }
 
 /**
- * Writes over no ticket of a later holder of the same lease: whoever was frozen beyond his own must not take
+ * Writes over no ticket of a later holder of the same lease: a process that was frozen beyond its own must not take
  * back what the next one has written.
  */
 async function refuseOutdated(

@@ -76,7 +76,7 @@ const changeSchema = once(() =>
     kind: z.enum(['hold', 'restore', 'terminate', 'remove']),
     /** The state it leads to; of a hold or a restore. */
     to: admin().exactOptional(),
-    /** `unchanged`: it was so before us, so an undo leaves it alone. `intended`: nobody can tell yet. */
+    /** `unchanged`: it was so before us, so an undo leaves it alone. `intended`: not known yet. */
     state: z.enum(['intended', 'applied', 'unchanged']),
     /** ISO 8601. */
     at: z.iso.datetime(),

@@ -4,7 +4,7 @@ import type { Outcome, Proof } from '../../provider/report.js'
 import type { ScopeTrack } from '../machine/state.js'
 
 /*
- * What a ticket is, in plain types: nobody who uses the package needs the library that checks them. `schema.ts` checks
+ * What a ticket is, in plain types: users of the package need no library that checks them. `schema.ts` checks
  * every field; `test/types` holds the two to be the same.
  */
 
@@ -80,7 +80,7 @@ export interface TicketChange {
   readonly kind: 'hold' | 'restore' | 'terminate' | 'remove'
   /** The state it leads to; of a hold or a restore. */
   readonly to?: AdminState
-  /** `unchanged`: it was so before us, so an undo leaves it alone. `intended`: nobody can tell yet. */
+  /** `unchanged`: it was so before us, so an undo leaves it alone. `intended`: not known yet. */
   readonly state: 'intended' | 'applied' | 'unchanged'
   /** ISO 8601. */
   readonly at: string
@@ -233,7 +233,7 @@ export interface RolledServer {
   readonly address: string | null
   readonly refs: readonly MemberRef[]
   /**
-   * `acting`: the caller's function was called, and nobody can tell how far it came. `acted`: it has
+   * `acting`: the caller's function was called, and how far it came is not known. `acted`: it has
    * ended well, and the server is to be opened. `postponed`: it was busy for too long, was put back, and
    * is tried once more at the end.
    */

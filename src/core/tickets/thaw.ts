@@ -73,7 +73,7 @@ export function thawMember(member: TicketMember, options: ThawOptions): DrainSta
       // What was wished above the confirmed state is decided anew, from a proof of this process.
       wish: hold.confirmed === 'none' ? hold.wish : hold.confirmed,
       confirmedAt: now - 1,
-      // A first hold that nobody saw carried out asks for its place again: others may have gone since.
+      // A first hold that was not seen carried out asks for its place again: others may have gone since.
       floor: hold.confirmed === 'none' && hold.floor === 'granted' ? 'unasked' : hold.floor,
       notBefore: now,
       losses: 0,

@@ -22,7 +22,7 @@ export class TicketWriter {
   /** The newest ticket that was to be written. */
   #newest: (() => Ticket) | undefined
   #writing: Promise<void> = Promise.resolve()
-  /** A writing that has not begun yet: whoever asks meanwhile is served by it. */
+  /** A writing that has not begun yet: a call that asks meanwhile is served by it. */
   #waiting: Promise<void> | undefined
   #closed = false
   #handedOver = false
@@ -33,7 +33,7 @@ export class TicketWriter {
     this.#lease = lease
   }
 
-  /** Whether anybody keeps the ticket. */
+  /** Whether the ticket is kept anywhere. */
   get kept(): boolean {
     const { store, onTicket } = this.#targets
     return store !== undefined || onTicket !== undefined
@@ -41,7 +41,7 @@ export class TicketWriter {
 
   /**
    * Writes the ticket as it is when the writing begins, which is at least what it is now; rejects where
-   * somebody who keeps it could not.
+   * the store or the callback could not.
    */
   save(current: () => Ticket): Promise<void> {
     if (!this.kept || this.#closed) return Promise.resolve()
@@ -55,7 +55,7 @@ export class TicketWriter {
     })()
     this.#waiting = write
     this.#writing = write
-    write.catch(() => undefined) // whoever asked sees it
+    write.catch(() => undefined) // the call that asked sees it
     return write
   }
 
@@ -109,7 +109,7 @@ export class TicketWriter {
     }
   }
 
-  /** A writing that nobody waits for any more has ended. */
+  /** A writing that no call waits for any more has ended. */
   async #mend(): Promise<void> {
     const newest = this.#newest
     if (this.#handedOver || newest === undefined) return

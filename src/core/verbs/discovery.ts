@@ -34,7 +34,7 @@ export class Discovery {
   #seat: Subscription | undefined
   #stopped = false
 
-  /** @param unheard - asked before each search: whether nobody listens any more, and it was stopped */
+  /** @param unheard - asked before each search: whether no listener is left, and it was stopped */
   constructor(provider: DrainableProvider, unheard: () => boolean) {
     this.#provider = provider
     this.#unheard = unheard

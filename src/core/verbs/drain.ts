@@ -86,7 +86,7 @@ export function openAny(
 export interface ActionContext {
   /**
    * Fires when the idle that was said does not hold any more: work was seen, or the hold can't be put
-   * back (`IDLE_LOST`), or somebody opened the member (`DRAIN_OVERRULED`). Not for a hold that a reload
+   * back (`IDLE_LOST`), or another client opened the member (`DRAIN_OVERRULED`). Not for a hold that a reload
    * forgot and that was put back with nothing seen.
    */
   readonly signal: AbortSignal
@@ -186,7 +186,7 @@ export async function drain<T>(
     if (action === undefined) return report
     return await run.act((signal) => action(report, { signal }))
   } finally {
-    await run.release() // no call is waited for: whoever gave up is in a hurry
+    await run.release() // no call is waited for: a caller that gave up is in a hurry
   }
 }
 

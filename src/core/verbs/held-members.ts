@@ -29,7 +29,7 @@ const schema = once(() =>
 
 /**
  * The members that the drains of a store hold, or may hold: for a balancer that is told its whole state at
- * the start, so that it opens none of them. Reads tickets alone, no balancer; whoever drains, and whether
+ * the start, so that it opens none of them. Reads tickets alone, no balancer; by whichever client, and whether
  * his process lives, does not matter.
  *
  * A member counts as held where the last change in its ticket is a hold or a removal, also one that was only

@@ -33,7 +33,7 @@ export interface OrphanMember extends MemberStatus {
   readonly owes: boolean
 }
 
-/** A drain that nobody goes on with, as far as can be told from here. */
+/** A drain that no process goes on with, as far as can be told from here. */
 export interface Orphan {
   /** To resume it (`resumeDrain`, of a roll `resumeRoll`) or to undo it (`restore`). */
   readonly ticket: Ticket
@@ -46,7 +46,7 @@ export interface Orphan {
 export interface FindOrphansOptions extends Pick<Call, 'signal' | 'clock'> {
   /**
    * The lease of the rolls and reconcilers whose tickets are there. One that another contender has goes on with them,
-   * on whatever machine: they are no orphans. To see that, it is taken for a moment where nobody has it.
+   * on whatever machine: they are no orphans. To see that, it is taken for a moment where no contender has it.
    * @defaultValue none: only processes of this machine can be seen
    */
   readonly lease?: Lease | undefined
@@ -66,7 +66,7 @@ const optionsSchema = once(() =>
  * changed. A ticket whose process lives is no orphan, whatever became of its drain.
  *
  * A process of another machine or container, or one before a reboot, can't be seen from here: its ticket
- * is listed with `owner.state` `unknown`. Resuming a drain that somebody goes on with is harmless, undoing
+ * is listed with `owner.state` `unknown`. Resuming a drain that another process goes on with is harmless, undoing
  * it is not: make sure first, or give the `lease` that they go by.
  *
  * @param store - where the drains kept their tickets (`Policy.tickets`)

@@ -92,7 +92,7 @@ function toHealthWish(wish: unknown, timeout: number | undefined): HealthWish {
 }
 
 /**
- * Makes members ready, whoever drained them, and lets every drain of this process go of them.
+ * Makes members ready, whichever client drained them, and lets every drain of this process go of them.
  *
  * A member in maint goes by way of drain: no checks run in maint and HAProxy calls a server UP the
  * moment it leaves it, so the first check is waited for before the door is opened. Where a hold of
@@ -103,7 +103,7 @@ function toHealthWish(wish: unknown, timeout: number | undefined): HealthWish {
  * @param options - whether to wait for a passed check, and how long
  * @throws `NOT_FOUND` where the target hits nothing
  * @throws `HEALTH_TIMEOUT` where no check passed in time; the member stays as it is then, under drain
- * @throws `CONFLICT` where somebody sets it back, `DRAIN_OVERRULED` where a later drain of this process took it
+ * @throws `CONFLICT` where another client sets it back, `DRAIN_OVERRULED` where a later drain of this process took it
  *
  * @example
  * ```ts

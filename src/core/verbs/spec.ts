@@ -39,7 +39,7 @@ export function newKeeper(
   )
 }
 
-/** The lease of a ticket: of whoever writes it, not of who began it. */
+/** The lease of a ticket: of the process that writes it, not of the one that began it. */
 function markOf({ term }: ResolvedPolicy): Pick<Ticket, 'lease'> {
   return term === undefined ? {} : { lease: term.mark }
 }

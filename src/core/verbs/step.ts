@@ -261,7 +261,7 @@ function startAnew(state: DrainState, now: number): DrainState {
   return { ...state, proof: { ...state.proof, scopes, isForeign: false } }
 }
 
-/** A step is more than a look: whoever takes it keeps a ticket, and comes back by a queue of their own. */
+/** A step is more than a look: its caller keeps a ticket, and comes back by a queue of their own. */
 const STEP_PAUSE = 500
 
 function describe(run: Run, members: Members, again: boolean, pace: number | undefined): DrainStep {

@@ -39,7 +39,7 @@ const watchSchema = once(() =>
 )
 
 /**
- * Looks without changing anything, at drains begun by anybody: `load`, `phase`, `idle`, `idle-lost`.
+ * Looks without changing anything, at drains begun by any client: `load`, `phase`, `idle`, `idle-lost`.
  * Goes on until it is closed, aborted, or every member is gone.
  *
  * @param provider - the balancer, or several as one ({@link combineProviders})

@@ -36,7 +36,7 @@ export function whyEnding(node: Node, end: NodeEnd): string | undefined {
 
 /**
  * Whether a node that is not Ready says that it is shutting down in order: its kubelet takes no new
- * pods then, and those it has answer until it ends them. `Unknown` is not the kubelet's word: nobody
+ * pods then, and those it has answer until it ends them. `Unknown` is not the kubelet's word: no one
  * has heard of it for a while, and nothing takes the condition back from a node that is off.
  */
 export function isShuttingDown(node: Node): boolean {

@@ -240,5 +240,8 @@ function foreign({ reading: { ref, own }, state, reason }: Wish): HeldBack {
   const asWished = (state === 'serve') === (own === 'ready')
   return asWished
     ? { ref, reason: 'foreign: left alone', asWished }
-    : { ref, reason: `foreign: left alone in ${own}, although: ${reason}` }
+    : {
+        ref,
+        reason: `foreign: left alone in ${own}, although: ${reason}; only what owns claims is changed`,
+      }
 }

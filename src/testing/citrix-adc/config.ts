@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { Entity, type Server } from './entity.js'
 import { type FakeConfig, type FakeOptions, splitName, toPool, toSeed } from './options.js'
 
-/** Values of an object that nobody computes: kept as they were given. */
+/** Values of an object that are not computed: kept as they were given. */
 export type Plain = Record<string, unknown>
 
 export interface Group {

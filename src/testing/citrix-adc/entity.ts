@@ -15,7 +15,7 @@ export interface Server {
   enabled: boolean
 }
 
-/** What somebody asked the appliance to hold for a member. */
+/** What a test asked the appliance to hold for a member. */
 export interface Load {
   /** Requests, or connections, in flight. */
   active: number

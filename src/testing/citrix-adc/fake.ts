@@ -61,7 +61,7 @@ export interface CitrixFake extends HttpFake<FakeFailure, FakeRequest> {
   readonly fingerprint256: string
   /** The most requests that were under way at once. */
   readonly peak: number
-  /** Sessions that nobody has logged out. */
+  /** Sessions that were not logged out. */
   readonly sessions: number
   /** Puts one request in flight on a member; what comes back ends it. */
   occupy(ref: MemberRef, load?: FakeLoad): Promise<() => Promise<void>>

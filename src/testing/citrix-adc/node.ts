@@ -27,7 +27,7 @@ export class Node {
   changed = false
   /** Whether the nodes of a pair hear each other. */
   peerHeard = true
-  /** Gets what the primary was told; the secondary tells nobody. */
+  /** Gets what the primary was told; the secondary passes nothing on. */
   peer: Node | undefined
   readonly options: FakeOptions
   /** `hafailover?action=Force` */

@@ -34,7 +34,7 @@ export interface FakePool {
   readonly autoscale?: 'DISABLED' | 'DNS' | 'POLICY' | 'CLOUD' | 'API'
   /** Of a virtual server: `DISABLED` turns persistent clients away in TROFS. Default `ENABLED`. */
   readonly trofspersistence?: 'ENABLED' | 'DISABLED'
-  /** Of a virtual server: who serves when nobody of its own does. */
+  /** Of a virtual server: who serves when none of its own does. */
   readonly backupvserver?: string
   /** Of a virtual server: service groups that are bound to it. */
   readonly groups?: readonly string[]

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FakeOptions } from './options.js'
 import { done, NitroError, type Reply } from './reply.js'
 
-/** Somebody who is allowed in. */
+/** A user who is allowed in. */
 export interface Session {
   readonly token: string
   readonly username: string

@@ -64,7 +64,7 @@ const EMPTY_STAT = new Set([
 /**
  * What one node says of itself.
  *
- * @returns undefined for a type that nobody knows
+ * @returns undefined for an unknown type
  */
 export function systemRows(
   node: NodeView,

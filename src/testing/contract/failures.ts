@@ -88,7 +88,7 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     assert.ok(readings.length >= refs.length, 'it works on afterwards')
   },
 
-  "leaves no failure that is nobody's, wherever it is given up": async (bench) => {
+  'leaves no failure unhandled, wherever it is given up': async (bench) => {
     const { provider } = bench.harness
     const { a, level } = bench
     const lost: unknown[] = []
@@ -116,7 +116,7 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     assert.ok((await bench.read(a)).present, 'it works on afterwards')
   },
 
-  'ends at once when the signal fires, also when nobody answers': async (bench) => {
+  'ends at once when the signal fires, also without an answer': async (bench) => {
     const { provider } = bench.harness
     await bench.present(bench.a)
     await bench.harness.disconnect()

@@ -21,7 +21,7 @@ export interface Place {
 export interface Lane {
   /** The process is being replaced: the connection ends after its next response. */
   readonly leaving: boolean
-  /** Asks for a place, on the wanted member if it may be had; `undefined`: nobody serves. Gives a way to withdraw. */
+  /** Asks for a place, on the wanted member if it may be had; `undefined`: no member serves. Gives a way to withdraw. */
   claim(wanted: string | undefined, found: (place: Place | undefined) => void): () => void
   /** The client connection is closed. */
   close(): void

@@ -9,7 +9,7 @@ export interface GrpcStream {
 /**
  * Opens a stream. gRPC frames are one byte (not compressed) and four of length before each message.
  *
- * @param onEnd - the stream is over, whoever ended it
+ * @param onEnd - the stream is over, whichever side ended it
  */
 export function openStream(
   url: string,

@@ -40,7 +40,7 @@ export class MemoryHaproxy implements HaproxyCli {
     return this.#pid
   }
 
-  /** Nobody listens on its socket. */
+  /** Nothing listens on its socket. */
   set down(value: boolean) {
     this.#down = value
   }
@@ -60,7 +60,7 @@ export class MemoryHaproxy implements HaproxyCli {
     this.#refusal = complaint
   }
 
-  /** A server, for whoever plays the clients and the other operators. */
+  /** A server, for tests that play the clients and the other operators. */
   server(backend: string, name: string): MemoryServer | undefined {
     return this.#backends.get(backend)?.servers.get(name)
   }
@@ -259,7 +259,7 @@ export class MemoryHaproxy implements HaproxyCli {
     return data('')
   }
 
-  /** Whoever tracks this server goes with it. */
+  /** The servers that track this one go with it. */
   inherit(target: string, server: MemoryServer): void {
     const maint = server.inMaint ? MASK.inheritedMaint : 0
     const bits = maint | (server.drained ? MASK.inheritedDrain : 0)

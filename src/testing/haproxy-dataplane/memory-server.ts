@@ -33,7 +33,7 @@ export class MemoryServer {
   qcur = 0
   stot = 0
   wretr = 0
-  /** Changes when its streams were cut: whoever holds one then holds nothing. */
+  /** Changes when its streams were cut: a client that holds one then holds nothing. */
   epoch = 0
   #weight: number
   #forced: 'down' | 'stopping' | undefined

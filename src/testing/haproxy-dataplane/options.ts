@@ -112,6 +112,6 @@ export interface DataplaneFake extends HttpFake<FakeFailure> {
   age(seconds: number): void
   /** From now on the API expects this password. */
   setPassword(password: string): void
-  /** The API starts again on its port, for some milliseconds nobody listens. */
+  /** The API starts again on its port, for some milliseconds nothing listens. */
   restart(downFor?: number): Promise<void>
 }

@@ -62,13 +62,13 @@ export class Listener {
     this.#server = server
   }
 
-  /** From this call on nobody listens: connecting is refused, and what is open is closed. */
+  /** From this call on nothing listens: connecting is refused, and what is open is closed. */
   stop(): Promise<void> {
     const server = this.#server
     if (!server) return this.#stopped
     this.#server = undefined
     const path = typeof this.#address === 'string' ? this.#address : undefined
-    // The path stays behind with nobody on it, as after a crash; closing would remove it.
+    // The path stays behind with no listener, as after a crash; closing would remove it.
     if (path !== undefined) renameSync(path, `${path}.left`)
     this.#stopped = new Promise((resolve) => server.close(() => resolve()))
     if (path !== undefined) renameSync(`${path}.left`, path)

@@ -127,7 +127,7 @@ export class HttpServer {
     for (const socket of this.#sockets.values()) socket.destroy()
   }
 
-  /** From this call on nobody listens, and every connection is cut; resolves when all of it has ended. */
+  /** From this call on nothing listens, and every connection is cut; resolves when all of it has ended. */
   stop(): Promise<void> {
     if (this.#closed === undefined && this.#server.listening) {
       this.#closed = new Promise((resolve) => this.#server.close(() => resolve()))

@@ -23,7 +23,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     ['cookie', 2, undefined],
     ['stick table', 1, STICK],
   ] as const)(
-    'a client whose answer was under way at a reload is waited for (%s, %i reloads)',
+    'a client with an answer under way at a reload is waited for (%s, %i)',
     async ([by, reloads, config], { expect }) => {
       await using it = await lab({ engine, ...(config && { config }) })
       const { haproxy, s1 } = it

@@ -51,7 +51,7 @@ ${web('alone', { s1: `agent-check agent-port ${port('agentalone')} agent-inter 2
   afterAll(() => all[Symbol.asyncDispose]())
 
   it.concurrent(
-    'tracking: followers are named; an own bit is set under an inherited drain',
+    'followers are named; an own bit is set under an inherited drain',
     async ({ expect }) => {
       await using lb = all.provider()
       await until(async () => (await look(lb, 'parent')).health === 'up', 'up')

@@ -71,7 +71,7 @@ ${Array.from({ length: 20 }, (_, index) => `  server ${index} 127.0.0.1:${port('
   })
 
   it.concurrent(
-    'stats maxconn used up: no answer is an error that names it, never an idle',
+    'stats maxconn used up is an error that names it, never an idle',
     async ({ expect }) => {
       await using haproxy = await Haproxy.start({
         engine,
@@ -108,7 +108,7 @@ ${Array.from({ length: 20 }, (_, index) => `  server ${index} 127.0.0.1:${port('
   )
 
   it.concurrent(
-    'an aborted drain that a frozen process executes late does not undo ready',
+    'a drain that a frozen process executes late does not undo ready',
     async ({ expect }) => {
       await using haproxy = await Haproxy.start({ engine, config, mode: 'plain' })
       await using lb = haproxyRuntime({ socket: haproxy.socket, replyTimeout: '1s' })

@@ -76,7 +76,7 @@ backend tcp
   }
 
   it.concurrent.for(REUSE)(
-    'waits for a request, a stream and an upgraded connection (http-reuse %s)',
+    'waits for request, stream and upgraded connection (http-reuse %s)',
     async (mode, { expect }) => {
       const pool = `reuse_${mode}`
       await using lb = open()
@@ -188,7 +188,7 @@ backend tcp
   )
 
   it.concurrent(
-    'a seldom sticky client is sent elsewhere from idle on, and nothing fails',
+    'a rare sticky client goes elsewhere from idle on, and nothing fails',
     async ({ expect }) => {
       await using lb = open()
       const port = haproxy.port('seldom')

@@ -58,7 +58,7 @@ describe('framing of replies', () => {
     )
   })
 
-  it('takes a reply to a change that ends with one newline (2.6: del server, weight errors)', () => {
+  it('takes a reply to a change that ends with one newline (2.6)', () => {
     const info = 'Pid: 1\n\n'
     expect(splitChange(`${info}No such server.\n`, 1)).toEqual({
       info: 'Pid: 1',
@@ -87,7 +87,7 @@ describe('framing of replies', () => {
     expect(() => splitReplies('', 1)).toThrow(expect.objectContaining({ code: 'CONNECTION_LOST' }))
   })
 
-  it('cuts prompt mode alike on every version: a prompt after each reply, or after each line', () => {
+  it('cuts prompt mode alike: a prompt after each reply, or each line', () => {
     const text = '\n> admin\n\n> No such server.\n> a\nb\n\n> \n> '
     const expected = ['', 'admin', 'No such server.', 'a\nb', '']
     expect(new PromptSplitter().push(text)).toEqual(expected)

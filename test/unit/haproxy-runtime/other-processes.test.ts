@@ -52,7 +52,7 @@ async function withMaster(): Promise<HaproxyFake> {
 }
 
 // It breaks off while it starts, and serves a moment later: it knows of no drain.
-test('a worker that could not be read before it served is no life of the drain', async () => {
+test('a worker unread before it served is no life of the drain', async () => {
   await using fake = await withMaster()
   const coming = fake.pid + 1
   let asked = 0
@@ -91,7 +91,7 @@ test('with a master the end of the kept connection is no end of its process', as
   await end()
 })
 
-test('without a master a tunnel that is restarted is no end of an old process', async () => {
+test('without a master a restarted tunnel is no end of an old process', async () => {
   await using fake = await startFake({ pools: { web: ['web1', 'web2'] } })
   await using socket = await before(fake.socket, () => undefined)
   await using lb = haproxyRuntime({ socket: socket.address })

@@ -71,7 +71,7 @@ describe('one line, one connection', () => {
     )
   })
 
-  it('says when nothing comes, when it stops in the middle, when it is closed at once', async () => {
+  it('says when nothing comes, when it stops midway, when it is closed', async () => {
     await listen((socket, line) => {
       if (line === 'half') socket.write('# pxname')
       if (line === 'close') socket.end()
@@ -104,7 +104,7 @@ describe('one line, one connection', () => {
     await expect(socket.exchange('silent', within(stop.signal))).rejects.toBe(reason)
   })
 
-  it('never has more connections open than allowed, and serves all in the end', async () => {
+  it('never opens more connections than allowed, and serves all', async () => {
     let open = 0
     let most = 0
     await listen((socket, line) => {
@@ -178,7 +178,7 @@ describe('channels', () => {
     expect(lengths.slice(before).every((length) => length <= 2_000)).toBe(true)
   })
 
-  it('a worker that has gone ends the conversation, though the master stays (3.x)', async () => {
+  it('a worker that has gone ends it, though the master stays (3.x)', async () => {
     await listen((socket) => {
       socket.write("Can't find the target PID matching the prefix '@!7'\n")
     })
@@ -189,7 +189,7 @@ describe('channels', () => {
 })
 
 describe('a kept connection', () => {
-  it('never takes the late reply to a command given up for the reply to the next', async () => {
+  it('a late reply to a command given up is none to the next one', async () => {
     const late: (() => void)[] = []
     await listen((socket, line) => {
       const answer = (): void => void socket.write(line === 'prompt' ? '\n> ' : `${line}!\n\n> `)
@@ -213,7 +213,7 @@ describe('a kept connection', () => {
 describe('what the system says of a connection', () => {
   it.each([
     ['ENOENT', 'UNREACHABLE', 'no such socket'],
-    ['ECONNREFUSED', 'UNREACHABLE', 'nobody listens there'],
+    ['ECONNREFUSED', 'UNREACHABLE', 'nothing listens there'],
     ['EAGAIN', 'UNREACHABLE', "'stats maxconn'"],
     ['EACCES', 'FORBIDDEN', 'may not open the socket'],
   ])('%s is %s', (system, expected, words) => {

@@ -99,8 +99,8 @@ function standIns({ files }: Collected): readonly string[] {
   return [...new Set(found.map(({ title, status }) => `${title.split(' ')[0]}: ${status}`))].sort()
 }
 
-describe('files of engine tests', { timeout: 60_000 }, () => {
-  test.each(SUBSETS)('load with $what, and say what is missing', async ({ missing, ...subset }) => {
+describe.concurrent('files of engine tests', { timeout: 120_000 }, () => {
+  test.for(SUBSETS)('load with $what, and say what is missing', async ({ missing, ...subset }) => {
     const found = await collect(subset)
     const written = await readdir(`${root}test/engine`, { recursive: true })
     expect(found.files.length).toBe(written.filter((name) => name.endsWith('.test.ts')).length)

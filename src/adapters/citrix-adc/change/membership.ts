@@ -106,7 +106,7 @@ async function addBoundService(
   }
   const type = isObject(native) ? native['servicetype'] : undefined
   if (typeof type !== 'string' || !/^[A-Z][A-Z0-9_]{0,40}$/.test(type)) {
-    const words = `${formatRef(ref)}: there is no service '${name}', and of which type it is to be nobody has said: make it, then it can be bound`
+    const words = `${formatRef(ref)}: there is no service '${name}', and its type is not known: make it, then it can be bound`
     throw refuse('UNSUPPORTED', words, ref)
   }
   const command = addService(name, address, type, port)

@@ -191,7 +191,7 @@ export class MemberReader {
   ): string | undefined {
     const picking = configs.find((config) => config.overrideHost)
     if (picking !== undefined) {
-      return `cluster ${picking.cluster} lets requests pick their host (policy override_host), drained ones too: keep whoever picks (an inference picker, Endpoint Override) from naming this endpoint`
+      return `cluster ${picking.cluster} lets requests pick their host (policy override_host), drained ones too: keep the picker (an inference picker, Endpoint Override) from naming this endpoint`
     }
     const set = this.#options.store.set(service)
     if (set === undefined || endpoint.status !== 'DRAINING') return undefined

@@ -246,7 +246,7 @@ function toFound(change: Change, target: Target, places: readonly Place[]): Foun
     own: half ? change.expect : own,
     says: wordsOf(parts.find((part) => part.own === own)?.native),
     object: first.parts[0].path,
-    ...(own === 'unknown' ? { doubt: 'somebody has to set it to one that is known' } : {}),
+    ...(own === 'unknown' ? { doubt: 'an operator has to set it to a known one' } : {}),
     ...(address === undefined ? {} : { address }),
     ...(port === undefined ? {} : { port }),
   }

@@ -33,7 +33,7 @@ export class Rights {
     const asked = this.#ask(device, path, each).catch(() => undefined)
     const late = pause(ctx.clock, LIMIT, each.signal).catch(() => undefined)
     const roles = await Promise.race([asked, late])
-    stop.abort(new Error('nobody waits for it any more'))
+    stop.abort(new Error('no call waits for it any more'))
     await Promise.all([asked, late])
     ctx.signal.throwIfAborted()
     this.#roles = roles ?? this.#roles

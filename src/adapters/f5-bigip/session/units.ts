@@ -103,7 +103,7 @@ export class Units {
         this.#leaveOut(answers, [...waiting.keys(), ...skipped], vouched, clock.now())
       }
     } finally {
-      stop.abort(new Error('nobody waits for it any more'))
+      stop.abort(new Error('no call waits for it any more'))
       if (waiting.size > 0) await Promise.allSettled(waiting.values())
     }
     signal.throwIfAborted()

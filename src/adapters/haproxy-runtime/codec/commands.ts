@@ -170,7 +170,7 @@ function meaning(said: string): { code: ErrorCode; hint: string; retryable?: boo
     }
   }
   if (/Only servers in maintenance mode/.test(said)) {
-    return { code: 'CONFLICT', hint: 'somebody took it out of maintenance', retryable: false }
+    return { code: 'CONFLICT', hint: 'another client took it out of maintenance', retryable: false }
   }
   if (/Already exists/i.test(said)) {
     return { code: 'CONFLICT', hint: 'a server of that name is there already', retryable: false }

@@ -146,7 +146,7 @@ export function isLineTooLong(text: string): boolean {
   return text.startsWith('The command line is too big')
 }
 
-/** Whether the first command of a line is none that whoever listens there knows. */
+/** Whether the first command of a line is unknown to what listens there. */
 export function isUnknownCommand(text: string): boolean {
   return text.startsWith('Unknown command')
 }

@@ -134,7 +134,7 @@ export function inheritedState(admin: number): AdminState | undefined {
 
 /**
  * Whether a status text and a mask can both be true. Status comes with the counts, the mask from
- * another command: between the two somebody may have changed it.
+ * another command: between the two another client may have changed it.
  */
 export function statusFitsMask(status: string, admin: number): boolean {
   const maint = (admin & 0x23) !== 0
@@ -153,7 +153,7 @@ export function identityOf(state: ServerState): string {
 
 /**
  * Whether the server found is the one expected. A server that comes from a name and has lost its
- * address (resolution failed) is still the same: nobody else has its place yet.
+ * address (resolution failed) is still the same: no other has its place yet.
  */
 export function isSameServer(expected: string | undefined, found: ServerState): boolean {
   if (expected === undefined || identityOf(found) === expected) return true

@@ -42,7 +42,7 @@ export class WorkerGone extends Error {
   override readonly name = 'WorkerGone'
 }
 
-/** Whoever listens there does not know `show info`: the master itself, or no HAProxy. */
+/** What listens there does not know `show info`: the master itself, or no HAProxy. */
 export class NoWorker extends Error {
   override readonly name = 'NoWorker'
 }
@@ -69,7 +69,7 @@ export function toLines(commands: readonly string[], limit = LINE_LIMIT): string
   return [...lines, line]
 }
 
-/** Asks whoever serves the stats socket, and checks in the same connection that it is the expected process. */
+/** Asks the process that serves the stats socket, and checks in the same connection that it is the expected process. */
 export class StatsChannel {
   readonly #socket: RuntimeSocket
   #limit = LINE_LIMIT
@@ -84,7 +84,7 @@ export class StatsChannel {
   }
 
   /**
-   * Whoever answers.
+   * Any process that answers.
    *
    * @throws {@link NoWorker}
    */

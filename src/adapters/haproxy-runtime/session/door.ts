@@ -11,9 +11,9 @@ const DOOR_LOOK = 500
 const DOOR_SHARE = 20
 
 /**
- * Finds out whether anybody can still come through an old process. It takes no changes, so it stays at
+ * Finds out whether a client can still come through an old process. It takes no changes, so it stays at
  * the state that it had, and a client whose answer was under way at the reload keeps its connection: its
- * next request goes to the server all the same. Nobody can come once no connection is left but those
+ * next request goes to the server all the same. No client can come once no connection is left but those
  * that carry a tunnel.
  */
 export async function checkDoor(
@@ -49,7 +49,7 @@ export async function checkDoor(
 }
 
 /**
- * Whether nobody but us is connected to an old process. Where a frontend of the same HAProxy stands before
+ * Whether no client but us is connected to an old process. Where a frontend of the same HAProxy stands before
  * the stats socket (for TLS), the connection that we keep is one of its clients, and would keep the process
  * for ever.
  */

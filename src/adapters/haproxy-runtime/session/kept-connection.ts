@@ -3,7 +3,7 @@ import { DrainableError } from '../../../provider/error.js'
 import { MAX_REPLY, PromptSplitter } from '../codec/replies.js'
 import type { RuntimeSocket, Within } from './socket.js'
 
-/** How long HAProxy keeps the connection without a command: after that nobody looks any more, and an old process may go. */
+/** How long HAProxy keeps the connection without a command: after that no look is made any more, and an old process may go. */
 const IDLE = '300s'
 /** A use at the latest after that long, so that the connection outlives pauses between two looks. */
 const REFRESH = 60_000

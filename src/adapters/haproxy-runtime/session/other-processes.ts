@@ -127,7 +127,7 @@ export class OtherProcesses {
     try {
       workers = parseProc(await master.ask('show proc', ctx))
     } catch (error) {
-      // A reload makes the master execute itself anew: for a moment nobody listens on its socket.
+      // A reload makes the master execute itself anew: for a moment nothing listens on its socket.
       const note = `not readable: the master could not be asked (${words(error, ctx)})`
       const unread = this.#alive().map((process) => ({ process, listed: false, note }))
       return { read: [], unread, blind: note, complete: false }
@@ -217,7 +217,7 @@ export class OtherProcesses {
       const channel = keptChannel(kept)
       const sight = await look(process, channel, wanted, ctx)
       const { stopping, connections } = sight.info
-      // The connection keeps the process alive: it is given up once nobody else is connected there,
+      // The connection keeps the process alive: it is given up once no other client is connected there,
       // and its zero was reported, so that its end is no loss.
       const idle = settled && stopping && isEmpty(sight)
       if (idle && (await isLeftToUs(kept, connections, channel, ctx))) {

@@ -31,7 +31,7 @@ export interface Process {
 
 /** Whether an old process can still be asked for something by a client. */
 export interface Door {
-  /** Nobody can any more. It accepts no connection, so that stays so. */
+  /** No client can any more. It accepts no connection, so that stays so. */
   closed: boolean
   /** It was seen to accept no more connections. */
   stopping: boolean
@@ -79,7 +79,7 @@ export function noteWork(process: Process, key: string, work: number, now: numbe
 const LOOKED_AT = 2_000
 
 /**
- * Whether the last reading of every member that is looked at held no work there. One that nobody looks at
+ * Whether the last reading of every member that is looked at held no work there. One that is not looked at
  * any more (its drain is over, it serves again) says nothing new and must not count.
  */
 export function isSettled(process: Process, now: number): boolean {

@@ -235,7 +235,7 @@ export class ControlPoint {
     )
   }
 
-  /** Reads whoever serves the socket, and follows it through a reload. */
+  /** Reads the process that serves the socket, and follows it through a reload. */
   async #readCurrent(
     wanted: Wanted | 'all',
     ctx: CallContext,

@@ -45,7 +45,7 @@ export function socketError(label: string, cause: unknown, sent: boolean): Drain
         "no such socket, is HAProxy running and is this the path of its 'stats socket'",
       )
     case 'ECONNREFUSED':
-      return say('UNREACHABLE', 'nobody listens there, is HAProxy running')
+      return say('UNREACHABLE', 'nothing listens there, is HAProxy running')
     case 'EAGAIN':
       return say(
         'UNREACHABLE',
@@ -300,7 +300,7 @@ export class RuntimeSocket {
 }
 
 function ignore(): void {
-  // an error of a socket nobody waits for any more
+  // an error of a socket that no call waits for any more
 }
 
 function closedError(label: string): DrainableError {

@@ -51,7 +51,7 @@ export function endGone(draft: Draft, what: 'absent' | 'replaced'): void {
   const name = formatRef(state.ref)
   const message =
     what === 'absent'
-      ? `${name} is not in the pool any more, somebody removed it`
+      ? `${name} is not in the pool any more, another client removed it`
       : `${name} is another member now (another address or id), it was left alone`
   draft.phase('removed')
   draft.emit({ type: 'removed', ...draft.stamp })

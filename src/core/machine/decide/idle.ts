@@ -41,7 +41,7 @@ export function sayLostWork(draft: Draft): void {
   draft.lose(
     new DrainableError(
       'IDLE_LOST',
-      `${formatRef(state.ref)} got work again after it was called idle, see what came in between (a reload that forgot the drain, or somebody who opened it)`,
+      `${formatRef(state.ref)} got work again after it was called idle, see what came in between (a reload that forgot the drain, or another client that opened it)`,
       { ref: state.ref },
     ),
   )

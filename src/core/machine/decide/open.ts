@@ -144,7 +144,7 @@ function whoseFault(
   if (whose === 'ours') return null
   return whose === 'theirs'
     ? `it is '${own}', set so by ${setterOf(state)}; it was left alone, ready() opens it`
-    : `the change to '${own}' was only intended, nobody can tell whether the '${own}' found is ours; it was left alone, ready() opens it`
+    : `the change to '${own}' was only intended, so whether the '${own}' found is ours is not known; it was left alone, ready() opens it`
 }
 
 /** The next state on the way; null while a check is waited for. */

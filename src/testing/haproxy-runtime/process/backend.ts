@@ -7,7 +7,7 @@ export interface Claim {
   readonly wanted?: string
   /** A place was found: the work begins now. */
   readonly start: (server: Server) => Session
-  /** There is nobody to serve it. */
+  /** There is no server for it. */
   readonly refuse: () => void
 }
 

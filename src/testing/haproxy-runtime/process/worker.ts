@@ -190,7 +190,7 @@ export class Worker {
     if (!check) return
     const again = (pause = check.inter): void => {
       const timer = setTimeout(() => {
-        // A process that is being replaced checks nobody any more.
+        // A process that is being replaced checks no server any more.
         if (this.#ended || this.isOld || !backend.servers.includes(server)) return
         const skip =
           server.inMaint || !server.checking || (server.admin & ADMIN.inheritedMaint) !== 0

@@ -365,7 +365,7 @@ test('a process that is not listed any more, and the way out', () => {
     .look()
   const [why] = run.why
   expect(why).toMatchObject({ code: 'unreadable', scope: 'w2' })
-  expect(why?.text).toContain('nobody said that it has ended')
+  expect(why?.text).toContain('nothing said that it has ended')
   expect(why?.text).not.toContain('was replaced')
   expect(why?.hint).toContain('where every process can be seen')
   run.scope('w2', { state: 'unread', note: 'no route' }).look()

@@ -1,4 +1,4 @@
-/** What makes drains go wrong in production, in one HAProxy of each version. */
+/** Servers as they are configured and as other clients leave them, in one HAProxy of each version. */
 import { drain, ready, restore, startDrain, watch } from 'drainable'
 import { callContext } from 'drainable/provider'
 import { afterAll, beforeAll, describe, it } from 'vitest'
@@ -58,7 +58,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
   afterAll(() => all[Symbol.asyncDispose]())
 
   it.concurrent(
-    'configured disabled: found in maint, kept there; ready since: drained as any other',
+    'a server configured disabled is kept in maint, and drained once ready',
     async ({ expect }) => {
       await using lb = all.provider()
       const ref = { pool: 'disabled', member: 's1' }
@@ -80,7 +80,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
   )
 
   it.concurrent(
-    'a slot reused for another address is another member: nothing is touched',
+    'a slot reused for another address is another member, left alone',
     async ({ expect }) => {
       await using lb = all.provider()
       await using own = await ownBackend(haproxy, 'slot')
@@ -140,7 +140,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
   )
 
   it.concurrent(
-    'on-marked-down shutdown-sessions: with maintCuts the door is left open and nothing is cut',
+    'shutdown-sessions under maintCuts: nothing is cut, nothing sealed',
     async ({ expect }) => {
       await using lb = all.provider({ maintCuts: true })
       await using own = await ownBackend(haproxy, 'cuts')
@@ -162,7 +162,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
   )
 
   it.concurrent(
-    'on-marked-up shutdown-backup-sessions: ready cuts nothing on the backup',
+    'on-marked-up shutdown-backup-sessions: ready cuts no backup session',
     async ({ expect }) => {
       await using lb = all.provider()
       const port = haproxy.port('backup')
@@ -181,7 +181,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
   )
 
   it.concurrent.for(['persist', 'forced'])(
-    'option persist and force-persist override the closed door: idle is lost, and said so (%s)',
+    'option persist and force-persist lose an idle, which is said (%s)',
     async (pool, { expect }) => {
       await using lb = all.provider()
       const drained = startDrain(lb, { pool, member: 's1' }, { timeout: '10s' })
@@ -224,7 +224,7 @@ ${Array.from({ length: 300 }, (_, index) => `  server m${index} 127.0.0.1:${port
   )
 
   it.concurrent(
-    'a member found in maint stays there, one found drained is sealed and given back',
+    'found in maint it stays so, found drained it is sealed and given back',
     async ({ expect }) => {
       await using lb = all.provider()
       await haproxy.cli('set server maint/s1 state maint')
