@@ -4,7 +4,7 @@ import { connect, ctx, present, read, rig, until, WEB1, WEB2, type Rig } from '.
 
 const FAST = { settle: '50ms', timeout: '15s' } as const
 
-test('the active unit cannot be read and the other one is standby: nothing is idle', async () => {
+test('an active unit that cannot be read keeps everything from idle', async () => {
   await using it = await rig({ pair: true })
   await it.fake.occupy(WEB1)
   const run = startDrain(it.lb, WEB1, { ...FAST, timeout: '2s' })
@@ -15,7 +15,7 @@ test('the active unit cannot be read and the other one is standby: nothing is id
   expect(report.members[0]?.verifiedIdle).toBe(false)
 })
 
-test('a unit that was active and is silent now stays in the list, unread, until it answers', async () => {
+test('a unit that was active and is silent now stays listed, unread', async () => {
   await using it = await rig({ pair: { autoSync: true } })
   const end = await it.fake.occupy(WEB1)
   expect((await present(it.lb, WEB1)).scopes).toHaveLength(1)
@@ -43,7 +43,7 @@ test('a standby unit that never was active may be away', async () => {
   expect(report.outcome).toBe('idle')
 })
 
-test('a failover there and back is a new incarnation, though the role is the same', async () => {
+test('a failover there and back is a new incarnation', async () => {
   await using it = await rig({ pair: true })
   const [before] = (await present(it.lb, WEB1)).scopes
   await it.fake.failover()
@@ -83,7 +83,7 @@ test('a reboot that forgot the drain: it is put back, and proved anew', async ()
   await run.close()
 })
 
-test('why() names OneConnect, persistence and AS3 for a member that stays busy', async () => {
+test('why() names OneConnect, persistence and AS3 of a busy member', async () => {
   await using it = await rig({
     pools: { web: [{ name: '10.0.0.1:80', declared: true }, '10.0.0.2:80'], api: ['10.0.0.3:80'] },
     virtuals: {
