@@ -210,8 +210,8 @@ interface Entering<T> {
   readonly done: Promise<T>
   waiting: number
   readonly stop: AbortController
-  /** Ends the wait for an answer that nobody wants. */
-  keep: () => void
+  /** Once nobody waited for it: ends the wait for its answer. */
+  keep: (() => void) | undefined
 }
 
 /**
@@ -239,22 +239,27 @@ export class SharedLogin<T> {
    * @throws what the login threw, or `signal.reason` as soon as it fires
    */
   async get({ clock, signal }: Pick<CallContext, 'clock' | 'signal'>): Promise<T> {
-    // One that was given up is waited for: two logins at once would be two sessions.
-    while (this.#entering?.stop.signal.aborted === true)
-      await abortable(
-        this.#entering.done.catch(() => undefined),
-        signal,
-      )
-    if (this.#held !== undefined) return this.#held
-    const entering = (this.#entering ??= this.#start(clock))
-    entering.waiting += 1
-    entering.keep()
-    try {
-      return await abortable(entering.done, signal)
-    } finally {
-      entering.waiting -= 1
-      if (entering.waiting === 0 && this.#entering === entering) {
-        entering.keep = clock.setTimeout(() => entering.stop.abort(signal.reason), UNWANTED_FOR)
+    for (;;) {
+      // One that was given up is waited for: two logins at once would be two sessions.
+      while (this.#entering?.stop.signal.aborted === true)
+        await abortable(
+          this.#entering.done.catch(() => undefined),
+          signal,
+        )
+      if (this.#held !== undefined) return this.#held
+      const entering = (this.#entering ??= this.#start(clock))
+      entering.waiting += 1
+      try {
+        return await abortable(entering.done, signal)
+      } catch (error) {
+        // It was unwanted before this call came, and has got no answer in its time: it is made anew.
+        if (signal.aborted || !entering.stop.signal.aborted) throw error
+      } finally {
+        entering.waiting -= 1
+        if (entering.waiting === 0 && this.#entering === entering) {
+          const end = (): void => entering.stop.abort(signal.reason)
+          entering.keep ??= clock.setTimeout(end, UNWANTED_FOR)
+        }
       }
     }
   }
@@ -275,7 +280,7 @@ export class SharedLogin<T> {
   #start(clock: CallContext['clock']): Entering<T> {
     const stop = new AbortController()
     const ended = (): void => {
-      this.#entering?.keep()
+      this.#entering?.keep?.()
       this.#entering = undefined
     }
     const done = this.#enter({ clock, signal: stop.signal }).then(
@@ -290,6 +295,6 @@ export class SharedLogin<T> {
       },
     )
     done.catch(() => undefined)
-    return { done, waiting: 0, stop, keep: () => undefined }
+    return { done, waiting: 0, stop, keep: undefined }
   }
 }

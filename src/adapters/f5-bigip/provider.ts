@@ -32,6 +32,7 @@ import { Resolver, toTarget, type MemberTarget, type Target } from './read/targe
 import { Vanished } from './read/vanished.js'
 import { isReadUnit, type ReadUnit, type UnitView, type Wanted } from './read/view.js'
 import { Device } from './session/device.js'
+import { Held } from './session/held.js'
 import { PROVIDER, Session } from './session/session.js'
 import { Units, type Failed } from './session/units.js'
 
@@ -54,6 +55,7 @@ export class F5BigipProvider implements DrainableProvider {
   readonly #resolver: Resolver
   readonly #afterChange: AfterChange
   readonly #vanished: Vanished
+  readonly #held = new Held()
   #info: ProviderInfo | undefined
 
   constructor(settings: Settings) {
@@ -145,6 +147,7 @@ export class F5BigipProvider implements DrainableProvider {
       settings: this.#settings,
       resolver: this.#resolver,
       hints: this.#hints,
+      held: this.#held,
       before: async () => {
         const devices = await this.#activeDevices(ctx, changes.every(isSeen))
         const [first] = devices
@@ -278,6 +281,7 @@ export class F5BigipProvider implements DrainableProvider {
       resolver: this.#resolver,
       freshness: this.#settings.freshness,
       hints: (...of) => this.#hints.of(...of),
+      heldOn: (ref) => this.#held.of(ref),
       nodeHints: (...of) => this.#hints.ofNode(...of),
       unverified: fault === undefined ? undefined : `the change was not carried further: ${fault}`,
     }

@@ -133,9 +133,7 @@ describe('check_netscaler', () => {
     expect((await check(fake, ...quorum)).stdout).toMatch(/^OK/)
   })
 
-  test('reads states, counts and the role, and is refused with a wrong password', async ({
-    skip,
-  }) => {
+  test('reads states, counts and role, and is refused a wrong password', async ({ skip }) => {
     if (clients === undefined) return skip()
     await using fake = await start()
     await fake.occupy({ pool: 'vs api', member: 'svc 1' }, { active: 3 })

@@ -136,9 +136,7 @@ describe.each(['13.1', '15.1', '17.1'] as const)('BIG-IP %s, driven by others', 
   })
 })
 
-test('somebody enables in mid-drain, with a client of their own: the drain is overruled', async ({
-  skip,
-}) => {
+test('an enable of another client in mid-drain overrules the drain', async ({ skip }) => {
   if (clients === undefined) return skip()
   await using fake = await start('15.1')
   const ca = await caOf(fake)

@@ -123,7 +123,7 @@ describe('changes', () => {
     expect(disables()).toHaveLength(4)
   })
 
-  test('a service group member is never disabled without server and port, on no way', async () => {
+  test('a group member is never disabled without server and port', async () => {
     network.use(draining(() => HttpResponse.json(OK)))
     await using adc = provider()
     const identity = '|'

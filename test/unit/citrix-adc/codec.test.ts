@@ -311,7 +311,7 @@ describe('counts', () => {
     expect(toCounts(app!, 'HTTP')).toMatchObject({ active: 0, queued: 0, up: false })
   })
 
-  test('nested members are found by address and port, or by name where DNS finds them', () => {
+  test('nested members are found by address and port, or by name', () => {
     const [group] = rowsIn('stat-group.json', 'servicegroup')
     const stats = rowsOf({ body: group! }, 'servicegroupmember')
     const members = rowsIn('members-13.json', 'servicegroup_servicegroupmember_binding').flatMap(

@@ -122,7 +122,7 @@ describe('a session', () => {
     expect(early[0]).toContain('login')
   })
 
-  test('with a token that is no proper percent-encoding is a session all the same', async () => {
+  test('takes a token that is no proper percent-encoding', async () => {
     const headers = { 'set-cookie': 'NITRO_AUTH_TOKEN=ab%zz; path=/nitro/v1' }
     network.use(appliance({ login: () => HttpResponse.json(OK, { status: 201, headers }) }))
     const adc = provider()
@@ -132,7 +132,7 @@ describe('a session', () => {
   })
 })
 
-test('a secret that a page repeats is not shown in part where the page is cut', async () => {
+test('a secret in a page that is cut is not shown in part', async () => {
   const password = 'correct-horse-battery-staple'
   const page = `${'x'.repeat(185)}${password} was wrong`
   network.use(appliance({ login: () => HttpResponse.html(page, { status: 500 }) }))

@@ -65,7 +65,7 @@ const DISABLE = {
 }
 
 describe('a drain', { concurrent: true }, () => {
-  test('waits for what is in flight, and takes the appliance at its word when it is out', async () => {
+  test('waits for what is in flight, and believes OUT OF SERVICE', async () => {
     await using at = await setup()
     const { fake, adc } = at
     const end = await fake.occupy(WEB1)
@@ -107,7 +107,7 @@ describe('a drain', { concurrent: true }, () => {
     await run.close()
   })
 
-  test('by address reaches the group members and the services of a server, and nothing else', async () => {
+  test('by address reaches members and services of a server alone', async () => {
     await using at = await setup()
     const { fake, adc } = at
     const report = await drain(adc, { address: '10.0.0.1' }, { timeout: '20s' })
@@ -362,7 +362,7 @@ describe('what others do', { concurrent: true }, () => {
 })
 
 describe('a pair', { concurrent: true }, () => {
-  test('a failover restarts the proof on the other node, where the drain still holds', async () => {
+  test('a failover restarts the proof on the other node', async () => {
     await using at = await setup({ ha: true })
     const { fake, adc } = at
     await fake.occupy(WEB1)
@@ -411,7 +411,7 @@ describe('a pair', { concurrent: true }, () => {
     ).toEqual(new Set(['192.0.2.241']))
   })
 
-  test('behind one address (SNIP) another node answers after a failover: the proof starts again there', async () => {
+  test('a failover behind one address (SNIP) restarts the proof', async () => {
     await using at = await setup()
     const { fake, adc } = at
     await fake.occupy(WEB1, { persistent: 1 })
@@ -569,7 +569,7 @@ describe('trouble on the way', { concurrent: true }, () => {
     expect(actions(fake)).toEqual([])
   })
 
-  test('an NSIP of a cluster refuses changes; the cluster address drains by the word of the appliance', async () => {
+  test('an NSIP of a cluster refuses changes, its address drains', async () => {
     await using nsip = await setup({ cluster: 'nsip' })
     const failure: unknown = await drain(nsip.adc, WEB1, { timeout: '4s' }).catch(
       (error: unknown) => error,
@@ -609,7 +609,7 @@ describe('TLS', { concurrent: true }, () => {
 })
 
 describe('at an appliance’s own pace', { concurrent: true }, () => {
-  test('statistics of seven seconds and a look a second: idle is right, and within the rule', async () => {
+  test('statistics of seven seconds: idle is right, and within the rule', async () => {
     await using at = await setup({ tick: 1_000, statInterval: 7_000 }, { freshness: '8s' })
     const { fake, adc } = at
     const end = await fake.occupy(WEB1)

@@ -95,7 +95,7 @@ describe('the ways in', () => {
     expect(fake.sessions).toBe(0)
   })
 
-  test('refuses header authentication where it is switched off, and writes of a reader', async () => {
+  test('refuses headers where they are off, and writes of a reader', async () => {
     await using off = await start({ headerAuth: false })
     expect((await send(off, MEMBERS)).json['errorcode']).toBe(1244)
     await using fake = await start({ users: { eve: { password: 'pw', rights: 'read-only' } } })
@@ -113,7 +113,7 @@ describe('names', () => {
     expect(rows(reply, 'servicegroup')[0]).toMatchObject({ servicegroupname: 'sg web' })
   })
 
-  test('values of args are decoded once, and both ip and servername are too many', async () => {
+  test('values of args are decoded once; ip and servername exclude each other', async () => {
     await using fake = await start({
       pools: { 'sg web': [{ name: 'six', address: '2001:db8::1', port: 80 }] },
     })
@@ -139,7 +139,7 @@ describe('names', () => {
 describe('disable and enable', () => {
   const member = { servicegroupname: 'web', servername: 'web1', port: 80 }
 
-  test('gracefully: TROFS while a client is there, OUT OF SERVICE by itself after it', async () => {
+  test('gracefully: TROFS while a client is there, then OUT OF SERVICE', async () => {
     await using fake = await start()
     const end = await fake.occupy(WEB1)
     const reply = await send(fake, DISABLE, {
@@ -197,7 +197,7 @@ describe('disable and enable', () => {
     })
   })
 
-  test('idle keep-alive clients of an HTTP service are reset by a graceful disable', async () => {
+  test('a graceful disable resets idle keep-alive clients of HTTP', async () => {
     await using fake = await start()
     await fake.occupy(WEB1, { idleClients: 3 })
     await send(fake, DISABLE, { servicegroup: { ...member, graceful: 'YES' } })
@@ -232,7 +232,7 @@ describe('disable and enable', () => {
     expect(reply.json['errorcode']).toBe(278)
   })
 
-  test('a server takes everything with it, and its enable brings back what was disabled alone', async () => {
+  test('a server takes everything along, and its enable brings all back', async () => {
     await using fake = await start({
       pools: {
         web: [{ name: 'web1', address: '10.0.0.1', port: 80 }],
@@ -311,7 +311,7 @@ describe('a pair, partitions, saving', () => {
     ])
   })
 
-  test('after a failover the other node is primary and knows the disabled state', async () => {
+  test('after a failover the other node knows the disabled state', async () => {
     await using fake = await start({ ha: true })
     await send(fake, DISABLE, {
       servicegroup: { servicegroupname: 'web', servername: 'web1', port: 80 },
@@ -357,7 +357,7 @@ describe('a pair, partitions, saving', () => {
 })
 
 describe('what tools of the configuration send', () => {
-  test('a group, its server, its member and a virtual server are made, read and taken away', async () => {
+  test('objects are made, read and taken away', async () => {
     await using fake = await start({ pools: {} })
     const done = async (line: string, body?: unknown): Promise<void> => {
       const reply = await send(fake, line, body)

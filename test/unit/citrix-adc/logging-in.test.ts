@@ -99,7 +99,7 @@ describe('logging in', () => {
     await expect(off.observe([WEB1], ctx)).rejects.toThrow(/use auth: 'session'/)
   })
 
-  test('an ended session that ends again right after a new login is no endless story', async () => {
+  test('a session that ends right after its login is not tried for ever', async () => {
     network.use(
       appliance({
         clusterinstance: () =>

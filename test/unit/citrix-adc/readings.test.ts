@@ -55,7 +55,7 @@ describe('readings', () => {
     await expect(look()).rejects.toMatchObject({ code: 'MALFORMED_REPLY', retryable: true })
   })
 
-  test('a member that stat leaves out is asked for alone, and is unread where that fails', async () => {
+  test('a member that stat leaves out is asked for alone, or is unread', async () => {
     const without = () => HttpResponse.json({ ...OK, servicegroup: [{ servicegroupname: 'sg' }] })
     network.use(appliance({ 'stat/servicegroup': without }))
     expect((await present()).scopes).toMatchObject([{ state: 'unread', inForce: false }])
@@ -146,7 +146,7 @@ describe('readings', () => {
     expect((await present()).maint).toBe(maint)
   })
 
-  test('a role that changes while the counts are read: they are read again, or not believed', async () => {
+  test('counts across a change of role are read again, or not believed', async () => {
     let asked = 0
     network.use(
       appliance({
@@ -163,7 +163,7 @@ describe('readings', () => {
     await expect(look()).rejects.toMatchObject({ code: 'UNREACHABLE', retryable: true })
   })
 
-  test('a user who may not look at the pair drains, and is told what that is worth', async () => {
+  test('a user who may not look at the pair drains, unverified', async () => {
     const no = () =>
       HttpResponse.json({ errorcode: 2138, message: 'Not authorized' }, { status: 403 })
     network.use(appliance({ hanode: no, system: no, clusterinstance: no }))

@@ -8,7 +8,7 @@ const OPTIONS = { vservers: { vs: ['svc1', 'svc2'] } }
 const toDrain = (ref: MemberRef) => ({ kind: 'hold', ref, to: 'drain' }) as const
 const holds = [WEB1, WEB2].map(toDrain)
 
-test('a batch that is given up in the middle has handed up what was done, and what was not', async () => {
+test('a batch given up in the middle has handed up what became of it', async () => {
   await using at = await rig(OPTIONS)
   const controller = new AbortController()
   const handed: [number, ChangeResult][] = []

@@ -107,7 +107,7 @@ describe('what is remembered', () => {
     ])
   })
 
-  test('a build that calls it DOWN and DISABLED then: still drained, without its word', () => {
+  test('DOWN and DISABLED after our drain is drained, without its word', () => {
     expect(
       after('drain', [
         ['GOING OUT OF SERVICE', GRACEFUL],

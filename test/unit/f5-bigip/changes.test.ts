@@ -35,7 +35,7 @@ test('one refusal in a transaction stops only the member it is about', async () 
   expect(it.fake.state(third)).toBe('ready')
 })
 
-test('a write whose answer was lost is read back, not believed and not repeated', async () => {
+test('a write whose answer was lost is read back, and not repeated', async () => {
   await using it = await rig()
   it.fake.fail({ match: /^PATCH/, how: 'reset', execute: true, times: 1 })
   const [result] = await it.lb.apply([hold(WEB1)], ctx())
@@ -84,7 +84,7 @@ test('a restore puts back odd words as they were', async () => {
   expect(last).toMatchObject({ path, body: { session: 'user-enabled', state: 'user-up' } })
 })
 
-test('names: route domains, IPv6, ports, nodes with names, partitions, and what they look like on the wire', async () => {
+test('names of route domains, IPv6 and partitions look right on the wire', async () => {
   await using it = await rig({
     pools: {
       web: ['10.0.0.8%1:80', '2001:db8::1.80', { name: 'app1:80', address: '10.9.9.9' }],
@@ -166,7 +166,7 @@ test('a pair without sync: the change goes to the active unit alone', async () =
 })
 
 test.each(['both units', 'the active one'])(
-  'a change that waits for a push is in why() and the error, with %s in url',
+  'a change that waits for a push is in why(), with %s in url',
   async (given) => {
     await using it = await rig({ pair: true })
     await using lb = connect(it.fake, given === 'both units' ? {} : { url: it.fake.url })

@@ -76,7 +76,7 @@ describe('members', () => {
     expect(byName.get('_auto_192.0.2.20:80')).toMatchObject({ template: false, ephemeral: true })
   })
 
-  test('what has no address is no member (11.x answers 200 for one that is missing)', () => {
+  test('what has no address is no member, as 11.x answers', () => {
     expect(parseMember(json({ name: '192.0.2.1:80', partition: 'Common' }))).toBeUndefined()
     expect(parseMembers(json({ kind: 'an empty list' }))).toEqual([])
   })
@@ -109,7 +109,7 @@ describe('members', () => {
     expect(toWords('ready', odd)).toEqual({ session: 'user-enabled', state: 'user-up' })
   })
 
-  test('every reading of two words is one of four, and what is written reads back as meant', () => {
+  test('what is written reads back as meant, whatever the two words', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (session, state) => {
         expect(['ready', 'drain', 'maint', 'unknown']).toContain(toAdmin(session, state))
@@ -211,7 +211,7 @@ describe('statistics', () => {
     expect(table.size).toBe(5) // the pool's own row is none of a member
   })
 
-  test('before version 12 fields stood right under entries; some answers are text', () => {
+  test('fields right under entries (before 12) and texts are read', () => {
     const flat = parseStats(fixture('stats-flat.json'), '/Common/shop')
     expect(flat.get(statsKey('/Common/192.0.2.1', 80))?.active).toBe(4)
     expect(parseStats(fixture('stats-text.json'), '/Common/shop').size).toBe(0)

@@ -6,7 +6,7 @@ import { ctx, lines, present, rig, until, WEB1, WEB2 } from './rig.js'
 
 const FAST = { settle: '50ms', timeout: '15s' } as const
 
-test('a member with open connections becomes idle when they have ended, and is sealed', async () => {
+test('a busy member is idle when its connections have ended, and sealed', async () => {
   await using it = await rig()
   const end = await it.fake.occupy(WEB1, 3)
   const run = startDrain(it.lb, WEB1, FAST)
@@ -34,7 +34,7 @@ test('samples are dated back by what statistics can lag behind', async () => {
   expect(scope?.sampledAt).toBeLessThan(performance.now() - 2_999)
 })
 
-test('a failover in mid-drain: the other unit is drained too, and idle is proved there', async () => {
+test('after a failover in mid-drain idle is proved on the other unit', async () => {
   await using it = await rig({ pair: true })
   await it.fake.occupy(WEB1)
   const events: DrainEvent[] = []
@@ -62,7 +62,7 @@ test('a restart of the control plane in mid-drain is no disappearance', async ()
   await run.close()
 })
 
-test('while the configuration loads, a member that seems missing is not called absent', async () => {
+test('while the configuration loads no member is called absent', async () => {
   await using it = await rig()
   await present(it.lb, WEB1)
   it.fake.setStage('loading')
@@ -117,7 +117,7 @@ test('persistence that never lets go is ended by escalation', async () => {
   server.close()
 })
 
-test('terminate cuts by address and port, says so, and never without its filter', async () => {
+test('terminate cuts by address and port, never without its filter', async () => {
   await using it = await rig({
     pools: { web: ['10.0.0.1:80', '10.0.0.2:80'], api: ['10.0.0.1:80'] },
   })
@@ -144,7 +144,7 @@ test('a device that cannot cut refuses, and the drain says that work is left', a
   expect(result).toMatchObject({ status: 'rejected', error: { code: 'REJECTED' } })
 })
 
-test('until removed: the member leaves the pool once it is idle, and not before', async () => {
+test('until removed: the member leaves the pool once it is idle', async () => {
   await using it = await rig()
   const end = await it.fake.occupy(WEB1)
   const run = startDrain(it.lb, WEB1, { ...FAST, until: 'removed' })
@@ -230,7 +230,7 @@ test('an ephemeral member that vanishes with its work is reported as lost', asyn
   await run.close()
 })
 
-test('a deadline with work left leaves the member disabled, and restore undoes just that', async () => {
+test('a deadline with work left leaves it disabled, restore undoes that', async () => {
   await using it = await rig()
   await it.fake.occupy(WEB1)
   const run = startDrain(it.lb, WEB1, { ...FAST, timeout: '1s' })

@@ -25,7 +25,7 @@ test.each([
   ['in good order', false],
   ['when the answer to the seal is lost', true],
 ])(
-  'statistics that lag, clients that come back, %s: idle is never said while one is there',
+  'idle is never said over a client: lag, persistence, %s',
   async (_how, lost) => {
     const LAG = 120
     const seeds = Array.from({ length: 24 }, (_, i) => 7 + i * 7_919)

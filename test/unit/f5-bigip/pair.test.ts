@@ -1,10 +1,10 @@
-import { startDrain } from 'drainable'
-import { expect, test } from 'vitest'
-import { connect, ctx, present, read, rig, until, WEB1, WEB2 } from './rig.js'
+import { ready, startDrain } from 'drainable'
+import { describe, expect, test } from 'vitest'
+import { connect, ctx, present, read, rig, until, WEB1, WEB2, type Rig } from './rig.js'
 
 const FAST = { settle: '50ms', timeout: '15s' } as const
 
-test('the active unit cannot be read and the other one is standby: nothing is idle', async () => {
+test('an active unit that cannot be read keeps everything from idle', async () => {
   await using it = await rig({ pair: true })
   await it.fake.occupy(WEB1)
   const run = startDrain(it.lb, WEB1, { ...FAST, timeout: '2s' })
@@ -15,7 +15,7 @@ test('the active unit cannot be read and the other one is standby: nothing is id
   expect(report.members[0]?.verifiedIdle).toBe(false)
 })
 
-test('a unit that was active and is silent now stays in the list, unread, until it answers', async () => {
+test('a unit that was active and is silent now stays listed, unread', async () => {
   await using it = await rig({ pair: { autoSync: true } })
   const end = await it.fake.occupy(WEB1)
   expect((await present(it.lb, WEB1)).scopes).toHaveLength(1)
@@ -43,7 +43,7 @@ test('a standby unit that never was active may be away', async () => {
   expect(report.outcome).toBe('idle')
 })
 
-test('a failover there and back is a new incarnation, though the role is the same', async () => {
+test('a failover there and back is a new incarnation', async () => {
   await using it = await rig({ pair: true })
   const [before] = (await present(it.lb, WEB1)).scopes
   await it.fake.failover()
@@ -83,7 +83,7 @@ test('a reboot that forgot the drain: it is put back, and proved anew', async ()
   await run.close()
 })
 
-test('why() names OneConnect, persistence and AS3 for a member that stays busy', async () => {
+test('why() names OneConnect, persistence and AS3 of a busy member', async () => {
   await using it = await rig({
     pools: { web: [{ name: '10.0.0.1:80', declared: true }, '10.0.0.2:80'], api: ['10.0.0.3:80'] },
     virtuals: {
@@ -120,4 +120,51 @@ test('a hold that goes to a unit that has just become standby is put right', asy
   const report = await startDrain(it.lb, WEB1, FAST).done
   expect(report.outcome).toBe('idle')
   expect(it.fake.state(WEB1, it.fake.units[1])).toBe('maint')
+})
+
+describe('a pair that does not sync, of which the other unit took over in mid-drain', () => {
+  const node = { pool: '@nodes', member: '/Common/10.0.0.1' }
+  const stateOf = (it: Rig, ref: typeof WEB1, unit: number) =>
+    ref === WEB1
+      ? it.fake.state(ref, it.fake.units[unit])
+      : it.fake.nodeState(ref.member, it.fake.units[unit])
+
+  test.each([
+    ['member', WEB1],
+    ['node', node],
+  ])('an undo opens the %s on both', async (_what, ref) => {
+    await using it = await rig({ pair: true })
+    const run = startDrain(it.lb, ref, FAST)
+    expect((await run.done).outcome).toBe('idle')
+    await run.release()
+    await it.fake.failover()
+    expect([0, 1].map((unit) => stateOf(it, ref, unit))).toEqual(['maint', 'ready'])
+    expect((await present(it.lb, ref)).stored).toBe('maint')
+    expect((await run.restore()).outcome).toBe('restored')
+    expect([0, 1].map((unit) => stateOf(it, ref, unit))).toEqual(['ready', 'ready'])
+    expect((await present(it.lb, ref)).stored).toBeUndefined()
+    await run.close()
+  })
+
+  test('ready() opens it on both', async () => {
+    await using it = await rig({ pair: true })
+    await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'drain' }], ctx())
+    await present(it.lb, WEB1)
+    await it.fake.failover()
+    await ready(it.lb, WEB1, { timeout: '10s', waitHealthy: false })
+    expect([0, 1].map((unit) => stateOf(it, WEB1, unit))).toEqual(['ready', 'ready'])
+  })
+
+  test('one that hangs keeps nobody from being opened', async () => {
+    await using it = await rig({ pair: true }, { callTimeout: 200 })
+    const run = startDrain(it.lb, WEB1, FAST)
+    expect((await run.done).outcome).toBe('idle')
+    await run.release()
+    await it.fake.failover()
+    await present(it.lb, WEB1)
+    it.fake.fail({ how: 'reset', unit: it.fake.units[0]! })
+    expect((await run.restore()).outcome).toBe('restored')
+    expect(stateOf(it, WEB1, 1)).toBe('ready')
+    await run.close()
+  })
 })

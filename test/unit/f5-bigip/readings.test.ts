@@ -296,7 +296,7 @@ describe('trust', () => {
     expect(seen.every(({ host }) => host === 'bigip.example')).toBe(true)
   })
 
-  test('an answer that repeats password or token does not repeat them in an error', async () => {
+  test('an answer that repeats secrets repeats none in an error', async () => {
     const echo = () =>
       HttpResponse.json(
         { code: 400, message: 'bad request: {"password":"pa\\"ss"} token TOKEN' },

@@ -50,7 +50,7 @@ test('a removal is handed up before the writes of others are sent', async () => 
   expect(handed).toEqual(first)
 })
 
-test('a transaction is handed up whole, and a push that is given up is told afterwards', async () => {
+test('a transaction is handed up whole, a push given up is told', async () => {
   const names = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
   await using it = await rig(
     { pair: true, pools: { web: names } },
@@ -77,7 +77,7 @@ test('a transaction is handed up whole, and a push that is given up is told afte
   expect(it.fake.state(WEB1, it.fake.units[1])).toBe('maint')
 })
 
-test('a batch that is given up before anything was sent leaves nothing to be pushed', async () => {
+test('a batch given up before it was sent leaves nothing to push', async () => {
   await using it = await rig({ pair: true }, { configSync: { group: 'dg1' } })
   it.fake.fail({ match: /^GET .*\/members\?/, how: 'silent', times: 1 })
   const controller = new AbortController()

@@ -5,7 +5,7 @@ import { connect, ctx, lines, present, rig, until, WEB1, WEB2 } from './rig.js'
 
 const LOGIN = 'POST /mgmt/shared/authn/login'
 
-test('one login for everything, one request at a time, and a logout at the end', async () => {
+test('one login, one request at a time, and a logout at the end', async () => {
   await using it = await rig()
   await Promise.all(Array.from({ length: 8 }, () => it.lb.observe([WEB1, WEB2], ctx())))
   expect(lines(it.fake).filter((line) => line === LOGIN)).toHaveLength(1)
@@ -24,7 +24,7 @@ test('a token that ran out is replaced, and the request repeated', async () => {
   expect(lines(it.fake).filter((line) => line === LOGIN)).toHaveLength(2)
 })
 
-test("a token is renewed before it runs out, by the device's clock, and the old one dropped", async () => {
+test("a token is renewed before it runs out by the device's clock", async () => {
   await using it = await rig({ tokenTimeout: 1, clockSkew: -86_400_000 })
   await present(it.lb, WEB1)
   await until('it is nearly over', async () => {
@@ -47,7 +47,7 @@ test('a good token that is turned away now and then is sent again', async () => 
   expect(lines(it.fake).filter((line) => line === LOGIN)).toHaveLength(1)
 })
 
-test('a wrong password is told at once, sent once, and not repeated to anybody', async () => {
+test('a wrong password is told at once, sent once, and never shown', async () => {
   await using it = await rig()
   const lb = connect(it.fake, { password: 'not the password' })
   for (let i = 0; i < 3; i += 1) {
@@ -87,7 +87,7 @@ test('a page that refuses the password is not asked a second time', async () => 
   expect(lines(it.fake)).toEqual([LOGIN])
 })
 
-test('a page that wants Basic credentials gets them with each login from then on', async () => {
+test('a page that wants Basic credentials gets them from then on', async () => {
   await using it = await rig()
   const body = '<html><title>401 F5 Authorization Required</title></html>'
   it.fake.fail({ match: /authn\/login/, how: 'status', status: 401, body })

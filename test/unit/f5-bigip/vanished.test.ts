@@ -10,7 +10,7 @@ const site = { pool: 'web', member: 'site:80' }
 const [seven] = MADE.map(({ name }) => ({ pool: 'web', member: name }))
 const hold = { kind: 'hold', ref: site, to: 'drain' } as const
 
-test('an ephemeral member that DNS takes away before it was seen idle verifies nothing', async () => {
+test('an ephemeral member that DNS takes away unseen verifies nothing', async () => {
   await using it = await rig({ pools: { web: [SITE, ...MADE] } })
   await it.lb.apply([hold], ctx())
   expect((await present(it.lb, site)).unverified).toBeUndefined()
@@ -34,7 +34,7 @@ test('an ephemeral member that was seen idle twice while offline may go', async 
   expect((await present(it.lb, site)).unverified).toBeUndefined()
 })
 
-test('a drain during which DNS takes a busy copy away is idle, and not verified', async () => {
+test('a drain of which DNS takes a busy copy away is not verified', async () => {
   await using it = await rig({ pools: { web: [SITE, ...MADE] } })
   await it.fake.occupy(seven!)
   const run = startDrain(it.lb, site, { timeout: '20s', settle: '50ms', keepReady: 0 })

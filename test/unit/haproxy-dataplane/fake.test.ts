@@ -6,7 +6,7 @@ import { change, connect, context, look, present } from '../../support/dataplane
 
 const WEB1 = { pool: 'web', member: 'web1' }
 
-test('over TLS with a certificate of its own: by authority, by fingerprint, and not otherwise', async () => {
+test('over TLS it is known by authority or fingerprint alone', async () => {
   await using fake = await startFake({ tls: true })
   expect(fake.url).toMatch(/^https:/)
   await using byAuthority = connect(fake, { tls: { ca: fake.ca } })
@@ -32,7 +32,7 @@ test('it judges by what it was asked to hold', async () => {
   expect((await look(lb, WEB1)).scopes[0]).toMatchObject({ active: 0, queued: 0 })
 })
 
-test('a removal is refused as long as something is attached, and leaves the server in maint', async () => {
+test('a removal of a busy server is refused, and leaves it in maint', async () => {
   await using fake = await startFake()
   const end = await fake.occupy(WEB1)
   const path = `${fake.url}/v3/services/haproxy/runtime/backends/web/servers/web1`

@@ -102,7 +102,7 @@ describe.concurrent('a product that cannot be reached is never an absent member'
     },
   )
 
-  test('statistics without the member, and a server list with it, prove nothing', async () => {
+  test('statistics without a member that the list has prove nothing', async () => {
     await using r = await rig()
     await present(r.lb, WEB1)
     const body = JSON.stringify({ runtimeAPI: '/run/lb/master.sock@1' })
@@ -319,7 +319,7 @@ test('a 200 is no proof: the API does not send what it believes to be so', async
   expect(errorOf(result).message).toContain("status is 'DRAIN'")
 })
 
-test('an inherited drain that the API reads as ready is named, and left alone', async () => {
+test('an inherited drain that the API misreads is named, and left alone', async () => {
   await using r = await rig()
   r.fake.setMask(WEB1, 80)
   const reading = await present(r.lb, WEB1)
@@ -330,7 +330,7 @@ test('an inherited drain that the API reads as ready is named, and left alone', 
   expect(r.fake.requests.some(({ method }) => method === 'PUT')).toBe(false)
 })
 
-test('a removal that has to wait is a conflict to be asked again, not a wait for everybody', async () => {
+test('a removal that has to wait is a conflict to be asked again', async () => {
   await using r = await rig()
   const end = await r.fake.occupy(WEB1)
   const error = errorOf(await change(r.lb, { kind: 'remove', ref: WEB1 }))
@@ -366,7 +366,7 @@ describe.concurrent('backup servers that hold sessions', () => {
 `
   const spare = { pool: 'web', member: 'spare' }
 
-  test('leaving maint at weight 0 where the API can set it, and the weight comes back', async () => {
+  test('leaving maint goes by weight 0 where the API can set it', async () => {
     await using r = await rig({ config, version: '3.4' })
     await change(r.lb, { kind: 'hold', ref: WEB1, to: 'maint' })
     await r.fake.occupy(spare)
@@ -440,7 +440,7 @@ describe.concurrent('durable marks without a ticket', () => {
 })
 
 describe.concurrent('the cost of looking', () => {
-  test('one poll of the statistics however many members and backends, and polls never overlap', async () => {
+  test('one poll of the statistics for all members, never two at once', async () => {
     const pools = { a: ['s1', 's2', 's3'], b: ['s1', 's2'] }
     await using r = await rig({ pools }, { maintCuts: false })
     const refs = Object.entries(pools).flatMap(([pool, names]) =>

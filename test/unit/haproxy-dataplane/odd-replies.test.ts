@@ -263,7 +263,7 @@ describe('an answer of 200 to a change', () => {
     expect(result.status).toBe('rejected')
   })
 
-  test('an undo that does not show goes by way of maint, and is looked at again', async () => {
+  test('an undo that does not show goes by way of maint', async () => {
     const sent: string[] = []
     let state = 'DRAIN'
     const admin = () => (state === 'UP' ? 'ready' : 'drain')
@@ -297,7 +297,7 @@ describe('an answer of 200 to a change', () => {
   })
 })
 
-test('a proxy that drops the header with the version: it is asked for, before the line is read', async () => {
+test('a version that a proxy drops is asked for before the line', async () => {
   const asked: string[] = []
   network.use(
     http.get(`${API}/configuration/version`, () => {

@@ -148,7 +148,7 @@ describe.concurrent('a durable restore', () => {
     })
   })
 
-  test('from maint to drain that is refused is in maint again where that cuts nothing', async () => {
+  test('from maint to drain that is refused is in maint again', async () => {
     await using r = await rig({}, DURABLE)
     await change(r.lb, hold('drain'))
     await change(r.lb, hold('maint'))

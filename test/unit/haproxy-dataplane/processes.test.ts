@@ -143,7 +143,7 @@ describe('hard-stop-after of the configuration', () => {
   })
 })
 
-test('a reload before the drain blocks nothing, and is forgotten after a while', () => {
+test('a reload before the drain blocks nothing, and is forgotten', () => {
   const story = new Story()
   story.look(1, 100, false)
   expect(states(story.look(2, 0, false))).toEqual(['worker 2 read', 'worker 1 ended'])
@@ -167,7 +167,7 @@ test('a younger process with the same pid is another one', () => {
   expect(states(scopes)).toEqual(['worker 8#2 read', 'worker 8 unread'])
 })
 
-test('what is not seen before the drain is always said, unless within is over', () => {
+test('what is not seen before the drain is said until within is over', () => {
   const process = (uptime: number) => [{ scope: 'a', incarnation: 'a', uptime, seenAt: 0 }]
   expect(new ProcessMemory('wait').unverified(process(1e9))).toContain('oldWorkers')
   const within = new ProcessMemory({ within: 60_000 })

@@ -62,7 +62,7 @@ describe.each(recordings())('$name', (recording) => {
     }
   })
 
-  test('every error is read as the words it has, and "not there" is known by its words', () => {
+  test('every error is read as its words, absence too', () => {
     for (const { request, response } of bad) {
       const body =
         typeof response.body === 'string'

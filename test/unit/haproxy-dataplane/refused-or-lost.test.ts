@@ -79,7 +79,7 @@ describe.concurrent('a refusal that says less than it seems to', () => {
   })
 })
 
-test('a removal from the configuration whose answer was lost is not made a second time at run time', async () => {
+test('a removal from the file with a lost answer is not made twice', async () => {
   await using r = await rig({ reloadDelay: 10 }, { membership: 'configuration' })
   r.fake.fail({ match: /^DELETE .*configuration/, how: 'reset', execute: true, times: 1 })
   const result = await change(r.lb, { kind: 'remove', ref: WEB1 })
@@ -89,7 +89,7 @@ test('a removal from the configuration whose answer was lost is not made a secon
   expect((await look(r.lb, WEB1)).present).toBe(false)
 })
 
-test('a weight that was set aside comes back where the answer to the opening was lost', async () => {
+test('a weight set aside comes back after a lost answer to the opening', async () => {
   const config = `backend web
   server web1 127.0.0.1:8001 on-marked-up shutdown-backup-sessions weight 7
   server spare 127.0.0.1:8002 backup
@@ -144,7 +144,7 @@ describe.concurrent(
   },
 )
 
-test('a durable maintenance is left at weight 0, in a write of its own, before the weight comes back', async () => {
+test('a durable maintenance is left at weight 0, in a write of its own', async () => {
   const config = `backend web
   server web1 127.0.0.1:8001 on-marked-up shutdown-backup-sessions weight 7
   server spare 127.0.0.1:8002 backup

@@ -130,7 +130,7 @@ describe('with the Runtime API as its eyes', () => {
     else await expect(look).rejects.toMatchObject({ code: 'CONFLICT', retryable: true })
   })
 
-  test('a name without an address, and a server that is in neither, contradict nothing', async () => {
+  test('a name without an address contradicts nothing', async () => {
     await using fake = await startFake()
     const runtime = eyes((seen) => moved(seen, { address: '-' }))
     await using lb = connect(fake, { runtime })

@@ -17,6 +17,7 @@ import type { Hints } from '../read/hints.js'
 import { isAtLeast, lowest } from '../read/reading.js'
 import { toTarget, type Resolver, type Target } from '../read/target.js'
 import type { Device } from '../session/device.js'
+import type { Held } from '../session/held.js'
 import { PROVIDER } from '../session/session.js'
 import { terminate } from './connections.js'
 import { Half } from './half.js'
@@ -29,6 +30,8 @@ import { writeAll, type Written } from './writes.js'
 export interface Found extends Sight {
   readonly target: Target
   readonly places: readonly Place[]
+  /** The same on units that our hold went to, and that pass no traffic now. */
+  readonly passed?: readonly Place[]
   /** Why it can't be told which one is meant. */
   readonly refused?: DrainableError
 }
@@ -37,6 +40,7 @@ export interface WorkOptions {
   readonly settings: Settings
   readonly resolver: Resolver
   readonly hints: Hints
+  readonly held: Held
   /** Asked once, before anything is looked at: the units that pass traffic. */
   readonly before: () => Promise<readonly Device[]>
 }
@@ -83,12 +87,35 @@ export class Work implements CarefulAdapter<Found, Half> {
       const places = await findPlaces(site, lists, target, ctx)
       // A unit that lacks it is sent the addition, and the others say that they have it.
       if (change.kind === 'add' && places.length < site.devices.length) return undefined
-      return toFound(change, target, places)
+      const found = toFound(change, target, places)
+      const passed = await this.#passed(change, target, ctx)
+      return found && { ...found, passed }
     } catch (error) {
       if (!isDrainableError(error, 'INVALID_OPTIONS')) throw error
       return { target, places: [], refused: error, ...asExpected(change) }
     }
   }
+
+  /** What an undo is to reach beside the active units; one that can't be asked now is left. */
+  async #passed(change: Change, target: Target, ctx: CallContext): Promise<readonly Place[]> {
+    const { devices, resolver } = this.#known()
+    if (change.kind !== 'restore' || change.to !== 'ready') return []
+    const others = [...this.#options.held.of(change.ref)].filter((one) => !devices.includes(one))
+    const places: Place[] = []
+    for (const device of others) {
+      const site = { devices: [device], resolver }
+      try {
+        places.push(...(await findPlaces(site, new Lists(site, [change]), target, ctx)))
+      } catch (error) {
+        if (ctx.signal.aborted || !isDrainableError(error)) throw error
+      }
+    }
+    return places.filter(({ own }) => own === 'drain' || own === 'maint')
+  }
+
+  /** Ready on the active units is not all that was asked for where another one would take it out again. */
+  readonly isSo = (change: Change, { passed = [] }: Found, same: boolean): boolean =>
+    same && !(change.kind === 'restore' && passed.length > 0)
 
   async hold(change: ChangeOf<'hold'>, found: Found, ctx: CallContext): Promise<Later<Half>> {
     const places = placesOf(change, found)
@@ -103,9 +130,9 @@ export class Work implements CarefulAdapter<Found, Half> {
     const { to, native, expect } = change
     const places = placesOf(change, found)
     // What an earlier one got done is left as it is.
-    const half = lowest(places.map(({ own }) => own)) === to
+    const half = expect !== to && lowest(places.map(({ own }) => own)) === to
     const needed = (own: Place['own']): boolean => (half ? own === expect : own !== to)
-    return begin(new Half(places, to, native, needed))
+    return begin(new Half([...places, ...(found.passed ?? [])], to, native, needed))
   }
 
   // The rules take these three off the object: they carry it along.
@@ -168,8 +195,13 @@ export class Work implements CarefulAdapter<Found, Half> {
   async #outcome({ change, later }: Begun<Found, Half>, ctx: CallContext): Promise<ChangeOutcome> {
     const { ref } = change
     const failed: Exclude<Written, { status: 'applied' }> | undefined = later.failure()
+    const { held, hints } = this.#options
+    if (change.kind === 'hold' && failed?.status !== 'rejected') held.note(ref, later.devices)
     if (failed === undefined) {
-      if (change.kind === 'restore') this.#options.hints.forget(ref)
+      if (change.kind === 'restore') {
+        hints.forget(ref)
+        if (change.to === 'ready') held.forget(ref, later.devices)
+      }
       return { status: 'applied' }
     }
     if (!later.isPartial) return failed

@@ -6,6 +6,7 @@ import {
   countsToScope,
   lowest,
   maintEffect,
+  nativeOf,
   readPoolTotals,
   servesNow,
   toScope,
@@ -27,12 +28,14 @@ export function readNodeTarget(
   const { ref, node } = target
   const scopes: LoadScope[] = unreadScopes(views)
   const own: { row: NodeRow; pools: readonly PoolView[] }[] = []
+  const passed: NodeRow['own'][] = []
   for (const unit of views.filter(isReadUnit)) {
     const row = unit.nodes.get(node)
     if (row === undefined) continue
     const pools = poolsOf(unit, node)
     scopes.push(nodeScope(composer, unit, row), ...copies(composer, unit, pools, node))
     if (unit.active) own.push({ row, pools })
+    else if (composer.heldOn(ref).has(unit.device)) passed.push(row.own)
   }
   const [first] = own
   if (first === undefined) return { ref, present: false, scopes }
@@ -50,7 +53,7 @@ export function readNodeTarget(
     health: row.health,
     scopes,
     maint: maintEffect(pools),
-    native: row.native,
+    ...nativeOf(row.native, passed),
     ...(composer.unverified === undefined ? {} : { unverified: composer.unverified }),
     ...(hints.length === 0 ? {} : { hints }),
   }

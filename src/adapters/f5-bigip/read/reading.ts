@@ -1,13 +1,16 @@
 import type {
   AdminState,
+  Json,
   LoadScope,
   MaintEffect,
   MemberRef,
   PoolReading,
   Reading,
 } from '../../../provider/contract.js'
+import { isObject } from '../../../kit/json.js'
 import type { MemberRow } from '../codec/members.js'
 import { lastPart } from '../codec/names.js'
+import type { Device } from '../session/device.js'
 import { identityOf, type Found, type MemberTarget, type Resolver } from './target.js'
 import { isReadUnit, statsOf, type PoolView, type ReadUnit, type UnitView } from './view.js'
 
@@ -24,6 +27,8 @@ export interface Composer {
   ) => readonly string[]
   /** The same of a node. */
   readonly nodeHints: (ref: MemberRef, node: string) => readonly string[]
+  /** Units that our holds of a member went to. */
+  readonly heldOn: (ref: MemberRef) => ReadonlySet<Device>
   /** What keeps idle from being verified, in one sentence. */
   readonly unverified: string | undefined
 }
@@ -58,12 +63,14 @@ export function readMember(
   const { ref, pool } = target
   const scopes: LoadScope[] = unreadScopes(views)
   const own: { found: Found; view: PoolView; unit: ReadUnit }[] = []
+  const passed: (AdminState | 'unknown')[] = []
   for (const unit of views.filter(isReadUnit)) {
     const view = unit.pools.get(pool)
     const found = view && composer.resolver.find(view.members, target)
     if (view === undefined || found === undefined) continue
     scopes.push(...memberScopes(composer, unit, view, found))
     if (unit.active) own.push({ found, view, unit })
+    else if (composer.heldOn(ref).has(unit.device)) passed.push(found.row.own)
   }
   const [first] = own
   if (first === undefined) return { ref, present: false, scopes }
@@ -94,10 +101,21 @@ export function readMember(
     health: row.health,
     scopes,
     maint: maintEffect([view]),
-    native: row.native,
+    ...nativeOf(row.native, passed),
     ...(composer.unverified === undefined ? {} : { unverified: composer.unverified }),
     ...(hints.length === 0 ? {} : { hints }),
   }
+}
+
+/** What units that our hold went to, and that pass no traffic now, make of it with the next failover. */
+export function nativeOf(
+  native: Json,
+  passed: readonly (AdminState | 'unknown')[],
+): { readonly native: Json; readonly stored?: 'drain' | 'maint' } {
+  const stored = (['maint', 'drain'] as const).find((state) => passed.includes(state))
+  if (stored === undefined || !isObject(native)) return { native }
+  // An undo asks whether it was found so: it was not.
+  return { native: { ...native, passed: stored }, stored }
 }
 
 /** A unit that may hold work, and could not be read. */

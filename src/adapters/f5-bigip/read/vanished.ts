@@ -39,7 +39,7 @@ export class Vanished {
   note(reading: Reading, now: number): Reading {
     const made = reading.scopes.filter(isCopy)
     const key = refKey(reading.ref)
-    const copies = this.#known.get(key) ?? { traces: new Map(), busy: new Map() }
+    const copies: Copies = this.#known.get(key) ?? { traces: new Map(), busy: new Map() }
     if (!reading.present || (made.length === 0 && !this.#known.has(key))) return reading
     this.#known.set(key, copies)
     const seen = new Set(made.map(({ scope }) => scope))
