@@ -3,7 +3,7 @@ import type { PolicyData, Ticket } from '../tickets/ticket.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
 import { openResumed } from '../verbs/resume.js'
 import type { ServerState } from './ledger.js'
-import type { Way } from './way.js'
+import type { RollContext } from './roll-context.js'
 
 /** Nothing is cut and nothing ends by time: it only waits for its turn. */
 const WAITING: Partial<PolicyData> = { timeout: null, onTimeout: 'fail', escalateAfter: null }
@@ -14,14 +14,14 @@ const WAITING: Partial<PolicyData> = { timeout: null, onTimeout: 'fail', escalat
  */
 export class KeptOut {
   readonly #server: ServerState
-  readonly #way: Way
+  readonly #context: RollContext
   readonly #handle: DrainHandle
   #isOver = false
 
-  constructor(server: ServerState, drain: Ticket, way: Way) {
+  constructor(server: ServerState, drain: Ticket, context: RollContext) {
     this.#server = server
-    this.#way = way
-    const { provider, subject, policy, emit } = way
+    this.#context = context
+    const { provider, subject, policy, emit } = context
     const resolved: ResolvedPolicy = {
       ...policy,
       data: { ...policy.data, ...WAITING },
@@ -45,6 +45,6 @@ export class KeptOut {
   async #keep(ticket: Ticket, { policy, deadline }: Ticket): Promise<void> {
     if (this.#isOver) return
     this.#server.drain = { ...ticket, policy, deadline }
-    await this.#way.ledger.save()
+    await this.#context.ledger.save()
   }
 }

@@ -21,18 +21,18 @@ import { holdsAnything } from './left.js'
 import type { ServerState } from './ledger.js'
 import { Opening } from './opening.js'
 import type { RollOptions } from './options.js'
-import type { Way } from './way.js'
+import type { RollContext } from './roll-context.js'
 
 /**
- * How the way of one server ended. `minimum`: its pool has too few left while others of this roll are
+ * How one server ended. `minimum`: its pool has too few left while others of this roll are
  * out, so it is tried again when one of them is back. `aborted`: the roll was.
  */
-export type WayEnd = 'done' | 'failed' | 'postponed' | 'minimum' | 'aborted'
+export type ServerEnd = 'done' | 'failed' | 'postponed' | 'minimum' | 'aborted'
 
 /** Takes one server out, lets the caller act on it, and brings it back. */
 export class OneServer {
   readonly server: ServerState
-  readonly #way: Way
+  readonly #context: RollContext
   #report: DrainReport | undefined
   #handle: DrainHandle | undefined
   /** Nothing of its drain is left to be written. */
@@ -44,11 +44,11 @@ export class OneServer {
   #kept: KeptOut | undefined
 
   /** @param kept - what keeps it out that an earlier process left drained */
-  constructor(server: ServerState, way: Way, kept?: KeptOut) {
+  constructor(server: ServerState, context: RollContext, kept?: KeptOut) {
     this.server = server
-    this.#way = way
+    this.#context = context
     this.#kept = kept
-    this.#opening = new Opening(server, way)
+    this.#opening = new Opening(server, context)
   }
 
   /** How its drain went in this process. */
@@ -70,9 +70,9 @@ export class OneServer {
   }
 
   /** Never rejects. */
-  async run(): Promise<WayEnd> {
+  async run(): Promise<ServerEnd> {
     const { server } = this
-    const { signal, provider, subject } = this.#way
+    const { signal, provider, subject } = this.#context
     try {
       if (server.state !== 'acted') {
         const early = await this.#drainAndAct()
@@ -87,27 +87,27 @@ export class OneServer {
   }
 
   /** It can't begin. Never rejects. */
-  refuse(error: DrainableError): Promise<WayEnd> {
+  refuse(error: DrainableError): Promise<ServerEnd> {
     return this.#failed(error)
   }
 
   #whyActing(): readonly Why[] {
     if (this.#actingSince === undefined) return []
-    const since = formatDuration(this.#way.policy.clock.now() - this.#actingSince)
+    const since = formatDuration(this.#context.policy.clock.now() - this.#actingSince)
     const text = `act for ${this.#name()} has run for ${since}, attempt ${this.server.attempt}`
     return [{ code: 'acting', ref: this.#ref, text }]
   }
 
   event<T extends string>(type: T): ServerEvent<T> {
     const { refs, address } = this.server
-    const at = this.#way.stamp()
+    const at = this.#context.stamp()
     return { type, at, ref: this.#ref, refs, ...(address === null ? {} : { address }) }
   }
 
   /** @returns how it ended, where it ended before it could be opened again */
-  async #drainAndAct(): Promise<WayEnd | undefined> {
+  async #drainAndAct(): Promise<ServerEnd | undefined> {
     const { server } = this
-    const { ledger, signal, emit, act, policy } = this.#way
+    const { ledger, signal, emit, act, policy } = this.#context
     server.error = null
     await this.#kept?.end()
     signal.throwIfAborted()
@@ -149,7 +149,7 @@ export class OneServer {
 
   #begin(): ReturnType<typeof openAny> {
     const { server } = this
-    const { provider, subject, policy, emit } = this.#way
+    const { provider, subject, policy, emit } = this.#context
     const resolved: ResolvedPolicy = {
       ...policy,
       signal: undefined, // the roll's own: it decides what an abort means
@@ -167,7 +167,7 @@ export class OneServer {
 
   /** What was left goes on with its whole time to drain from now, however long it has waited for its turn. */
   #anew(drain: Ticket): Ticket {
-    const { clock, data } = this.#way.policy
+    const { clock, data } = this.#context.policy
     const deadline =
       data.timeout === null ? null : new Date(wallOf(clock) + data.timeout).toISOString()
     return { ...drain, deadline }
@@ -177,12 +177,12 @@ export class OneServer {
   async #keep(ticket: Ticket): Promise<void> {
     if (this.#isOver) return
     this.server.drain = ticket
-    await this.#way.ledger.save()
+    await this.#context.ledger.save()
   }
 
   async #act(act: RollOptions['act'], drained: DrainReport, lost: AbortSignal): Promise<void> {
     const { server } = this
-    const { signal } = this.#way
+    const { signal } = this.#context
     const ref = this.#ref
     const stop = new AbortController()
     const listen = (source: AbortSignal): (() => void) => {
@@ -192,7 +192,7 @@ export class OneServer {
       return () => source.removeEventListener('abort', fire)
     }
     const leave = [listen(lost), listen(signal)]
-    this.#actingSince = this.#way.policy.clock.now()
+    this.#actingSince = this.#context.policy.clock.now()
     try {
       await act({
         refs: server.refs,
@@ -231,9 +231,9 @@ export class OneServer {
     return undefined
   }
 
-  async #notDrained(report: DrainReport, error: DrainableError): Promise<WayEnd> {
+  async #notDrained(report: DrainReport, error: DrainableError): Promise<ServerEnd> {
     const { server } = this
-    const { mayPostpone, ledger, hasOthers } = this.#way
+    const { mayPostpone, ledger, hasOthers } = this.#context
     const atMinimum = isDrainableError(error, 'POOL_AT_MINIMUM')
     if (report.outcome === 'timeout' && ledger.plan.postpone) {
       if (!(await this.#restored()) || !mayPostpone) {
@@ -256,7 +256,7 @@ export class OneServer {
     return 'minimum'
   }
 
-  async #putBack(error: DrainableError): Promise<WayEnd> {
+  async #putBack(error: DrainableError): Promise<ServerEnd> {
     await this.#restored()
     return this.#failed(error)
   }
@@ -281,7 +281,7 @@ export class OneServer {
     this.#givenUp ??= (async () => {
       const { server } = this
       if (server.state !== 'draining') return
-      const may = putBack && this.#way.policy.term?.permit() === undefined
+      const may = putBack && this.#context.policy.term?.permit() === undefined
       const isBack = may && (await this.#restored())
       await this.release()
       if (isBack || server.drain === null || !holdsAnything(server.drain)) server.state = 'waiting'
@@ -289,9 +289,9 @@ export class OneServer {
     return this.#givenUp
   }
 
-  async #failed(error: DrainableError): Promise<WayEnd> {
+  async #failed(error: DrainableError): Promise<ServerEnd> {
     const { server } = this
-    const { ledger, emit } = this.#way
+    const { ledger, emit } = this.#context
     server.state = 'failed'
     server.error = error
     // What can't be written now is in the next writing, or in the report.
@@ -303,7 +303,7 @@ export class OneServer {
   /** Opens it again and sees it healthy. */
   async #open(): Promise<void> {
     const { server } = this
-    const { ledger, emit } = this.#way
+    const { ledger, emit } = this.#context
     emit(this.event('ready'))
     await this.#opening.open()
     this.#forget()

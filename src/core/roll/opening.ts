@@ -11,7 +11,7 @@ import { restoreUnder } from '../verbs/restore.js'
 import { select } from '../verbs/watch.js'
 import { changed, wasReady } from './left.js'
 import type { ServerState } from './ledger.js'
-import type { Way } from './way.js'
+import type { RollContext } from './roll-context.js'
 
 /** Between two tries to make a server ready, in milliseconds. */
 const OPENING_PAUSE = 1_000
@@ -21,14 +21,14 @@ const SHORTEST_OPENING = 1_000
 /** Brings one server back that was acted on. */
 export class Opening {
   readonly #server: ServerState
-  readonly #way: Way
+  readonly #context: RollContext
   /** What says why it is not open again, by balancer, and why that is tried again. */
   #waits: (() => readonly Why[])[] = []
   #failure: DrainableError | undefined
 
-  constructor(server: ServerState, way: Way) {
+  constructor(server: ServerState, context: RollContext) {
     this.#server = server
-    this.#way = way
+    this.#context = context
   }
 
   /** Why it is not open yet. */
@@ -46,7 +46,7 @@ export class Opening {
    * @throws `CONFLICT` where a name belongs to another member now; what `ready()` throws
    */
   async open(): Promise<void> {
-    const { provider, subject, policy, signal, ledger, check, emit } = this.#way
+    const { provider, subject, policy, signal, ledger, check, emit } = this.#context
     const { clock, term } = policy
     const { by, limit } = ledger.plan.health
     const members = this.#server.drain?.members ?? []
@@ -75,7 +75,7 @@ export class Opening {
    * stay out. Where the drain itself saw the change, `act` was told of it and ended well all the same.
    */
   async #refuseOthers(members: readonly TicketMember[]): Promise<void> {
-    const { provider, policy, signal } = this.#way
+    const { provider, policy, signal } = this.#context
     const { clock } = policy
     const known = new Map(
       members.flatMap(({ ref, identity, outcome, state }) =>
@@ -100,7 +100,7 @@ export class Opening {
 
   /** A balancer that can't be reached for a while is no reason to leave a server out that was acted on. */
   async #patiently(until: number, open: (timeout: number) => Promise<unknown>): Promise<void> {
-    const { policy, signal } = this.#way
+    const { policy, signal } = this.#context
     const { clock } = policy
     for (;;) {
       try {
@@ -117,7 +117,7 @@ export class Opening {
 
   /** A member that was taken out before us is left out, as they had it. */
   async #backAsFound(members: readonly TicketMember[]): Promise<void> {
-    const { provider, policy, signal } = this.#way
+    const { provider, policy, signal } = this.#context
     const { drain } = this.#server
     if (drain === null || !members.some(changed)) return
     const own = { ...policy, data: drain.policy, tickets: undefined, onTicket: undefined, signal }

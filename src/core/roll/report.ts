@@ -8,13 +8,13 @@ import type { OneServer } from './one-server.js'
 export function reportRoll(
   outcome: RollReport['outcome'],
   servers: readonly ServerState[],
-  ways: ReadonlyMap<ServerState, OneServer>,
+  known: ReadonlyMap<ServerState, OneServer>,
   elapsed: number,
   error: DrainableError | undefined,
 ): RollReport {
   const membersOf = (server: ServerState): readonly MemberReport[] =>
-    reportMembers(server, ways.get(server))
-  const all = servers.map((server) => reportServer(server, ways.get(server)))
+    reportMembers(server, known.get(server))
+  const all = servers.map((server) => reportServer(server, known.get(server)))
   const having = (...outcomes: readonly ServerReport['outcome'][]): readonly ServerState[] =>
     servers.filter((_, n) => outcomes.includes(all[n]?.outcome ?? 'untouched'))
   const done = having('done').flatMap(membersOf)
@@ -31,7 +31,7 @@ export function reportRoll(
   }
 }
 
-function reportServer(server: ServerState, way: OneServer | undefined): ServerReport {
+function reportServer(server: ServerState, one: OneServer | undefined): ServerReport {
   const { address, refs, attempt, error } = server
   return {
     ...(address === null ? {} : { address }),
@@ -39,7 +39,7 @@ function reportServer(server: ServerState, way: OneServer | undefined): ServerRe
     outcome: outcomeOf(server),
     attempts: attempt,
     ...(error === null ? {} : { error }),
-    ...(way?.report === undefined ? {} : { drained: way.report }),
+    ...(one?.report === undefined ? {} : { drained: one.report }),
   }
 }
 
@@ -63,9 +63,9 @@ function outcomeOf({ state, drain }: ServerState): ServerReport['outcome'] {
 /** What its drain said of each member; of a server that was not drained here, as much as is known. */
 function reportMembers(
   { refs, state, error, drain }: ServerState,
-  way: OneServer | undefined,
+  one: OneServer | undefined,
 ): readonly MemberReport[] {
-  const said = way?.report?.members ?? []
+  const said = one?.report?.members ?? []
   const failure = error === null ? {} : { error }
   if (said.length > 0) return said.map((member) => ({ ...member, ...failure }))
   return refs.map((ref, n) => ({

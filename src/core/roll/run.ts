@@ -10,7 +10,7 @@ import type { RollEvent } from './events.js'
 import type { RollLedger, ServerState } from './ledger.js'
 import { KeptOut } from './kept-out.js'
 import { holdsAnything, isOut, noPlaceLeft } from './left.js'
-import { OneServer, type WayEnd } from './one-server.js'
+import { OneServer, type ServerEnd } from './one-server.js'
 import type { OwnHealthCheck, RollOptions } from './options.js'
 import type { Spread } from './spread.js'
 import { reportRoll } from './report.js'
@@ -59,7 +59,7 @@ export class RollRun {
   #later: ServerState[] = []
   #isLastTry = false
   readonly #active = new Set<OneServer>()
-  readonly #ways = new Map<ServerState, OneServer>()
+  readonly #all = new Map<ServerState, OneServer>()
   /** What an earlier process left drained, until its turn. */
   readonly #kept = new Map<ServerState, KeptOut>()
   #prepared: Prepared | undefined
@@ -105,7 +105,7 @@ export class RollRun {
   why(): readonly Why[] {
     if (this.#ended !== undefined) return []
     if (this.#prepared === undefined) return this.#waits
-    const said = [...this.#active].flatMap((way) => way.why())
+    const said = [...this.#active].flatMap((one) => one.why())
     const { ref, message } = this.#refused ?? {}
     if (ref === undefined || message === undefined) return said
     return [...said, { code: 'pool-at-minimum', ref, text: message }]
@@ -183,7 +183,7 @@ export class RollRun {
       if (begun.length > 0) {
         const refs = begun.flatMap(({ server }) => server.refs)
         this.#spec.emit({ type: 'batch', at: this.#stamp(), refs })
-        for (const way of begun) void this.#follow(way)
+        for (const one of begun) void this.#follow(one)
       }
       this.#keepOut()
       if (this.#active.size > 0) await woken
@@ -197,10 +197,10 @@ export class RollRun {
     while (this.#mayBegin()) {
       const server = this.#queue.shift()
       if (server === undefined) break
-      const way = new OneServer(server, this.#wayOf(), this.#kept.get(server))
-      this.#ways.set(server, way)
-      this.#active.add(way)
-      begun.push(way)
+      const one = new OneServer(server, this.#contextOf(), this.#kept.get(server))
+      this.#all.set(server, one)
+      this.#active.add(one)
+      begun.push(one)
     }
     return begun
   }
@@ -229,7 +229,7 @@ export class RollRun {
       const { drain, state } = server
       if (drain === null || !holdsAnything(drain) || this.#kept.has(server)) continue
       // One that was acted on is to be opened anyway.
-      if (state !== 'acted') this.#kept.set(server, new KeptOut(server, drain, this.#wayOf()))
+      if (state !== 'acted') this.#kept.set(server, new KeptOut(server, drain, this.#contextOf()))
     }
   }
 
@@ -253,29 +253,29 @@ export class RollRun {
     return true
   }
 
-  async #follow(way: OneServer): Promise<void> {
+  async #follow(one: OneServer): Promise<void> {
     const wasCanary = this.#canariesMissing() > 0
-    const end = await this.#runOne(way)
-    this.#active.delete(way)
+    const end = await this.#runOne(one)
+    this.#active.delete(one)
     this.#isBlocked = end === 'minimum' && this.#active.size > 0
     this.#isAlone = end === 'minimum' && this.#active.size === 0
-    this.#taken.delete(way.server)
-    if (end === 'minimum') this.#queue.unshift(way.server)
+    this.#taken.delete(one.server)
+    if (end === 'minimum') this.#queue.unshift(one.server)
     if (end === 'postponed') {
-      this.#later.push(way.server)
-      this.#spec.emit(way.event('postponed'))
+      this.#later.push(one.server)
+      this.#spec.emit(one.event('postponed'))
     }
-    if (end === 'failed') this.#countFailure(way, wasCanary)
+    if (end === 'failed') this.#countFailure(one, wasCanary)
     this.#wake()
   }
 
-  async #runOne(way: OneServer): Promise<WayEnd> {
-    if (way.server.state === 'acted') return way.run()
-    const refused = await this.#askSpread(way.server)
-    if (refused === undefined) return way.run()
+  async #runOne(one: OneServer): Promise<ServerEnd> {
+    if (one.server.state === 'acted') return one.run()
+    const refused = await this.#askSpread(one.server)
+    if (refused === undefined) return one.run()
     if (this.#abort.signal.aborted) return 'aborted'
     if (this.#active.size > 1) return 'minimum'
-    return way.refuse(refused)
+    return one.refuse(refused)
   }
 
   /** Whether enough servers are left, one server after another; where the policy says so, it is waited for. */
@@ -315,7 +315,7 @@ export class RollRun {
     if (this.#failures > most) this.#stopped ??= server.error ?? 'asked'
   }
 
-  #wayOf(): ConstructorParameters<typeof OneServer>[1] {
+  #contextOf(): ConstructorParameters<typeof OneServer>[1] {
     const { provider, subject, policy, act, check, emit } = this.#spec
     const { ledger, term } = this.#prepared ?? {}
     if (ledger === undefined) throw new Error('a server before its roll')
@@ -336,7 +336,7 @@ export class RollRun {
 
   /** Drains that were held for the others' sake are let go; the ticket is what a resume needs. */
   async #letGo(report: RollReport): Promise<void> {
-    await Promise.all([...this.#ways.values()].map((way) => way.release()))
+    await Promise.all([...this.#all.values()].map((one) => one.release()))
     await Promise.all([...this.#kept.values()].map((kept) => kept.end()))
     if (this.#prepared === undefined) return
     const { ledger, leave, term } = this.#prepared
@@ -356,7 +356,7 @@ export class RollRun {
   #reportAs(outcome: RollReport['outcome']): RollReport {
     const servers = this.#prepared?.ledger.servers ?? []
     const elapsed = this.#clock.now() - this.#startedAt
-    return reportRoll(outcome, servers, this.#ways, elapsed, this.#error())
+    return reportRoll(outcome, servers, this.#all, elapsed, this.#error())
   }
 
   #error(): DrainableError | undefined {

@@ -74,6 +74,13 @@ describe('a step after the clocks of its host disagree', () => {
     ['wall clock 900 ms ahead', (host) => host.jumpWall(900)],
     ['wall clock an hour back', (host) => host.jumpWall(-3_600_000)],
     ['uptime an hour ahead', (host) => host.jumpUptime(3_600_000)],
+    [
+      'wall clock an hour and uptime five seconds ahead',
+      (host) => {
+        host.jumpWall(3_600_000)
+        host.jumpUptime(5_000)
+      },
+    ],
     ['host booted again', (host) => host.otherBoot()],
     ['other host, 900 ms ahead', (host) => host.otherBoot(900)],
     ['other host, an hour ahead', (host) => host.otherBoot(3_600_000)],

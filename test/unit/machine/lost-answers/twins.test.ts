@@ -1,6 +1,38 @@
+import { isTwin, sentChange } from '../../../../src/core/machine/ledger/changes.js'
 import { shareHolds } from '../../../../src/core/machine/ledger/late.js'
 import { describe, expect, test } from 'vitest'
 import { held, started } from '../member-run.js'
+
+describe('two changes that lead to one state', () => {
+  const ref = { pool: 'web', member: 'web1' }
+  const drain = { kind: 'hold', ref, to: 'drain' } as const
+  const back = { kind: 'restore', ref, expect: 'maint', to: 'drain' } as const
+
+  test('are twins where both are holds', () => {
+    expect(isTwin(drain, { ...drain })).toBe(true)
+    expect(isTwin(drain, { ...drain, to: 'maint' })).toBe(false)
+    for (const [one, other] of [
+      [drain, back],
+      [back, drain],
+      [back, { ...back }],
+    ] as const)
+      expect(isTwin(one, other)).toBe(false)
+  })
+
+  test('are told apart by an undo, whatever is late', () => {
+    const late = { change: drain, lostAt: 1, until: null, lackedAt: null }
+    expect(sentChange(back, 'maint', [late]).shared).toBeUndefined()
+    expect(sentChange({ ...drain }, 'ready', [late]).shared).toBe(true)
+  })
+
+  test('are shared with other runs, the one under way too, undos are not', () => {
+    const { hold } = shareHolds(started().look().state)
+    expect(hold.pending).toMatchObject({ change: { kind: 'hold' }, shared: true })
+    const undo = shareHolds(held().look().open().look().lose().state)
+    expect(undo.hold.late).toMatchObject([{ change: { kind: 'restore' } }])
+    expect(undo.hold.late[0]?.shared).toBeUndefined()
+  })
+})
 
 describe('a lost hold beside another to the same state', () => {
   /** Another process than the one that took it: our drain is forgotten. */

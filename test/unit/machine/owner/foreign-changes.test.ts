@@ -59,6 +59,13 @@ describe('a state of ours that somebody took back, and set again', () => {
     expect(run.sent).toBe('restore drain to ready')
   })
 
+  test('is not told while an undo of ours is under way', () => {
+    const run = held().look().open().look()
+    expect(run.sent).toBe('restore drain to ready')
+    run.set({ own: 'ready' }).look() // carried out, the answer is still to come
+    expect(run.state.hold.changes).toHaveLength(1)
+  })
+
   test('is not told by another member of its name', () => {
     const run = held().look().set({ own: 'ready', identity: 'x' }).look()
     run.set({ own: 'drain', identity: '10.0.0.1:80' }).look().open().look()

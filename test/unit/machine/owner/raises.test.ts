@@ -37,9 +37,30 @@ describe('a hold that finds its state in place, and was decided on a lower one',
       const run = raising()
       const { hold } = run.state
       const intended = { kind: 'hold', to, state: 'intended', at: run.now } as const
-      run.state = { ...run.state, hold: { ...hold, changes: [...hold.changes, intended] } }
+      run.state = { ...run.state, hold: { ...hold, changes: [intended, ...hold.changes] } }
       expect(newest(run.set({ own: 'maint' }).answer('unchanged'))).toBe(`hold maint ${owner}`)
     }
+  })
+
+  test('is of another client, where the ledger has the same as found before', () => {
+    const run = raising()
+    const { hold } = run.state
+    const was = { kind: 'hold', to: 'maint', state: 'unchanged', at: run.now } as const
+    run.state = { ...run.state, hold: { ...hold, changes: [was, ...hold.changes] } }
+    expect(newest(run.set({ own: 'maint' }).answer('unchanged'))).toBe('hold maint unchanged')
+  })
+
+  test('is of unknown owner, where the drain below was found, not ours', () => {
+    const run = started({ own: 'drain', seal: 'gentle' }).look().answer('unchanged').mark()
+    run.lookAt(100).lookAt(1_100)
+    expect(run.sent).toBe('hold maint')
+    expect(newest(run.set({ own: 'maint' }).answer('unchanged'))).toBe('hold maint intended')
+  })
+
+  test('leaves the drain below ours to undo', () => {
+    const run = raising().set({ own: 'maint' }).answer('unchanged')
+    run.open().set({ own: 'drain' }).look()
+    expect(run.sent).toBe('restore drain to ready')
   })
 
   test('is of the one who was there before, where it was read in place', () => {
@@ -67,6 +88,12 @@ describe('what an undo goes back to', () => {
       const run = started({ own: 'drain', hold: 'maint' }).look().answer().look()
       expect(found(run.set({ own }).look())).toBe('drain')
     }
+  })
+
+  test('stays below what others lowered it to', () => {
+    const run = started({ hold: 'maint' }).look().set({ own: 'maint' }).answer('unchanged').look()
+    run.set({ own: 'drain' }).look()
+    expect([run.outcome, found(run)]).toEqual(['overruled', 'ready'])
   })
 
   test('stays where others lowered it no further than it was found', () => {

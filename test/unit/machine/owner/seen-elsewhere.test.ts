@@ -46,6 +46,7 @@ describe('what another run saw lower than a drain that still looks had set it', 
     expect(ledger(run)).toEqual(['hold drain applied', 'restore ready unchanged'])
     expect(run.state.hold.changes.at(-1)?.at).toBe(run.now)
     expect(run.state.hold.incarnations).toEqual(SAME)
+    expect(see(run)).toBe(false) // it is known
     expect(run.set({ own: 'drain' }).look().open().look().outcome).toBe('overruled')
   })
 
@@ -109,9 +110,16 @@ describe('what another run saw of a member that this one has let go of', () => {
   test('adds no second entry, and says in which process it is open', () => {
     const run = aborted()
     see(run)
+    const noted = run.state.hold.changes
     expect(see(run, { incarnations: OTHER })).toBe(true)
-    expect(ledger(run)).toEqual(['hold drain applied', 'restore ready unchanged'])
+    expect(run.state.hold.changes).toEqual(noted)
     expect(run.state.hold.incarnations).toEqual(OTHER)
+  })
+
+  test('says in which process it is open, also beside an undo without an answer', () => {
+    const run = aborted()
+    see(run)
+    expect(see(withLate(run, 'restore', 'ready'), { incarnations: OTHER })).toBe(true)
   })
 
   test('tells nothing where it is not open', () => {

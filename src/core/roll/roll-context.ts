@@ -4,8 +4,8 @@ import type { RollEvent } from './events.js'
 import type { RollLedger } from './ledger.js'
 import type { OwnHealthCheck, RollOptions } from './options.js'
 
-/** What the way of one server needs from the roll. */
-export interface Way {
+/** What one server of a roll needs of the roll. */
+export interface RollContext {
   readonly provider: DrainableProvider
   readonly subject: string
   readonly policy: ResolvedPolicy
