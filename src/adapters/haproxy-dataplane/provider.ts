@@ -33,7 +33,7 @@ import { isName } from './codec/paths.js'
 import { Followers } from './read/followers.js'
 import { ProcessMemory, type Process } from './read/processes.js'
 import { Reloads } from './read/reloads.js'
-import { readProcesses, readRound, type Found, type Round } from './read/read.js'
+import { readProcesses, readRuntime, type Found, type RuntimeView } from './read/read.js'
 import { RuntimeEyes } from './read/runtime-eyes.js'
 import { held, taken } from './read/state.js'
 
@@ -109,27 +109,27 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   async #see(refs: readonly MemberRef[] | 'all', ctx: CallContext): Promise<Snapshot | undefined> {
     const pools =
       refs === 'all' ? refs : new Set(refs.map((ref) => ref.pool).filter((pool) => isName(pool)))
-    const round = await this.#gate.run(ctx, false, () =>
-      readRound(this.#api, pools, ctx, { learn: this.#followers, now: false }),
+    const view = await this.#gate.run(ctx, false, () =>
+      readRuntime(this.#api, pools, ctx, { learn: this.#followers, now: false }),
     )
-    const processes = this.#memory.note(round.infos, ctx.clock.now())
-    this.#reloads.note(round.infos, round.configVersion, ctx.clock.now())
-    await this.#readHardStop(round, ctx)
-    const names = [...round.pools.keys()]
-    const configured = await this.#configured(names, round, ctx)
+    const processes = this.#memory.note(view.infos, ctx.clock.now())
+    this.#reloads.note(view.infos, view.configVersion, ctx.clock.now())
+    await this.#readHardStop(view, ctx)
+    const names = [...view.pools.keys()]
+    const configured = await this.#configured(names, view, ctx)
     const readings: Reading[] = []
-    for (const ref of refs === 'all' ? everyMember(round) : refs) {
-      const found = round.pools.get(ref.pool)?.get(ref.member)
+    for (const ref of refs === 'all' ? everyMember(view) : refs) {
+      const found = view.pools.get(ref.pool)?.get(ref.member)
       if (found === undefined) {
         const now = ctx.clock.now()
         const scopes = this.#memory.scopes(ref, processes, [], false, now)
         readings.push({ ref, present: false, scopes })
       } else {
         const config = configured.get(ref.pool)?.(ref.member)
-        readings.push(this.#toReading(ref, found, config, round, processes, ctx))
+        readings.push(this.#toReading(ref, found, config, view, processes, ctx))
       }
     }
-    const snapshot = { readings, pools: names.map((pool) => toPoolReading(pool, round)) }
+    const snapshot = { readings, pools: names.map((pool) => toPoolReading(pool, view)) }
     return this.#eyes === undefined ? snapshot : this.#eyes.see(snapshot, refs, ctx)
   }
 
@@ -149,7 +149,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
     ref: MemberRef,
     found: Found,
     config: Configured | undefined,
-    round: Round,
+    view: RuntimeView,
     processes: readonly Process[],
     ctx: CallContext,
   ): PresentReading {
@@ -162,7 +162,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
           scope: process.scope,
           incarnation: process.incarnation,
           state: 'read',
-          sampledAt: round.sampledAt,
+          sampledAt: view.sampledAt,
           active: row.scur,
           queued: row.qcur,
           arrivals: row.arrivals,
@@ -190,7 +190,7 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
       own,
       ...(verdict.inherited === undefined ? {} : { inherited: verdict.inherited }),
       ...(stored === undefined ? {} : { stored }),
-      serves: serves(found, round.pools.get(ref.pool)),
+      serves: serves(found, view.pools.get(ref.pool)),
       health: healthOfAll(found),
       scopes,
       ...(config === undefined || this.#settings.maintCuts !== undefined
@@ -205,9 +205,9 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   }
 
   /** Read in the life of the process that was just seen, so before the reload that replaces it. */
-  async #readHardStop(round: Round, ctx: CallContext): Promise<void> {
+  async #readHardStop(view: RuntimeView, ctx: CallContext): Promise<void> {
     try {
-      const value = await this.#configuration.hardStop(configStamp(round), ctx)
+      const value = await this.#configuration.hardStop(configStamp(view), ctx)
       if (value !== undefined) this.#memory.hardStop(value, ctx.clock.now())
     } catch (error) {
       if (!isDrainableError(error, 'MALFORMED_REPLY', 'REJECTED', 'FORBIDDEN')) throw error
@@ -218,16 +218,16 @@ export class HaproxyDataplaneProvider implements DrainableProvider {
   /** What the configuration says, where that is of interest: a configuration that can't be read is "unknown", not an error. */
   async #configured(
     pools: readonly string[],
-    round: Round,
+    view: RuntimeView,
     ctx: CallContext,
   ): Promise<ReadonlyMap<string, (member: string) => Configured>> {
     const result = new Map<string, (member: string) => Configured>()
     if (pools.length > ASK_CONFIGURATION) return result
     const onlyMarks = this.#settings.maintCuts !== undefined && !this.#settings.durable
-    const stamp = configStamp(round)
+    const stamp = configStamp(view)
     for (const pool of pools.filter((name) => isName(name))) {
       try {
-        const members = round.pools.get(pool)?.keys() ?? []
+        const members = view.pools.get(pool)?.keys() ?? []
         result.set(pool, await this.#configuration.servers(pool, members, stamp, ctx))
       } catch (error) {
         ctx.signal.throwIfAborted()

@@ -9,7 +9,7 @@ import type { Settings } from '../options.js'
 import type { Pair } from '../session/pair.js'
 import { add, remove } from './membership.js'
 import { assertOurs, PROVIDER, refuse } from './ours.js'
-import { Round, type Task } from './round.js'
+import { Batch, type Task } from './batch.js'
 import { Sender } from './sender.js'
 
 type Started = ChangeOutcome | Later<Task>
@@ -36,11 +36,11 @@ export class Writer {
   }
 
   async apply(changes: readonly Change[], ctx: CallContext): Promise<readonly ChangeResult[]> {
-    const rounds: Round[] = []
+    const batches: Batch[] = []
     try {
-      const results = await carefulApply(this.#adapter(rounds), changes, ctx)
+      const results = await carefulApply(this.#adapter(batches), changes, ctx)
       const applied = results.some(({ status }) => status === 'applied')
-      const charge = rounds.at(-1)?.context.charge
+      const charge = batches.at(-1)?.context.charge
       if (charge !== undefined && applied && this.#options.save) {
         await this.#sender.save(charge, ctx)
       }
@@ -51,7 +51,7 @@ export class Writer {
     }
   }
 
-  #adapter(rounds: Round[]): CarefulAdapter<Standpoint, Task> {
+  #adapter(batches: Batch[]): CarefulAdapter<Standpoint, Task> {
     return {
       provider: PROVIDER,
       look: async (changes, ctx) => {
@@ -61,8 +61,8 @@ export class Writer {
           changes.map(({ ref }) => ref),
           changes.some(({ kind }) => kind !== 'restore'),
         )
-        rounds.push(
-          new Round({
+        batches.push(
+          new Batch({
             options: this.#options,
             pair: this.#pair,
             memory: this.#memory,
@@ -79,9 +79,9 @@ export class Writer {
       hold: (change, found) => this.#begin(change, found, change.to),
       restore: (change, found) => this.#restore(change, found),
       terminate: (change, found) => this.#terminate(change, found),
-      remove: (change, found) => remove(change, found, latest(rounds).context),
-      add: (change) => add(change, latest(rounds).context),
-      finish: (begun, ctx) => finish(latest(rounds), begun, ctx),
+      remove: (change, found) => remove(change, found, latest(batches).context),
+      add: (change) => add(change, latest(batches).context),
+      finish: (begun, ctx) => finish(latest(batches), begun, ctx),
     }
   }
 
@@ -133,19 +133,19 @@ function later(task: Task): Later<Task> {
   return { later: task, sent: () => task.sent }
 }
 
-function latest(rounds: readonly Round[]): Round {
-  const round = rounds.at(-1)
-  if (round === undefined) throw new TypeError('a change without a look')
-  return round
+function latest(batches: readonly Batch[]): Batch {
+  const batch = batches.at(-1)
+  if (batch === undefined) throw new TypeError('a change without a look')
+  return batch
 }
 
 async function* finish(
-  round: Round,
+  batch: Batch,
   begun: readonly Begun<Standpoint, Task>[],
   { signal }: CallContext,
 ): AsyncGenerator<readonly [Begun<Standpoint, Task>, ChangeOutcome]> {
   const of = new Map(begun.map((one) => [one.later, one]))
-  for await (const [task, outcome] of round.end(begun.map(({ later }) => later))) {
+  for await (const [task, outcome] of batch.end(begun.map(({ later }) => later))) {
     signal.throwIfAborted()
     const one = of.get(task)
     if (one !== undefined) yield [one, outcome]

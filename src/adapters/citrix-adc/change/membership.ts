@@ -20,14 +20,14 @@ import { type Command, isName, parseMember, pathOf, type Row, rowsOf } from '../
 import { toTraits } from '../codec/rows.js'
 import type { Standpoint } from './look.js'
 import { assertNoDesiredState, assertOurs, refuse } from './ours.js'
-import type { RoundContext } from './round.js'
+import type { BatchContext } from './batch.js'
 import type { Order, Written } from './sender.js'
 
 /** Unbinds a member from its group, or a service from its virtual server. */
 export async function remove(
   change: ChangeOf<'remove'>,
   found: Standpoint,
-  context: RoundContext,
+  context: BatchContext,
 ): Promise<ChangeOutcome> {
   const { ref } = change
   const { entry } = found
@@ -49,7 +49,7 @@ export async function remove(
 }
 
 /** Binds a member to its group, or a service to its virtual server. What that takes is made first. */
-export async function add(change: ChangeOf<'add'>, context: RoundContext): Promise<ChangeOutcome> {
+export async function add(change: ChangeOf<'add'>, context: BatchContext): Promise<ChangeOutcome> {
   const { ref } = change
   const group = isName(ref.pool) ? await rowOf('servicegroup', ref.pool, context) : undefined
   if (group !== undefined) {
@@ -62,7 +62,7 @@ export async function add(change: ChangeOf<'add'>, context: RoundContext): Promi
   throw refuse('NOT_FOUND', words, ref)
 }
 
-async function addMember(change: ChangeOf<'add'>, context: RoundContext): Promise<ChangeOutcome> {
+async function addMember(change: ChangeOf<'add'>, context: BatchContext): Promise<ChangeOutcome> {
   const { ref, address, port, weight } = change
   const { server, port: named = port } = parseMember(ref.member)
   const isAddress = isIP(server) !== 0
@@ -88,7 +88,7 @@ async function addMember(change: ChangeOf<'add'>, context: RoundContext): Promis
 
 async function addBoundService(
   change: ChangeOf<'add'>,
-  context: RoundContext,
+  context: BatchContext,
 ): Promise<ChangeOutcome> {
   const { ref, address, port, weight, native } = change
   const name = ref.member
@@ -133,7 +133,7 @@ async function make(
   change: ChangeOf<'add'>,
   made: { readonly command: Command; readonly undo: Command },
   bound: TwoWays & { readonly undo: Command },
-  context: RoundContext,
+  context: BatchContext,
 ): Promise<ChangeOutcome> {
   const first = await send({ change, ...made }, context)
   if (first !== 'done') return first
@@ -148,12 +148,12 @@ async function make(
 async function bind(
   change: ChangeOf<'add'>,
   bound: TwoWays & { readonly undo: Command },
-  context: RoundContext,
+  context: BatchContext,
 ): Promise<ChangeOutcome> {
   return confirm(change, await send({ change, ...bound }, context), context)
 }
 
-async function send(order: Order, context: RoundContext): Promise<Written> {
+async function send(order: Order, context: BatchContext): Promise<Written> {
   const { sender, charge, ctx } = context
   const written = await sender.send([order], charge, ctx)
   return (written === 'apart' ? undefined : written[0]) ?? 'done'
@@ -163,7 +163,7 @@ async function send(order: Order, context: RoundContext): Promise<Written> {
 async function confirm(
   { kind, ref }: ChangeOf<'add' | 'remove'>,
   written: Written,
-  { look, charge, pair, ctx }: RoundContext,
+  { look, charge, pair, ctx }: BatchContext,
 ): Promise<ChangeOutcome> {
   if (written === 'done') return { status: 'applied' }
   if (written.status === 'rejected' || written.astray === true) return written
@@ -180,7 +180,7 @@ async function confirm(
 async function rowOf(
   type: string,
   name: string,
-  { charge, ctx }: RoundContext,
+  { charge, ctx }: BatchContext,
 ): Promise<Row | undefined> {
   return rowsOf(await charge.session.get(pathOf('config', type, name), ctx), type)[0]
 }

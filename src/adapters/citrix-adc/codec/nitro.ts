@@ -151,7 +151,7 @@ export function toCounter(value: JsonValue): number | undefined {
   return Number((text.split('.')[0] ?? '0').slice(-15))
 }
 
-/** `server:port` in its parts: the last colon counts, brackets round an address are dropped. */
+/** `server:port` in its parts: the last colon counts, brackets batch an address are dropped. */
 export function parseMember(member: string): { server: string; port: number | undefined } {
   if (isIP(member) !== 0) return { server: member, port: undefined }
   const match = /^(.+):(\d{1,5}|\*)$/s.exec(member)

@@ -25,7 +25,7 @@ import { isName } from '../codec/paths.js'
 import { PutBack } from './put-back.js'
 import { askServer } from './put-server.js'
 import { Restorer } from './restore.js'
-import { readRound, type Found, type Round } from '../read/read.js'
+import { readRuntime, type Found, type RuntimeView } from '../read/read.js'
 import { about, isDone, wishOf } from './settle.js'
 import { held, serving } from '../read/state.js'
 import { rejected, type Sent, type Step } from './step.js'
@@ -36,7 +36,7 @@ import { Verifier } from './verify.js'
 /** A server as found, as the rules of a change see it. */
 export interface Seen extends Sight {
   readonly found: Found
-  readonly round: Round
+  readonly view: RuntimeView
   /** What the file makes of it at the next reload: looked for where a ready server is to be made ready. */
   readonly stored?: 'drain' | 'maint'
 }
@@ -102,7 +102,7 @@ class Work implements CarefulAdapter<Seen, Sent> {
   readonly #tools: Tools
   readonly #parts: Parts
   readonly #isHeld: (ref: MemberRef) => boolean
-  #round: Round | undefined
+  #view: RuntimeView | undefined
 
   constructor(tools: Tools, parts: Parts, isHeld: (ref: MemberRef) => boolean) {
     this.#isHeld = isHeld
@@ -129,21 +129,21 @@ class Work implements CarefulAdapter<Seen, Sent> {
     const pools = new Set(named.map(({ ref }) => ref.pool))
     const { api, gate, memory, followers } = this.#tools
     const now = named.some(({ kind, ref }) => kind === 'hold' && !this.#isHeld(ref))
-    const round = await gate.run(ctx, true, () =>
-      readRound(api, pools, ctx, { learn: followers, now }),
+    const view = await gate.run(ctx, true, () =>
+      readRuntime(api, pools, ctx, { learn: followers, now }),
     )
-    memory.note(round.infos, ctx.clock.now())
-    this.#round = round
+    memory.note(view.infos, ctx.clock.now())
+    this.#view = view
     const stored = new Map<Change, 'drain' | 'maint' | undefined>()
     for (const change of named.filter(takesMarksBack)) {
-      stored.set(change, await this.#stored(change.ref, round, ctx))
+      stored.set(change, await this.#stored(change.ref, view, ctx))
     }
     return (change) => {
-      const found = round.pools.get(change.ref.pool)?.get(change.ref.member)
+      const found = view.pools.get(change.ref.pool)?.get(change.ref.member)
       if (found === undefined) return undefined
       const marked = stored.get(change)
       return {
-        ...toSeen(change, found, round),
+        ...toSeen(change, found, view),
         ...(marked === undefined ? {} : { stored: marked }),
       }
     }
@@ -156,11 +156,11 @@ class Work implements CarefulAdapter<Seen, Sent> {
 
   async #stored(
     { pool, member }: MemberRef,
-    round: Round,
+    view: RuntimeView,
     ctx: CallContext,
   ): Promise<'drain' | 'maint' | undefined> {
     const { configuration, settings } = this.#tools
-    const configured = await configuration.servers(pool, [member], configStamp(round), ctx)
+    const configured = await configuration.servers(pool, [member], configStamp(view), ctx)
     return storedHold(configured(member), settings.durable)
   }
 
@@ -169,25 +169,25 @@ class Work implements CarefulAdapter<Seen, Sent> {
   }
 
   restore(change: ChangeOf<'restore'>, seen: Seen, ctx: CallContext): Promise<Step> {
-    const { found, round, stored } = seen
+    const { found, view, stored } = seen
     if (stored !== undefined && !this.#tools.settings.durable) {
       return Promise.resolve(this.#parts.restorer.keepsMarks(change.ref, stored))
     }
     return this.#guarded(change, seen, ctx, (undo) =>
-      this.#parts.restorer.restore(change, found, round, undo, ctx),
+      this.#parts.restorer.restore(change, found, view, undo, ctx),
     )
   }
 
   /** The API puts a server into maint before it deletes it; where it then refuses, it stays there. */
   readonly remove = async (
     { ref }: ChangeOf<'remove'>,
-    { found, round }: Seen,
+    { found, view }: Seen,
     ctx: CallContext,
   ): Promise<ChangeResult> => {
     const { membership, putBack } = this.#parts
     let refused: DrainableError
     try {
-      const result = await membership.remove(ref, round, ctx)
+      const result = await membership.remove(ref, view, ctx)
       if (result.status !== 'rejected') return result
       refused = result.error
     } catch (error) {
@@ -204,8 +204,8 @@ class Work implements CarefulAdapter<Seen, Sent> {
   ): Promise<ChangeResult> => {
     const { ref } = change
     const valid = isName(ref.pool) && isName(ref.member)
-    if (!valid || this.#round === undefined) return rejected(ref, 'NOT_FOUND', noSuchName(ref))
-    return this.#parts.membership.add(change, this.#round, ctx)
+    if (!valid || this.#view === undefined) return rejected(ref, 'NOT_FOUND', noSuchName(ref))
+    return this.#parts.membership.add(change, this.#view, ctx)
   }
 
   async *finish(
@@ -222,7 +222,7 @@ class Work implements CarefulAdapter<Seen, Sent> {
   /** What was done of a change that is then refused is put back; one whose answer was lost is looked at. */
   async #guarded(
     change: ChangeOf<'hold' | 'restore'>,
-    { found, round }: Seen,
+    { found, view }: Seen,
     ctx: CallContext,
     work: (undo: Undo) => Promise<Step>,
   ): Promise<Step> {
@@ -241,35 +241,35 @@ class Work implements CarefulAdapter<Seen, Sent> {
       const wished = wishOf(change)
       // in the wished state before: what was lost is a mark or a weight, and no look at it shows that
       if (isDone(wished, found.verdict.own)) throw known
-      const sent = { ref, ...wished, before: found, round, undo, lost: known }
+      const sent = { ref, ...wished, before: found, view, undo, lost: known }
       return this.#parts.verifier.one(sent, ctx)
     }
   }
 
   async #hold(
     { ref, to }: ChangeOf<'hold'>,
-    { found, round }: Seen,
+    { found, view }: Seen,
     undo: Undo,
     ctx: CallContext,
   ): Promise<Step> {
     if (!this.#isHeld(ref) && found.verdict.own === 'ready') {
       await keepFollowers(this.#tools, ref, ctx)
     }
-    if (!this.#isHeld(ref)) await this.#assertDurable(ref, round, ctx)
+    if (!this.#isHeld(ref)) await this.#assertDurable(ref, view, ctx)
     this.#tools.memory.holding(ref, ctx.clock.now())
     const rewrite = await this.#mark(ref, to, found, undo, ctx)
     const answer = await askServer(this.#tools.api, ref, to, ctx)
-    const sent = { ref, wished: to, exactly: false, before: found, round, undo, rewrite, ...answer }
+    const sent = { ref, wished: to, exactly: false, before: found, view, undo, rewrite, ...answer }
     // Looked at now: once the server that it tracks is drained, its own drain can't be seen.
     const tracks = found.rows.some(({ tracked }) => tracked !== undefined)
     return tracks ? this.#parts.verifier.one(sent, ctx) : begin(sent)
   }
 
   /** @throws `UNSUPPORTED` where a durable drain could not be one: nothing was sent */
-  async #assertDurable(ref: MemberRef, round: Round, ctx: CallContext): Promise<void> {
+  async #assertDurable(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
     const { settings, configuration } = this.#tools
     if (!settings.durable) return
-    const configured = await configuration.servers(ref.pool, [ref.member], configStamp(round), ctx)
+    const configured = await configuration.servers(ref.pool, [ref.member], configStamp(view), ctx)
     const { place } = configured(ref.member)
     if (place === 'line' || place === 'run time') return
     const words = `${formatRef(ref)} can't be drained durably: ${NOT_DURABLE[place] ?? ''}; use durable: false for it`
@@ -298,7 +298,7 @@ class Work implements CarefulAdapter<Seen, Sent> {
    */
   async #terminate(
     ref: MemberRef,
-    { found, round }: Seen,
+    { found, view }: Seen,
     ctx: CallContext,
   ): Promise<ChangeResult | Later<Sent>> {
     const { own } = found.verdict
@@ -318,7 +318,7 @@ class Work implements CarefulAdapter<Seen, Sent> {
       return this.#parts.putBack.refuse(ref, found, undo, about(ref, refused), ctx)
     }
     const answer = await askServer(this.#tools.api, ref, own, ctx)
-    const sent = { ref, wished: own, exactly: true, before: found, round, undo }
+    const sent = { ref, wished: own, exactly: true, before: found, view, undo }
     return begin({ ...sent, terminated: load, ...answer })
   }
 }
@@ -337,7 +337,7 @@ function begin(sent: Sent): Later<Sent> {
  * hidden: a drain could lower that, and nothing is sent for maint. An undo waits until the server that
  * this one tracks is ready: only then it can be seen.
  */
-function toSeen(change: Change, found: Found, round: Round): Seen {
+function toSeen(change: Change, found: Found, view: RuntimeView): Seen {
   const { doubt } = found.verdict
   const own = held(found.verdict, found.rows)
   const lifted = change.kind === 'hold' && own === 'unknown' && !hidesMaintenance(found)
@@ -349,7 +349,7 @@ function toSeen(change: Change, found: Found, round: Round): Seen {
     ...(doubt === undefined ? {} : { doubt }),
     passing: true, // a name resolves again, a tracked server is made ready
     found,
-    round,
+    view,
   }
 }
 

@@ -2,7 +2,7 @@ import { refusal } from '../../../kit/errors.js'
 import type { CallContext, MemberRef } from '../../../provider/contract.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { serves, toPoolReading } from '../read/reading.js'
-import { readRound } from '../read/read.js'
+import { readRuntime } from '../read/read.js'
 import { PROVIDER } from '../session/session.js'
 import type { Tools } from './tools.js'
 
@@ -19,10 +19,10 @@ export async function keepFollowers(
   const along = followers.of(ref)
   if (along.length === 0 || settings.keepFollowers === 0) return
   const pools = new Set(along.map(({ pool }) => pool))
-  const round = await gate.run(ctx, true, () => readRound(api, pools, ctx))
+  const view = await gate.run(ctx, true, () => readRuntime(api, pools, ctx))
   for (const pool of pools) {
-    const members = round.pools.get(pool)
-    const { serving } = toPoolReading(pool, round)
+    const members = view.pools.get(pool)
+    const { serving } = toPoolReading(pool, view)
     const lost = [ref, ...along].filter((one) => {
       const found = one.pool === pool ? members?.get(one.member) : undefined
       return found !== undefined && serves(found, members)

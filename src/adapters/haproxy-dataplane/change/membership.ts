@@ -9,7 +9,7 @@ import { configStamp, identify } from '../read/reading.js'
 import { askServer } from './put-server.js'
 import { isInFile } from '../session/in-file.js'
 import { followReload } from '../session/reload.js'
-import { readRound, type Found, type Round } from '../read/read.js'
+import { readRuntime, type Found, type RuntimeView } from '../read/read.js'
 import { rejected } from './step.js'
 import type { Tools } from './tools.js'
 
@@ -29,12 +29,12 @@ export class Membership {
   }
 
   /** Removes. The API puts the server into maint first, and leaves it there where it refuses. */
-  async remove(ref: MemberRef, round: Round, ctx: CallContext): Promise<ChangeResult> {
+  async remove(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<ChangeResult> {
     if (this.#tools.settings.membership === 'configuration') {
       const removed = await this.#tools.configuration.remove(ref, ctx)
-      if (removed !== undefined) return this.#untilGone(ref, removed.reloadId, round, ctx)
+      if (removed !== undefined) return this.#untilGone(ref, removed.reloadId, view, ctx)
       const { configuration } = this.#tools
-      const of = await configuration.servers(ref.pool, [ref.member], configStamp(round), ctx)
+      const of = await configuration.servers(ref.pool, [ref.member], configStamp(view), ctx)
       const { place } = of(ref.member)
       if (place === 'listen' || place === 'template') {
         const words = `${formatRef(ref)} can't be removed from the configuration: ${WHERE[place]}, which this API can't write`
@@ -85,10 +85,10 @@ export class Membership {
   async #untilGone(
     ref: MemberRef,
     reloadId: string | undefined,
-    round: Round,
+    view: RuntimeView,
     ctx: CallContext,
   ): Promise<ChangeResult> {
-    const refused = await this.#reload(reloadId, round, ctx)
+    const refused = await this.#reload(reloadId, view, ctx)
     const { found } = await this.#look(ref, ctx)
     if (refused !== undefined) {
       // the API rolls the file back, and what others changed within the same reload too
@@ -109,12 +109,12 @@ export class Membership {
   /** Follows a reload; returns why HAProxy refused the new configuration. */
   async #reload(
     id: string | undefined,
-    round: Round,
+    view: RuntimeView,
     ctx: CallContext,
   ): Promise<DrainableError | undefined> {
     try {
       const limit = this.#tools.settings.reloadTimeout
-      await followReload(this.#tools.api, id, round.infos, limit, ctx)
+      await followReload(this.#tools.api, id, view.infos, limit, ctx)
       return undefined
     } catch (error) {
       if (!isDrainableError(error, 'REJECTED')) throw error
@@ -123,9 +123,9 @@ export class Membership {
   }
 
   /** Adds, and opens. New servers start in maint. */
-  async add(change: Add, round: Round, ctx: CallContext): Promise<ChangeResult> {
+  async add(change: Add, view: RuntimeView, ctx: CallContext): Promise<ChangeResult> {
     const { ref } = change
-    const problem = checkAdd(change, round, this.#tools.settings.membership)
+    const problem = checkAdd(change, view, this.#tools.settings.membership)
     if (problem !== undefined) return { ref, status: 'rejected', error: problem }
     const more = isObject(change.native) ? change.native['server'] : undefined
     const line = {
@@ -142,7 +142,7 @@ export class Membership {
     let ours = false
     if (added === 'there') ours = await this.#addAtRuntime(change, line, ctx)
     else if (added.reloadId !== undefined) {
-      const refused = await this.#reload(added.reloadId, round, ctx)
+      const refused = await this.#reload(added.reloadId, view, ctx)
       if (refused !== undefined) {
         const kept = await isInFile(this.#tools.api, this.#tools.configuration, ref, ctx)
         const what = kept ? WITH_LINE : 'the API rolled the file back, it was not added'
@@ -216,8 +216,8 @@ export class Membership {
   async #look(ref: MemberRef, ctx: CallContext): Promise<{ readonly found: Found | undefined }> {
     const pools = new Set([ref.pool])
     const { api, gate } = this.#tools
-    const round = await gate.run(ctx, true, () => readRound(api, pools, ctx))
-    return { found: round.pools.get(ref.pool)?.get(ref.member) }
+    const view = await gate.run(ctx, true, () => readRuntime(api, pools, ctx))
+    return { found: view.pools.get(ref.pool)?.get(ref.member) }
   }
 }
 
@@ -239,12 +239,12 @@ function saying(error: DrainableError, ref: MemberRef, what: string): DrainableE
 
 function checkAdd(
   change: Add,
-  round: Round,
+  view: RuntimeView,
   membership: 'runtime' | 'configuration',
 ): DrainableError | undefined {
   const { ref, address, port, weight } = change
   const data = { provider: PROVIDER, ref, retryable: false }
-  if (!round.pools.has(ref.pool) && round.served.tree === 'v3') {
+  if (!view.pools.has(ref.pool) && view.served.tree === 'v3') {
     return new DrainableError('NOT_FOUND', `there is no backend ${ref.pool}`, data)
   }
   if (!/^[^\s;]+$/.test(address)) {
@@ -260,7 +260,7 @@ function checkAdd(
   if (
     weight !== undefined &&
     weight !== 1 &&
-    round.served.tree === 'v2' &&
+    view.served.tree === 'v2' &&
     membership === 'runtime'
   ) {
     return new DrainableError(

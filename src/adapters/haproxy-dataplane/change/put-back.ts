@@ -2,7 +2,7 @@ import type { CallContext, ChangeResult, MemberRef } from '../../../provider/con
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { PROVIDER } from '../session/session.js'
 import type { Restorer } from './restore.js'
-import { readRound, type Found, type Round } from '../read/read.js'
+import { readRuntime, type Found, type RuntimeView } from '../read/read.js'
 import type { Tools } from './tools.js'
 import type { Undo } from './undo.js'
 
@@ -40,12 +40,12 @@ export class PutBack {
   ): Promise<string | undefined> {
     try {
       await undo.close()
-      let round = await this.#look(ref, ctx)
-      if (!isAsBefore(before, find(round, ref))) {
-        await this.#restorer.moveBack(ref, before, round, ctx)
-        round = await this.#look(ref, ctx)
+      let view = await this.#look(ref, ctx)
+      if (!isAsBefore(before, find(view, ref))) {
+        await this.#restorer.moveBack(ref, before, view, ctx)
+        view = await this.#look(ref, ctx)
       }
-      const now = find(round, ref)
+      const now = find(view, ref)
       if (!isAsBefore(before, now)) return `its status is '${now?.rows[0]?.status ?? 'gone'}'`
       await undo.open()
       return undefined
@@ -56,14 +56,14 @@ export class PutBack {
     }
   }
 
-  #look(ref: MemberRef, ctx: CallContext): Promise<Round> {
+  #look(ref: MemberRef, ctx: CallContext): Promise<RuntimeView> {
     const { api, gate } = this.#tools
-    return gate.run(ctx, true, () => readRound(api, new Set([ref.pool]), ctx))
+    return gate.run(ctx, true, () => readRuntime(api, new Set([ref.pool]), ctx))
   }
 }
 
-function find(round: Round, ref: MemberRef): Found | undefined {
-  return round.pools.get(ref.pool)?.get(ref.member)
+function find(view: RuntimeView, ref: MemberRef): Found | undefined {
+  return view.pools.get(ref.pool)?.get(ref.member)
 }
 
 /** By its own state; where that was not known, by the words of the statistics. */

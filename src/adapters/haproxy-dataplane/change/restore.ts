@@ -11,7 +11,7 @@ import { PROVIDER } from '../session/session.js'
 import type { DurableMarks, Marks } from './durable.js'
 import { configStamp, readNative, weightOf } from '../read/reading.js'
 import { askServer, putServer } from './put-server.js'
-import type { Found, Round } from '../read/read.js'
+import type { Found, RuntimeView } from '../read/read.js'
 import { isWeightless } from '../read/state.js'
 import { rejected, type Sent, type Step } from './step.js'
 import type { Tools } from './tools.js'
@@ -36,7 +36,7 @@ export class Restorer {
   async restore(
     change: Restore,
     found: Found,
-    round: Round,
+    view: RuntimeView,
     undo: Undo,
     ctx: CallContext,
   ): Promise<Step> {
@@ -46,22 +46,22 @@ export class Restorer {
     const { durable } = this.#tools.settings
     const closed = isWeightless(found.rows) && !this.#weights.has(refKey(ref))
     if (to === 'ready' && closed && !durable) return weightless(ref)
-    const kept = await this.#keepBackupSessions(ref, change.native, found, round, undo, ctx)
+    const kept = await this.#keepBackupSessions(ref, change.native, found, view, undo, ctx)
     if (kept !== undefined) return { ref, status: 'rejected', error: kept }
     // to ready too: weight and maintenance in one write could open it with its weight, and cut backups
     const marked = isWeightless(found.rows)
     if (durable && own === 'maint' && (to === 'drain' || marked)) {
       const marks = await this.#marks.leaveMaintenance(ref, change.native, ctx)
-      if (marks !== undefined) undo.first(() => this.#remark(ref, marks, round, ctx))
+      if (marks !== undefined) undo.first(() => this.#remark(ref, marks, view, ctx))
     }
     let rewrite: Sent['rewrite']
     if (durable && to === 'ready') {
-      let cleared = await this.#clear(change, found, round, undo, ctx)
+      let cleared = await this.#clear(change, found, view, undo, ctx)
       if (cleared === undefined && closed && (native?.weight ?? 0) > 0) {
         await this.#closeInFile(ref, found, undo, ctx)
-        cleared = await this.#clear(change, found, round, undo, ctx)
+        cleared = await this.#clear(change, found, view, undo, ctx)
       }
-      const siblings = siblingsOf(ref, round)
+      const siblings = siblingsOf(ref, view)
       if (cleared !== undefined) {
         rewrite = (anew) => this.#marks.clear(ref, change.native, found, { siblings, anew }, ctx)
       }
@@ -74,10 +74,10 @@ export class Restorer {
     // one that its weight alone held goes back to that
     const wished = to === 'drain' && closed ? (native?.runs ?? to) : to
     const answer = await askServer(this.#tools.api, ref, wished, ctx)
-    const sent = { ref, wished, exactly: true, before: found, round, undo, rewrite, ...answer }
+    const sent = { ref, wished, exactly: true, before: found, view, undo, rewrite, ...answer }
     if (!durable || to === 'ready' || native?.own !== to) return { later: sent }
     // found so: the marks that came with a raise go with it
-    const after = (): Promise<unknown> => this.#clear(change, found, round, new Undo(), ctx)
+    const after = (): Promise<unknown> => this.#clear(change, found, view, new Undo(), ctx)
     return { later: { ...sent, after } }
   }
 
@@ -88,17 +88,22 @@ export class Restorer {
   }
 
   /** Puts a member back into the state it was found in, where that cuts nothing. */
-  async moveBack(ref: MemberRef, before: Found, round: Round, ctx: CallContext): Promise<void> {
+  async moveBack(
+    ref: MemberRef,
+    before: Found,
+    view: RuntimeView,
+    ctx: CallContext,
+  ): Promise<void> {
     const to = before.verdict.own
-    const found = round.pools.get(ref.pool)?.get(ref.member)
+    const found = view.pools.get(ref.pool)?.get(ref.member)
     if (found === undefined || to === 'unknown') {
       const what = found === undefined ? 'it is gone' : 'its state before is not known'
       throw new DrainableError('REJECTED', what, { provider: PROVIDER, ref })
     }
     if (to === 'maint') {
-      await this.#assertGentle(ref, round, ctx)
+      await this.#assertGentle(ref, view, ctx)
     } else {
-      const kept = await this.#keepBackupSessions(ref, undefined, found, round, new Undo(), ctx)
+      const kept = await this.#keepBackupSessions(ref, undefined, found, view, new Undo(), ctx)
       if (kept !== undefined) throw kept
     }
     await putServer(this.#tools.api, ref, { admin_state: to }, ctx)
@@ -108,14 +113,14 @@ export class Restorer {
   async #clear(
     change: Restore,
     found: Found,
-    round: Round,
+    view: RuntimeView,
     undo: Undo,
     ctx: CallContext,
   ): Promise<Marks | undefined> {
     const { ref, native } = change
-    const siblings = siblingsOf(ref, round)
+    const siblings = siblingsOf(ref, view)
     const marks = await this.#marks.clear(ref, native, found, { siblings }, ctx)
-    if (marks !== undefined) undo.first(() => this.#remark(ref, marks, round, ctx))
+    if (marks !== undefined) undo.first(() => this.#remark(ref, marks, view, ctx))
     return marks
   }
 
@@ -129,8 +134,8 @@ export class Restorer {
   }
 
   /** Marks again; the API applies `maintenance` at once. */
-  async #remark(ref: MemberRef, marks: Marks, round: Round, ctx: CallContext): Promise<void> {
-    if (marks.maintenance === 'enabled') await this.#assertGentle(ref, round, ctx)
+  async #remark(ref: MemberRef, marks: Marks, view: RuntimeView, ctx: CallContext): Promise<void> {
+    if (marks.maintenance === 'enabled') await this.#assertGentle(ref, view, ctx)
     await this.#marks.putBack(ref, marks, ctx)
   }
 
@@ -144,22 +149,22 @@ export class Restorer {
     ref: MemberRef,
     native: Json | undefined,
     found: Found,
-    round: Round,
+    view: RuntimeView,
     undo: Undo,
     ctx: CallContext,
   ): Promise<DrainableError | undefined> {
     if (found.verdict.own !== 'maint' || isWeightless(found.rows)) return undefined
-    const backups = [...(round.pools.get(ref.pool)?.values() ?? [])].flatMap(({ rows }) => rows)
+    const backups = [...(view.pools.get(ref.pool)?.values() ?? [])].flatMap(({ rows }) => rows)
     const sessions = backups.reduce((sum, row) => sum + (row.backup ? row.scur : 0), 0)
     if (sessions === 0) return undefined
     const configured = await this.#tools.configuration.servers(
       ref.pool,
       [ref.member],
-      configStamp(round),
+      configStamp(view),
       ctx,
     )
     if (configured(ref.member).cutsBackups === false) return undefined
-    if (!round.served.setsWeight) {
+    if (!view.served.setsWeight) {
       return new DrainableError(
         'CONFLICT',
         `${formatRef(ref)}: leaving maint may cut ${sessions} sessions on backup servers (on-marked-up shutdown-backup-sessions); try again when they have ended, or use durable drains or Data Plane API 3.4`,
@@ -191,15 +196,15 @@ export class Restorer {
   }
 
   /** Sets maint, where that cuts nothing: what the API misreads as ready already, it then sends. */
-  async byWayOfMaint(ref: MemberRef, round: Round, ctx: CallContext): Promise<void> {
-    await this.#assertGentle(ref, round, ctx)
+  async byWayOfMaint(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
+    await this.#assertGentle(ref, view, ctx)
     await putServer(this.#tools.api, ref, { admin_state: 'maint' }, ctx)
   }
 
   /** @throws `REJECTED` where maint may cut */
-  async #assertGentle(ref: MemberRef, round: Round, ctx: CallContext): Promise<void> {
+  async #assertGentle(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
     const { settings, configuration } = this.#tools
-    const stamp = configStamp(round)
+    const stamp = configStamp(view)
     const gentle =
       settings.maintCuts === undefined
         ? (await configuration.servers(ref.pool, [ref.member], stamp, ctx))(ref.member).maint ===
@@ -228,8 +233,8 @@ function noWeight(ref: MemberRef): DrainableError {
   })
 }
 
-function siblingsOf(ref: MemberRef, round: Round): readonly Found[] {
-  return [...(round.pools.get(ref.pool) ?? [])].flatMap(([member, found]) =>
+function siblingsOf(ref: MemberRef, view: RuntimeView): readonly Found[] {
+  return [...(view.pools.get(ref.pool) ?? [])].flatMap(([member, found]) =>
     member === ref.member ? [] : [found],
   )
 }

@@ -4,7 +4,7 @@ import type { AdminState, ChangeResult, MemberRef } from '../../../provider/cont
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { PROVIDER } from '../session/session.js'
-import type { Round } from '../read/read.js'
+import type { RuntimeView } from '../read/read.js'
 import type { Sent } from './step.js'
 
 /** The state that a change asks for. */
@@ -28,9 +28,9 @@ export function isFinal(refused: DrainableError | undefined): boolean {
 
 /** What became of a change that was sent, by the look after it. */
 // eslint-disable-next-line complexity -- every pair of what was answered and what is seen
-export function settle(sent: Sent, round: Round, reloaded: boolean): ChangeResult {
+export function settle(sent: Sent, view: RuntimeView, reloaded: boolean): ChangeResult {
   const { ref, wished, exactly, lost, refused, terminated } = sent
-  const found = round.pools.get(ref.pool)?.get(ref.member)
+  const found = view.pools.get(ref.pool)?.get(ref.member)
   const own = found?.verdict.own
   if (isDone(sent, own) && !reloaded) {
     const cut = terminated === undefined ? {} : { terminated, atMost: true }

@@ -3,7 +3,7 @@ import { refusal } from '../../../kit/errors.js'
 import type { AdminState, ChangeResult, MemberRef } from '../../../provider/contract.js'
 import type { DrainableError, ErrorCode } from '../../../provider/error.js'
 import { PROVIDER } from '../session/session.js'
-import type { Found, Round } from '../read/read.js'
+import type { Found, RuntimeView } from '../read/read.js'
 import type { Undo } from './undo.js'
 
 /** A change that was sent: what the next look at the server must show. */
@@ -18,7 +18,7 @@ export interface Sent {
   readonly refused?: DrainableError
   /** The member before it, and the look that showed it so. */
   readonly before: Found
-  readonly round: Round
+  readonly view: RuntimeView
   /** What takes back the writes that came with it. */
   readonly undo: Undo
   /** What is left to be done once it is seen to be carried out. */

@@ -1,6 +1,6 @@
 import type { CallContext, ChangeResult } from '../../../provider/contract.js'
 import { isDrainableError } from '../../../provider/error.js'
-import { readRound, type Round } from '../read/read.js'
+import { readRuntime, type RuntimeView } from '../read/read.js'
 import type { DurableMarks } from './durable.js'
 import { Lasting } from './lasting.js'
 import type { PutBack } from './put-back.js'
@@ -36,9 +36,9 @@ export class Verifier {
   /** One look for all of them; each result as soon as it is known. */
   async *settled(sent: readonly Sent[], ctx: CallContext): AsyncGenerator<Settled> {
     if (sent.length === 0) return
-    let round: Round
+    let view: RuntimeView
     try {
-      round = await this.#look(sent, ctx)
+      view = await this.#look(sent, ctx)
     } catch (error) {
       ctx.signal.throwIfAborted()
       if (!isDrainableError(error)) throw error
@@ -51,12 +51,12 @@ export class Verifier {
     }
     const stuck: Settled[] = []
     for (const step of sent) {
-      const result = this.#settle(step, step.round, round, ctx)
+      const result = this.#settle(step, step.view, view, ctx)
       const undone = step.wished === 'ready' && step.refused === undefined
       if (undone && result.status === 'rejected') stuck.push([step, result])
       else yield [step, await this.#finish(step, result, !step.undo.isEmpty, ctx)]
     }
-    yield* this.#again(stuck, round, ctx)
+    yield* this.#again(stuck, view, ctx)
   }
 
   /** What became of one change. */
@@ -65,12 +65,12 @@ export class Verifier {
     throw new TypeError('a change without a result')
   }
 
-  #look(sent: readonly Sent[], ctx: CallContext): Promise<Round> {
+  #look(sent: readonly Sent[], ctx: CallContext): Promise<RuntimeView> {
     const pools = new Set(sent.map(({ ref }) => ref.pool))
-    return this.#tools.gate.run(ctx, true, () => readRound(this.#tools.api, pools, ctx))
+    return this.#tools.gate.run(ctx, true, () => readRuntime(this.#tools.api, pools, ctx))
   }
 
-  #settle(sent: Sent, before: Round, after: Round, ctx: CallContext): ChangeResult {
+  #settle(sent: Sent, before: RuntimeView, after: RuntimeView, ctx: CallContext): ChangeResult {
     const result = settle(sent, after, processesOf(before) !== processesOf(after))
     if (result.status === 'applied' && sent.wished === 'ready') {
       this.#tools.memory.released(sent.ref, ctx.clock.now())
@@ -112,13 +112,13 @@ export class Verifier {
   /** An undo that did not show goes by way of maint, once, where that cuts nothing. */
   async *#again(
     stuck: readonly Settled[],
-    round: Round,
+    view: RuntimeView,
     ctx: CallContext,
   ): AsyncGenerator<Settled> {
     const tried: Sent[] = []
     for (const [step, result] of stuck) {
       try {
-        await this.#restorer.byWayOfMaint(step.ref, round, ctx)
+        await this.#restorer.byWayOfMaint(step.ref, view, ctx)
         await putServer(this.#tools.api, step.ref, { admin_state: 'ready' }, ctx)
         tried.push(step)
       } catch (error) {
@@ -130,13 +130,13 @@ export class Verifier {
     if (tried.length === 0) return
     const after = await this.#look(tried, ctx)
     for (const step of tried) {
-      const again = this.#settle(step, round, after, ctx)
+      const again = this.#settle(step, view, after, ctx)
       yield [step, await this.#finish(step, again, true, ctx)]
     }
   }
 }
 
 /** Which processes answered. */
-function processesOf(round: Round): string {
-  return round.infos.map((info) => `${info.node}/${info.pid}`).join()
+function processesOf(view: RuntimeView): string {
+  return view.infos.map((info) => `${info.node}/${info.pid}`).join()
 }

@@ -17,7 +17,7 @@ import { judge, type Verdict } from './state.js'
 /** Up to so many backends every one is asked for its `admin_state`; beyond, only where it decides. */
 const ASK_ALL = 32
 
-/** One server in one round: both witnesses. */
+/** One server in one view: its row in the statistics, and its admin state. */
 export interface Found {
   /** One row per HAProxy process (one, since HAProxy 2.5). */
   readonly rows: readonly StatsRow[]
@@ -26,19 +26,19 @@ export interface Found {
 }
 
 /** Everything read between two equal answers of `runtime/info`. */
-export interface Round {
+export interface RuntimeView {
   readonly served: Served
   /** Before the first count was asked for. */
   readonly sampledAt: number
   readonly infos: readonly ProcessInfo[]
   /** By backend, then by server. A backend that was asked for and is not there has no entry. */
   readonly pools: ReadonlyMap<string, ReadonlyMap<string, Found>>
-  /** Of the configuration, at the end of the round. */
+  /** Of the configuration, at the end of the reading. */
   readonly configVersion: string | undefined
 }
 
 /**
- * Reads servers: process info, statistics, `admin_state`, process info again. The round counts only
+ * Reads servers: process info, statistics, `admin_state`, process info again. What was read counts only
  * where HAProxy was there at both ends and was the same process; a reload in between gets one more
  * try.
  *
@@ -46,14 +46,14 @@ export interface Round {
  * @param followers - learns from the rows of all backends: once a process, or now
  * @throws `UNREACHABLE` where the API can't reach HAProxy: its 404s and empty lists prove nothing then
  */
-export async function readRound(
+export async function readRuntime(
   api: DataplaneApi,
   pools: ReadonlySet<string> | 'all',
   ctx: CallContext,
   followers?: { readonly learn: Followers; readonly now: boolean },
-): Promise<Round> {
-  const round = await attempt(api, pools, ctx, followers)
-  if (typeof round !== 'string') return round
+): Promise<RuntimeView> {
+  const view = await attempt(api, pools, ctx, followers)
+  if (typeof view !== 'string') return view
   const again = await attempt(api, pools, ctx, followers)
   if (typeof again !== 'string') return again
   throw new DrainableError('CONFLICT', `${api.instance}: ${again}; read again`, {
@@ -66,7 +66,7 @@ async function attempt(
   pools: ReadonlySet<string> | 'all',
   ctx: CallContext,
   followers: { readonly learn: Followers; readonly now: boolean } | undefined,
-): Promise<Round | string> {
+): Promise<RuntimeView | string> {
   const served = await api.served(ctx)
   const before = await readProcesses(api, ctx)
   const sampledAt = ctx.clock.now()

@@ -9,7 +9,7 @@ import type {
 } from '../../../provider/contract.js'
 import type { Configured } from '../session/config.js'
 import type { Settings } from '../options.js'
-import type { Found, Round } from './read.js'
+import type { Found, RuntimeView } from './read.js'
 import { healthOf, held, isWeightless, serving, splitAddress } from './state.js'
 
 /** Who a member is: address and port. HAProxy's own id is left out, because ids move with a reload. */
@@ -44,8 +44,8 @@ export function healthOfAll(found: Found): Health {
 }
 
 /** How many of a backend would get new work. Backup servers do only when no other is left. */
-export function toPoolReading(pool: string, round: Round): PoolReading {
-  const members = round.pools.get(pool)
+export function toPoolReading(pool: string, view: RuntimeView): PoolReading {
+  const members = view.pools.get(pool)
   const all = [...(members?.values() ?? [])]
   const spill = all.some((found) => usable(found) && isBackup(found))
   return {
@@ -56,9 +56,9 @@ export function toPoolReading(pool: string, round: Round): PoolReading {
   }
 }
 
-/** Every server of a round, as refs. */
-export function everyMember(round: Round): MemberRef[] {
-  return [...round.pools].flatMap(([pool, members]) =>
+/** Every server of a view, as refs. */
+export function everyMember(view: RuntimeView): MemberRef[] {
+  return [...view.pools].flatMap(([pool, members]) =>
     [...members.keys()].map((member) => ({ pool, member })),
   )
 }
@@ -180,9 +180,9 @@ function marksOf(config: Configured | undefined): string {
 }
 
 /** Changes when the configuration may have: any write through the API, or a reload of a hand-edited file. */
-export function configStamp(round: Round): string {
-  const processes = round.infos.map((info) => `${info.node}/${info.pid}`).join()
-  return `${round.configVersion ?? ''}|${processes}`
+export function configStamp(view: RuntimeView): string {
+  const processes = view.infos.map((info) => `${info.node}/${info.pid}`).join()
+  return `${view.configVersion ?? ''}|${processes}`
 }
 
 function usable(found: Found): boolean {

@@ -58,7 +58,7 @@ export function isWeightless(rows: readonly Pick<StatsRow, 'weight'>[]): boolean
   return rows.length > 0 && rows.every((row) => row.weight === 0)
 }
 
-type Witness = Pick<StatsRow, 'status' | 'tracked'>
+type StatusCells = Pick<StatsRow, 'status' | 'tracked'>
 
 /**
  * The own and the inherited state of a server.
@@ -67,7 +67,7 @@ type Witness = Pick<StatsRow, 'status' | 'tracked'>
  * @param admin - what `admin_state` says; undefined where it was not asked
  */
 // eslint-disable-next-line complexity -- the table of status words
-export function judge(row: Witness, admin: RuntimeServer['admin']): Verdict {
+export function judge(row: StatusCells, admin: RuntimeServer['admin']): Verdict {
   const { status, tracked } = row
   const said = `status '${status}', admin_state '${admin ?? 'not asked'}'`
   if (status.startsWith('MAINT')) {
@@ -100,7 +100,7 @@ function contradiction(said: string): Verdict {
 }
 
 function inheritedMaint(
-  { status, tracked }: Witness,
+  { status, tracked }: StatusCells,
   admin: RuntimeServer['admin'],
   said: string,
 ): Verdict {

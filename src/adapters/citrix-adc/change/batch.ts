@@ -32,8 +32,8 @@ export interface Task {
   sent: boolean
 }
 
-/** What a round works with. */
-export interface RoundContext {
+/** What a batch works with. */
+export interface BatchContext {
   readonly options: Settings
   readonly pair: Pair
   readonly memory: Memory
@@ -52,13 +52,13 @@ const SHOWN: Readonly<Record<Task['way'], (phase: SvrPhase) => boolean>> = {
 }
 
 /** Changes that one look let through, carried out together. */
-export class Round {
-  readonly context: RoundContext
-  readonly #with: RoundContext
+export class Batch {
+  readonly context: BatchContext
+  readonly #with: BatchContext
   /** What was remembered of a member before it was changed here. */
   readonly #before = new Map<Task, ReturnType<Memory['of']>>()
 
-  constructor(context: RoundContext) {
+  constructor(context: BatchContext) {
     this.context = context
     this.#with = context
   }
