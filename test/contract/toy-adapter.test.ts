@@ -98,8 +98,10 @@ async function open() {
   }
 }
 
+const cases = providerContract(open)
+
 describe('toys', { concurrency: 50 }, () => {
-  for (const { name, timeout, run } of providerContract(open)) test(name, { timeout }, run)
+  for (const { name, timeout, run } of cases) test(name, { timeout }, run)
 })
 `
 
