@@ -42,15 +42,9 @@ export class Vanished {
     const copies: Copies = this.#known.get(key) ?? { traces: new Map(), busy: new Map() }
     if (!reading.present || (made.length === 0 && !this.#known.has(key))) return reading
     this.#known.set(key, copies)
-    const seen = new Set(made.map(({ scope }) => scope))
-    for (const [scope, trace] of copies.traces) {
-      if (seen.has(scope)) continue
-      copies.traces.delete(scope)
-      if (!this.#wasIdle(trace)) copies.busy.set(scope, now)
-    }
-    for (const scope of made) copies.traces.set(scope.scope, follow(copies.traces, scope))
+    this.#follow(copies, made, now)
     const held = reading.own !== 'ready' || reading.inherited !== undefined
-    for (const [scope, at] of copies.busy) if (!held && now > at + KEPT) copies.busy.delete(scope)
+    if (!held) forget(copies.busy, now)
     if (copies.busy.size === 0) return reading
     const names = [...copies.busy.keys()]
     const [who = ''] = listed(
@@ -62,6 +56,16 @@ export class Vanished {
     return { ...reading, unverified: `${before}${why}` }
   }
 
+  #follow({ traces, busy }: Copies, made: readonly LoadScope[], now: number): void {
+    const seen = new Set(made.map(({ scope }) => scope))
+    for (const [scope, trace] of traces) {
+      if (seen.has(scope)) continue
+      traces.delete(scope)
+      if (!this.#wasIdle(trace)) busy.set(scope, now)
+    }
+    for (const scope of made) traces.set(scope.scope, follow(traces, scope))
+  }
+
   #wasIdle({ zeroSince, sampledAt }: Trace): boolean {
     return zeroSince !== undefined && sampledAt - zeroSince >= this.#freshness
   }
@@ -70,6 +74,10 @@ export class Vanished {
 /** Scopes of copies are named by their unit and themselves. */
 function isCopy({ scope }: LoadScope): boolean {
   return scope.includes(' ')
+}
+
+function forget(busy: Map<string, number>, now: number): void {
+  for (const [scope, at] of busy) if (now > at + KEPT) busy.delete(scope)
 }
 
 function follow(traces: ReadonlyMap<string, Trace>, scope: LoadScope): Trace {
