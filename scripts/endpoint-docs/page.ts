@@ -83,7 +83,7 @@ export async function dryRun(
   const desired = toDesired(mapEndpoints(endpoints), { pool: 'web', name })
   const plan = planChanges(desired, await balancer.observe('all', context), {
     pools: ['web'], // nothing else is touched
-    owns: (one) => one.ref.member.startsWith('ctl-'), // nor anybody else's member
+    owns: (one) => one.ref.member.startsWith('ctl-'), // and no other client's member
     capabilities,
   })
   return formatPlan(plan)
@@ -142,7 +142,7 @@ Each endpoint has a tier; the best tier of 1 to 3 that the set has serves, the o
 | 3 | terminating, not serving, ready | published although not ready, on its way out: the last resort |
 | 4 | not ready, not terminating | starting, or its probe fails |
 | 5 | not ready, terminating, not serving | shutting down |
-| – | intent \`hard\`, or weight 0 | drained by its operator: never serves, and never counts as somebody who could |
+| – | intent \`hard\`, or weight 0 | drained by its operator: never serves, and never counts as one that could |
 
 ${reasonTable()}
 
@@ -234,7 +234,7 @@ strategies above, with \`ready\` as the controller writes it.
 
 ${pullTable()}
 
-The difference is in rows 4 and 5: nobody better is there. The proposal keeps A healthy, what was merged leaves it to
+The difference is in rows 4 and 5: no better endpoint is there. The proposal keeps A healthy, what was merged leaves it to
 panic, and so does what holds today.
 
 ### What Envoy ${panic.version} really does
@@ -257,7 +257,7 @@ ${panicTable(panic)}
 
 The fallback is made by the mapper, in the open: \`serve\` is HEALTHY, \`drain\` is DRAINING, and UNHEALTHY is never said, so no
 panic is ever needed. With that, a panic threshold of 0 is safe and recommended. Cilium merged the same whole-set rule for
-its Envoy in 2026. In row 2 and where only unready endpoints are left, nobody serves: leave those that hold no
+its Envoy in 2026. In row 2 and where only unready endpoints are left, none serves: leave those that hold no
 connections out of the EDS response if the threshold is above 0, or panic will use them.
 
 ## Slices and nodes

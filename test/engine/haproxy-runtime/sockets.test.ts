@@ -132,7 +132,7 @@ ${Array.from({ length: 20 }, (_, index) => `  server ${index} 127.0.0.1:${port('
 describe('sockets that are none', () => {
   it.each([
     [{ socket: '/nonexistent/admin.sock' }, 'UNREACHABLE', /no such socket/],
-    [{ socket: { host: '127.0.0.1', port: 1 } }, 'UNREACHABLE', /nobody listens/],
+    [{ socket: { host: '127.0.0.1', port: 1 } }, 'UNREACHABLE', /nothing listens/],
   ])('%j', async (options, code, words) => {
     await using lb = haproxyRuntime(options)
     const error: unknown = await drain(lb, { pool: 'web', member: 's1' }, { timeout: '2s' }).catch(
