@@ -38,11 +38,11 @@ async function run(socket: string, env: NodeJS.ProcessEnv): Promise<void> {
   const stop = new AbortController()
   for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => stop.abort())
 
-  await using lb = haproxyRuntime({ socket, ...(master === undefined ? {} : { master }) })
+  await using lb = haproxyRuntime({ socket, master })
   await using loop = reconcile(lb, {
     pools: [pool],
     owns: ({ ref }) => ref.member.startsWith('pod-'),
-    ...(tickets === undefined ? {} : { tickets: fileTickets(tickets) }),
+    tickets: tickets === undefined ? undefined : fileTickets(tickets),
     timeout: '2m',
     signal: stop.signal,
   })
