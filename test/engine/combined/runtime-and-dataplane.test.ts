@@ -64,9 +64,17 @@ ${addresses.map((address, n) => `  server web${n + 1} ${address}:${port}`).join(
           act: async ({ address = '' }) => {
             const server = servers.find((one) => one.address === address)
             acted.push(`${address}: ${server?.active ?? 'no server'}`)
-            // What a reload forgets is put back while the server is worked on.
-            await (acted.length === 1 ? edge.reload() : core.reload())
-            if (acted.length === 1) await server?.restart()
+            // What a reload forgets is put back while the server is worked on. Until then it gets requests.
+            if (acted.length > 1) return core.reload()
+            await edge.reload()
+            const name = `web${addresses.indexOf(address) + 1}`
+            const held = async (): Promise<boolean> =>
+              /^(DRAIN|MAINT)/.test(await edge.stat('web', name, 'status'))
+            await until(held, 'held again')
+            const idle = async (): Promise<boolean> =>
+              (await edge.stat('web', name, 'scur')) === '0' && server?.active === 0
+            await until(idle, 'the end of what came in the gap')
+            await server?.restart()
           },
         },
       )
