@@ -82,10 +82,11 @@ function explainChanges(state: DrainState, wallOffset: number, say: Say): void {
     )
   }
   const by = hold.loss === null ? '' : ` (${hold.loss.message})`
-  for (const { change, until, underWay } of hold.late) {
+  for (const { change, until, underWay, refused } of hold.late) {
     // A repeat of what is in place already changes nothing.
     const inPlace = hold.confirmed !== 'none' || targetOf(change) === ownOf(state)
-    if (state.goal.kind === 'drain' && change.kind === 'hold' && inPlace) continue
+    const harmless = state.goal.kind === 'drain' && change.kind === 'hold' && inPlace
+    if (harmless || refused === true) continue // a refusal is an answer, and said above
     const blocker = underWay === true ? 'its call goes on' : 'the balancer does not answer'
     const when =
       until === null

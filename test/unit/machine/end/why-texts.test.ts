@@ -1,0 +1,141 @@
+import { openGoal } from 'drainable/machine'
+import { describe, expect, test } from 'vitest'
+import { failure, held, started, type Figures, type MemberRun } from '../member-run.js'
+
+/** The reasons of a held member, one process of which has these figures. */
+function whyOf(figures: Figures): MemberRun['why'] {
+  return held({ scopes: { w1: figures } }).look().why
+}
+
+describe('the age of work in flight', () => {
+  test('is not said where the product tells none', () => {
+    const [why] = whyOf({ active: 1 })
+    expect(why?.text).toBe('1 in flight')
+    expect(why).not.toHaveProperty('oldest')
+  })
+
+  test('is not said below a second', () => {
+    expect(whyOf({ active: 1, oldest: 999 })[0]?.text).toBe('1 in flight')
+    expect(whyOf({ active: 1, oldest: 1_000 })[0]?.text).toBe('1 in flight, for 1 s')
+  })
+
+  test('is a field from 1 ms on', () => {
+    expect(whyOf({ active: 1, oldest: 0 })[0]).not.toHaveProperty('oldest')
+    expect(whyOf({ active: 1, oldest: 1 })[0]).toHaveProperty('oldest', 1)
+  })
+
+  test('makes it long-lived from a minute on, and says what to do', () => {
+    const short = whyOf({ active: 1, oldest: 59_999 })
+    expect(short.map(({ code }) => code)).toEqual(['in-flight'])
+    expect(short[0]?.hint).toMatch(/^it ends with the requests/)
+    const long = whyOf({ active: 1, oldest: 60_000 })
+    expect(long.map(({ code }) => code)).toEqual(['in-flight', 'long-lived'])
+    expect(long.map(({ hint }) => hint)).toEqual([
+      expect.stringMatching(/^long-lived connections end when their clients go/),
+      expect.stringMatching(/^long-lived connections end when their clients go/),
+    ])
+    expect(long[1]?.text).toBe('1 in flight, for 1 m')
+  })
+
+  test('is for how long the count is unchanged, where no age is told', () => {
+    const run = held({ scopes: { w1: { active: 2 } } }).look({ after: 60_000 })
+    expect(run.why[1]?.text).toBe('2 in flight, unchanged for 1 m')
+  })
+})
+
+describe('what is said of a process that may still send work', () => {
+  test('a replaced one is waited for', () => {
+    const [why] = whyOf({ admin: 'ready', old: true })
+    expect(why).toMatchObject({
+      code: 'old-scope',
+      hint: expect.stringContaining('hard-stop-after'),
+    })
+    expect(why?.text).toContain('w1 is at ready')
+  })
+
+  test('a current one is looked at again', () => {
+    const [why] = whyOf({ admin: 'ready' })
+    expect(why).toMatchObject({ code: 'not-in-force' })
+    expect(why?.hint).toMatch(/^it is looked at again/)
+  })
+
+  test('a replaced one that says that it has not taken it is no matter of time', () => {
+    const [why] = whyOf({ admin: 'ready', old: true, inForce: false })
+    expect(why).toMatchObject({ code: 'not-in-force' })
+    expect(why?.text).toContain('w1 has not taken the drain')
+  })
+
+  test('one without a state of its own has not taken it', () => {
+    const [why] = whyOf({ old: true, inForce: false })
+    expect(why).toMatchObject({ code: 'not-in-force' })
+  })
+
+  test('under a watch it is named once the member is drained', () => {
+    const goal = { kind: 'watch' as const }
+    const scopes = { w1: { admin: 'ready' as const } }
+    expect(started({ goal, own: 'drain', scopes }).look().codes).toEqual(['not-in-force'])
+    expect(started({ goal, own: 'ready', scopes }).look().codes).toEqual([])
+  })
+})
+
+describe('what is said of a change without an answer', () => {
+  test('what was answered instead', () => {
+    const run = held({ lateBound: 9_000 }).look().open().look().lose()
+    expect(run.why[0]?.text).toContain(
+      "the answer to 'restore' was lost (the balancer says CALL_TIMEOUT)",
+    )
+  })
+
+  test('that its call goes on', () => {
+    const run = held({ lateBound: 9_000 }).look().open().look()
+    const { change } = run
+    const error = failure('CALL_TIMEOUT')
+    const result = { ref: run.state.ref, status: 'unknown' as const, error }
+    run.put({ type: 'result', change, result, givenUp: true })
+    expect(run.state.hold.late).toMatchObject([{ change, underWay: true, until: null }])
+    expect(run.why[0]?.text).toContain('for as long as its call goes on')
+  })
+})
+
+describe('what is said of an undo', () => {
+  const goal = openGoal({ of: 'anybody', until: null, lateUntil: null })
+
+  test('that the member is absent, and no more', () => {
+    const run = started({ goal, own: 'drain' }).look().refuse(failure('REJECTED', true))
+    run.vanish().look()
+    expect(run.codes).toEqual(['refused', 'unreadable'])
+    expect(run.why[1]?.text).toContain('web/web1 is absent in the newest look')
+  })
+
+  test('that another member is there, and no more', () => {
+    const run = started({ goal, own: 'drain' }).look().refuse(failure('REJECTED', true))
+    run.set({ identity: '10.0.0.9:80' }).look()
+    expect(run.codes).toEqual(['refused', 'unreadable'])
+    expect(run.why[1]?.text).toContain('web/web1 is another member in the newest look')
+  })
+})
+
+describe('who has set the state', () => {
+  const opened = (setBy?: string): MemberRun =>
+    held({ onOverrule: 'reapply' })
+      .set({ own: 'ready', ...(setBy === undefined ? {} : { setBy }) })
+      .look()
+
+  test('is another hand where the product names none', () => {
+    expect(opened().why[0]?.text).toBe(
+      'web/web1 is ready, another hand set it so; drain was wished',
+    )
+  })
+
+  test('is what the product names, or another client', () => {
+    expect(opened('its agent').why[0]?.text).toContain('its agent, or another client set it so')
+  })
+})
+
+test('hints without a reason of their own are said as in flight', () => {
+  const run = held({ scopes: { w1: { active: 1 } }, present: { hints: ['3 records'] } }).look()
+  expect(run.why.map(({ code, text }) => [code, text])).toEqual([
+    ['in-flight', '1 in flight'],
+    ['in-flight', '3 records'],
+  ])
+})
