@@ -65,6 +65,10 @@ const INVARIANTS: readonly (readonly [string, (state: DrainState) => boolean])[]
     ({ hold }) => atLeast(hold.wish, hold.confirmed),
   ],
   [
+    'the next look decides whether a refused change was half made',
+    ({ hold }) => hold.late.every(({ refused, until }) => refused !== true || until !== null),
+  ],
+  [
     'a watch changes nothing',
     ({ goal, hold }) =>
       goal.kind !== 'watch' || (hold.pending === null && hold.changes.length === 0),

@@ -1,6 +1,6 @@
 import type { PresentReading } from '../../../provider/contract.js'
 import type { Draft } from '../draft.js'
-import { inWishedState, marksOf, stillIdle, workSeen } from '../proof.js'
+import { inWishedState, marksOf, stillIdle } from '../proof.js'
 import type { DrainState } from '../state.js'
 import { isClosed } from './door.js'
 import { endGone, endUncounted, goneForCertain } from './gone.js'
@@ -33,7 +33,7 @@ function present(draft: Draft, reading: PresentReading): void {
  */
 function removed(draft: Draft): void {
   endUncounted(draft)
-  const wasIdle = draft.state.phase === 'idle' && !workSeen(draft.state)
+  const wasIdle = draft.state.phase === 'idle' && stillIdle(draft.state)
   if (!wasIdle && draft.state.proof.scopes.size > 0) {
     follow(draft, { sealed: false, unverified: null })
     if (draft.state.phase !== 'idle') return

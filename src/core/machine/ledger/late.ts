@@ -134,10 +134,8 @@ function replace(draft: Draft, entry: LateChange, by: LateChange | undefined): v
  * of ours that was confirmed since can have brought it.
  */
 function isOurs(draft: Draft, entry: LateChange, reading: Reading): boolean {
-  const { change, lackedAt, refused, sight } = entry
+  const { change, lackedAt, sight } = entry
   if (lackedAt === null || sight === 'gone' || !shows(draft, reading, change)) return false
-  // Somebody raised it. A change without an answer may have come before that; one that was refused has not shown.
-  if (refused === true && reading.present && reading.own !== targetOf(change)) return false
   const own = reading.present ? reading.own : null
   return !draft.state.hold.changes.some(
     ({ at, state, to }) =>

@@ -97,17 +97,6 @@ describe('a call that has ended', () => {
     return run.put({ type: 'inherit', late: [entry] })
   }
 
-  test('says with its refusal that a higher state is not of its change', () => {
-    const change = { ...raise, to: 'drain' as const }
-    const run = started({ own: 'ready' }).look().answer('unchanged').look()
-    const entry = { change, lostAt: run.now, until: null, lackedAt: run.now, refused: true }
-    run
-      .put({ type: 'inherit', late: [entry] })
-      .set({ own: 'maint' })
-      .look()
-    expect(run.state.hold.late).toHaveLength(1)
-  })
-
   test('leaves what is shown without its change to the time that it has', () => {
     const run = inherited({}).look()
     expect(first(run)).toMatchObject({ until: run.now + 1_000, lackedAt: run.now, before: 'drain' })

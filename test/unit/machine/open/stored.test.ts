@@ -72,3 +72,75 @@ describe('what is stored beside a ready member', () => {
     expect(run.outcome).toBe('idle')
   })
 })
+
+describe('what is stored beside a drained member', () => {
+  /** Drained by us, with a mark in the file; then its state or its mark is another. */
+  const drained = (): MemberRun => {
+    const run = started({ own: 'ready', present: FREE }).look().answer()
+    return run.set({ stored: 'drain', native: { weight: 0, mark: true } }).look()
+  }
+
+  test('of ours is taken back where the mark is higher than what runs', () => {
+    const run = started({ hold: 'maint', own: 'ready', present: FREE }).look().answer()
+    run.set({ own: 'drain', stored: 'maint', native: { weight: 0, mark: true } }).look()
+    expect(run.open({ of: 'ours' }).look().sent).toBe('restore drain to ready')
+  })
+
+  test('is no word for a state that is higher than the mark', () => {
+    const run = drained().set({ own: 'maint' }).open({ of: 'ours' }).look()
+    expect(run.sent).toBe(null)
+    expect(run.outcome).toBe('overruled')
+    expect(run.error?.message).toContain("it is 'maint', set so by another client")
+  })
+
+  test('is no word for a state that is as the mark', () => {
+    const run = started({ own: 'ready', present: FREE }).look().answer('unchanged').look()
+    run
+      .set({ own: 'maint', stored: 'maint', native: { mark: true } })
+      .open({ of: 'ours' })
+      .look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('by another client is no word for what that client set', () => {
+    const run = started({ own: 'ready', present: FREE }).look().answer().look()
+    run
+      .set({ own: 'ready', stored: 'maint', native: { mark: true } })
+      .open({ of: 'ours' })
+      .look()
+    expect(run.outcome).toBe('overruled')
+    expect(run.error?.message).toContain("makes it 'maint' at the next reload")
+  })
+
+  test('is nothing to an undo that goes back to drain', () => {
+    const run = started({ own: 'drain', hold: 'maint', present: FREE }).look().answer()
+    run
+      .set({ stored: 'maint', native: { mark: true } })
+      .open({ of: 'ours' })
+      .look()
+      .answer()
+    expect(run.look().outcome).toBe('restored')
+  })
+
+  test('may be of a hold without an answer', () => {
+    const run = started({ own: 'ready', present: FREE, lateBound: 9_000 }).look().lose()
+    run
+      .set({ stored: 'drain', native: { mark: true } })
+      .open({ of: 'ours' })
+      .look()
+    expect(run.sent).toBe('restore ready to ready')
+  })
+
+  test('may not be of a change that was only intended, nor of an undo', () => {
+    const run = started({ own: 'ready', present: FREE }).look().answer().look()
+    run.open({ of: 'ours' }).look().answer()
+    run.set({ stored: 'maint', native: { mark: true } }).look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('is compared with nothing, where nothing was found', () => {
+    const run = started({ own: 'ready' }).look().answer()
+    run.set({ own: 'ready', stored: 'drain', native: null } as Partial<PresentReading>)
+    expect(run.open({ of: 'ours' }).look().outcome).toBe('restored')
+  })
+})

@@ -110,4 +110,27 @@ describe('the load of a member', () => {
   test('is said under goal watch', () => {
     expect(count(started({ goal: { kind: 'watch' } }).look())).toBe(1)
   })
+
+  test('has the age of the oldest work, where the product tells one', () => {
+    const scopes = { w1: { active: 1, oldest: 7_000 }, w2: { active: 1, oldest: 9_000 }, w3: {} }
+    expect(last(held({ scopes }).look()).oldest).toBe(9_000)
+    expect(last(held({ scopes: { w1: { active: 1 } } }).look()).oldest).toBe(null)
+    expect(last(held({ scopes: { w1: { active: 1, oldest: 0 } } }).look()).oldest).toBe(0)
+  })
+
+  test('says no state of a member that is absent', () => {
+    const run = held({ scopes: { w1: { active: 1 } } })
+      .look()
+      .vanish()
+      .look()
+    expect(last(run)).toMatchObject({ own: null, health: null })
+  })
+
+  test('comes first, where the phase is the first thing that is said', () => {
+    const run = started({ goal: { kind: 'watch' }, own: 'drain' }).look()
+    expect(run.effects.map((one) => one.type === 'emit' && one.event.type)).toEqual([
+      'load',
+      'phase',
+    ])
+  })
 })

@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest'
+import { failure, held, idle, started } from '../member-run.js'
+
+describe('a change that is to be checked once more before it is sent', () => {
+  test('is none, where nothing is under way', () => {
+    const run = started().put({ type: 'recalled' })
+    expect(run.effects).toEqual([])
+    expect(run.state.hold.wish).toBe('none')
+    expect(held({ maint: 'cuts' }).put({ type: 'recalled' }).effects).toEqual([])
+  })
+
+  test('is sent, where it is a drain', () => {
+    const run = started({ maint: 'cuts' }).look()
+    const { change } = run
+    expect(run.put({ type: 'recalled' }).change).toBe(change)
+  })
+
+  test('is sent, where it is no hold', () => {
+    const run = held({ maint: 'cuts' }).look().open().look()
+    const { change } = run
+    expect(run.put({ type: 'recalled' }).change).toBe(change)
+  })
+
+  test('is sent, where the member is absent now', () => {
+    const run = started({ hold: 'maint' }).look()
+    const { change } = run
+    run.set({ maint: 'cuts' }).vanish().look()
+    expect(run.put({ type: 'recalled' }).change).toBe(change)
+  })
+
+  test('is lowered, where it puts the maint of an idle member back and that cuts', () => {
+    const run = idle({ seal: 'gentle' })
+    expect(run.own).toBe('maint')
+    run.set({ own: 'ready', maint: 'cuts' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.state.hold).toMatchObject({ wish: 'drain' })
+  })
+
+  test('keeps what was confirmed below maint', () => {
+    const run = held({ escalateAfter: 500, scopes: { w1: { active: 1 } } }).looks(600)
+    expect(run.change).toMatchObject({ to: 'maint' })
+    run.set({ maint: 'cuts' }).look().put({ type: 'recalled' })
+    expect(run.state.hold).toMatchObject({ wish: 'drain', confirmed: 'drain' })
+  })
+})
+
+describe('a first hold to maint that is refused where maint cuts', () => {
+  const refused = (onTimeout: 'fail' | 'terminate') =>
+    started({ hold: 'maint', onTimeout, timeout: 60_000 })
+      .look()
+      .set({ maint: 'cuts' })
+      .refuse(failure('CONFLICT', true))
+      .look({ after: 300 })
+
+  test('is a drain the next time', () => {
+    expect(refused('fail').sent).toBe('hold drain')
+  })
+
+  test("is maint again on the caller's word", () => {
+    expect(refused('terminate').sent).toBe('hold maint')
+  })
+})

@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest'
+import { failure, held, idle, started, type MemberRun } from '../member-run.js'
+
+const overdue = (run: MemberRun, silent: boolean): MemberRun =>
+  run.put({ type: 'overdue', error: failure('CALL_TIMEOUT'), silent })
+
+describe('the deadline of a drain whose hold could not be sent', () => {
+  const unsent = (options = {}): MemberRun =>
+    started(options).look({ after: 300 }).refuse(failure('UNREACHABLE', true))
+
+  test('is unreachable, where no look comes through either', () => {
+    const run = overdue(unsent(), true)
+    expect(run.outcome).toBe('unreachable')
+    expect(run.error?.code).toBe('UNREACHABLE')
+  })
+
+  test('is unreachable, where the newest look failed', () => {
+    expect(overdue(unsent().fail(), false).outcome).toBe('unreachable')
+  })
+
+  test('is a refusal, where only the last look is missing', () => {
+    expect(overdue(unsent(), false).outcome).toBe('refused')
+  })
+
+  test('is a refusal, where looks come through', () => {
+    const run = started({ timeout: 500 }).look({ after: 300, took: 300 })
+    expect(run.refuse(failure('UNREACHABLE', true)).look().outcome).toBe('refused')
+  })
+
+  test('is a refusal, where the balancer itself refused and then fell silent', () => {
+    const run = started().look().refuse(failure('REJECTED', true)).fail()
+    expect(overdue(run, true).outcome).toBe('refused')
+  })
+
+  test('is unreachable by the look that is missing, where nothing was refused', () => {
+    const run = overdue(started(), true)
+    expect(run.outcome).toBe('unreachable')
+    expect(run.error?.code).toBe('CALL_TIMEOUT')
+  })
+})
+
+describe('an idle member that is absent in one look', () => {
+  const absent = (): MemberRun => idle({ timeout: 5_000 }).vanish().look()
+
+  test('has no outcome until a second look', () => {
+    expect(absent().outcome).toBe(null)
+  })
+
+  test('is gone at the second', () => {
+    const run = absent().look({ after: 100 })
+    expect(run.outcome).toBe('gone')
+    expect(run.error?.code).toBe('MEMBER_GONE')
+  })
+
+  test('is gone in a look that was late and shows it at once', () => {
+    const run = held({ timeout: 2_000 }).idle().vanish().look()
+    run.wait(1_000).look()
+    expect(run.outcome).toBe('gone')
+  })
+
+  test('is idle, as it was proved, at the deadline', () => {
+    const run = idle({ timeout: 5_000 })
+    run.vanish().look({ after: run.state.deadline! - run.now - 5 })
+    expect(run.outcome).toBe(null)
+    run.look({ after: 5 })
+    expect(run.outcome).toBe('idle')
+  })
+})

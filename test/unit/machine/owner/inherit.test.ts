@@ -1,0 +1,192 @@
+import type { AdminState } from 'drainable/provider'
+import type { FoundMember, LateChange } from 'drainable/machine'
+import { describe, expect, test } from 'vitest'
+import { failure, held, started, WEB1, type FreeInput, type MemberRun } from '../member-run.js'
+
+interface Owned {
+  readonly own?: FoundMember['own']
+  readonly identity?: string
+  readonly late?: readonly LateChange[]
+}
+
+/** What an undo of another run has found there, and not undone: a drain of ours. */
+function owned({ own = 'drain', identity = '10.0.0.1:80', late = [] }: Owned = {}): FreeInput {
+  const found = { identity, own, serves: true, native: null }
+  const changes = [
+    { kind: 'hold' as const, to: 'drain' as const, state: 'applied' as const, at: 950 },
+  ]
+  return { type: 'inherit', late, owned: { found, changes } }
+}
+
+function lateHold(to: AdminState, more: Partial<LateChange> = {}): LateChange {
+  const change = { kind: 'hold' as const, ref: WEB1, to: to as 'drain' }
+  return { change, lostAt: 990, until: null, lackedAt: 990, ...more }
+}
+
+const found = (run: MemberRun) => run.state.found?.own
+
+describe('the state that an undo of another run has found', () => {
+  test('is where this one goes back to', () => {
+    expect(found(started().put(owned()))).toBe('drain')
+    expect(
+      found(
+        started()
+          .look()
+          .refuse(failure('CONFLICT', true))
+          .put(owned({ own: 'maint' })),
+      ),
+    ).toBe('maint')
+  })
+
+  test('is no such state, where a hold of ours without an answer may have made it', () => {
+    expect(found(started().look().lose().put(owned()))).toBe('ready')
+    expect(found(started().look().refuse(failure('CONFLICT', true)).put(owned()))).toBe('ready')
+  })
+
+  test('is one, where that hold leads elsewhere', () => {
+    expect(
+      found(
+        started()
+          .look()
+          .lose()
+          .put(owned({ own: 'maint' })),
+      ),
+    ).toBe('maint')
+    expect(
+      found(
+        started()
+          .look()
+          .lose()
+          .put(owned({ own: 'unknown' })),
+      ),
+    ).toBe('unknown')
+  })
+
+  test('is one, where the member was at least as far before that hold', () => {
+    expect(
+      found(
+        started({ own: 'maint', hold: 'maint' })
+          .look()
+          .lose()
+          .put(owned({ own: 'drain' })),
+      ),
+    ).toBe('drain')
+  })
+
+  test('is one of another member', () => {
+    expect(
+      found(
+        started()
+          .look()
+          .lose()
+          .put(owned({ identity: 'another' })),
+      ),
+    ).toBe('drain')
+  })
+
+  test('is one, where this run knew none', () => {
+    const run = started({ own: 'unknown' })
+      .look()
+      .put({ type: 'inherit', late: [lateHold('drain')] })
+    expect(found(run)).toBe('unknown')
+    expect(found(run.put(owned()))).toBe('drain')
+  })
+
+  test('is one, where a restore of ours may have made it', () => {
+    const restore = {
+      kind: 'restore' as const,
+      ref: WEB1,
+      expect: 'maint' as const,
+      to: 'drain' as const,
+    }
+    const run = started()
+      .look()
+      .put({ type: 'inherit', late: [{ ...lateHold('drain'), change: restore }] })
+    expect(found(run.put(owned()))).toBe('drain')
+  })
+
+  test('is no such state, where one of several holds may have made it', () => {
+    const run = started({ hold: 'maint' }).look().lose()
+    run.put({ type: 'inherit', late: [lateHold('drain')] })
+    expect(found(run.put(owned()))).toBe('ready')
+  })
+})
+
+describe('an inherited hold', () => {
+  test('is ours, where a state that shows it came after that', () => {
+    const run = started({ lateBound: 9_000 }).put({ type: 'inherit', late: [lateHold('drain')] })
+    run.set({ own: 'drain' }).look()
+    expect(run.state.hold.changes).toMatchObject([{ kind: 'hold', to: 'drain', state: 'applied' }])
+    expect(run.state.hold.late).toEqual([])
+  })
+
+  test('is ours beside a raise, and may still come', () => {
+    const run = started({ hold: 'drain', lateBound: 9_000 })
+    run
+      .put({ type: 'inherit', late: [lateHold('drain')] })
+      .set({ own: 'maint' })
+      .look()
+    expect(run.state.hold.changes).toMatchObject([{ to: 'drain', state: 'applied' }])
+    expect(run.state.hold.late).toMatchObject([{ lackedAt: null }])
+  })
+
+  test('that was refused is shown by its very own state', () => {
+    const late = [lateHold('drain', { refused: true, until: 990 })]
+    const run = started({ lateBound: 9_000 }).put({ type: 'inherit', late })
+    run.set({ own: 'drain' }).look()
+    expect(run.state.hold.changes).toMatchObject([{ to: 'drain', state: 'intended' }])
+  })
+
+  test('is not what a hold of ours has brought since', () => {
+    const late = [lateHold('drain')]
+    const run = started({ hold: 'maint', lateBound: 9_000 }).look().answer()
+    run.put({ type: 'inherit', late }).look()
+    expect(run.state.hold.late).toMatchObject([{ change: { to: 'drain' } }])
+    expect(run.state.hold.changes).toMatchObject([{ to: 'maint' }])
+  })
+
+  test('to another state is not the one under way', () => {
+    const run = started({ hold: 'maint', lateBound: 9_000 }).look()
+    run
+      .put({ type: 'inherit', late: [lateHold('drain')] })
+      .set({ own: 'drain' })
+      .look()
+    expect(run.state.hold.late).toEqual([])
+    expect(run.state.hold.changes).toMatchObject([{ to: 'drain', state: 'applied' }])
+  })
+})
+
+describe('an undo that a lost hold leads away', () => {
+  const until = 2_000
+
+  test('has its time anew, once it was open', () => {
+    const run = held({ lateBound: 90_000 }).look().open({ until }).look().answer().look()
+    run.put({ type: 'inherit', late: [lateHold('drain', { lostAt: run.now, lackedAt: run.now })] })
+    expect(run.outcome).toBe('restored')
+  })
+
+  test('keeps its time, where it was never open', () => {
+    const run = started({ lateBound: 90_000 }).look().open({ of: 'anybody', until }).lose()
+    run.set({ own: 'drain' }).look()
+    expect(run.state.goal).toMatchObject({ until })
+  })
+
+  test('has none, where it had none', () => {
+    const goal = { of: 'anybody' as const, until: null, lateUntil: null }
+    const run = started({ lateBound: 90_000 })
+      .look()
+      .lose()
+      .open(goal)
+      .look()
+      .set({ own: 'drain' })
+      .look()
+    expect(run.state.goal).toMatchObject({ until: null, reached: null })
+    expect(run.look().sent).toBe('restore drain to ready')
+  })
+
+  test('has at least half a minute more, where it was open', () => {
+    const run = started({ lateBound: 90_000 }).look().lose().open({ of: 'anybody', until }).look()
+    run.set({ own: 'drain' }).look()
+    expect(run.state.goal).toMatchObject({ reached: null, until: run.now + 30_000 })
+  })
+})

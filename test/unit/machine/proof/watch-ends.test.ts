@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest'
+import { started, type MemberRun, type RunOptions } from '../member-run.js'
+
+function watching(options: RunOptions = {}): MemberRun {
+  return started({ goal: { kind: 'watch' }, own: 'drain', ...options })
+}
+
+describe('the end of a watch', () => {
+  test('is the end: a drain that begins later is not followed', () => {
+    const run = watching({ own: 'ready' }).look().put({ type: 'end', outcome: 'unreachable' })
+    expect(run.set({ own: 'drain' }).looks(500).phase).toBe('active')
+  })
+
+  test('of a removed member says that it is not there', () => {
+    const run = watching({ settle: 0 }).look().vanish().looks(500)
+    expect(run.outcome).toBe('gone')
+    expect(run.error?.message).toContain('is not in the pool any more')
+  })
+
+  test('of a replaced member says that it is another one', () => {
+    const run = watching().look().set({ identity: 'x' }).look().look({ after: 20 })
+    expect(run.error?.message).toContain('is another member now')
+  })
+
+  test('of a removed member without a process comes at once', () => {
+    const run = watching({ own: 'ready' }).unlist('w1').look().vanish().look()
+    expect(run.look({ after: 20 }).outcome).toBe('gone')
+    expect(run.all('idle')).toEqual([])
+  })
+
+  test('of a removed member does not wait for what is not counted after that', () => {
+    const run = watching({ countsAfterRemove: false, scopes: { w1: { active: 2 } } }).look()
+    run.vanish().unlist('w1').look({ ended: [] }).look({ after: 20 })
+    expect(run.outcome).toBe('gone')
+    expect(run.state.proof.lost).toMatchObject([{ scope: 'w1', active: 2 }])
+  })
+
+  test('of a removed member that was idle is proved once more, where work was seen since', () => {
+    const run = watching().looks(2_000)
+    expect(run.phase).toBe('idle')
+    run.scope('w1', { active: 1, arrivals: 101 }).vanish().look().look({ after: 20 })
+    expect(run.outcome).toBe(null)
+    expect(run.all('idle-lost')).toHaveLength(1)
+  })
+})
