@@ -33,8 +33,7 @@ function present(draft: Draft, reading: PresentReading): void {
  */
 function removed(draft: Draft): void {
   endUncounted(draft)
-  const wasIdle = draft.state.phase === 'idle' && stillIdle(draft.state)
-  if (!wasIdle && draft.state.proof.scopes.size > 0) {
+  if (draft.state.proof.scopes.size > 0) {
     follow(draft, { sealed: false, unverified: null })
     if (draft.state.phase !== 'idle') return
   }

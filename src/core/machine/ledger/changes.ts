@@ -79,7 +79,7 @@ export function sentChange(
   before: SentChange['before'],
   late: readonly LateChange[],
 ): SentChange {
-  const twins = change.kind === 'hold' && late.some((entry) => isTwin(entry.change, change))
+  const twins = late.some((entry) => isTwin(entry.change, change))
   return twins ? { change, before, shared: true } : { change, before }
 }
 

@@ -59,3 +59,12 @@ describe('a first hold to maint that is refused where maint cuts', () => {
     expect(refused('terminate').sent).toBe('hold maint')
   })
 })
+
+describe('a seal that a reload forgot, where maint cuts', () => {
+  test.each(['fail', 'terminate'] as const)('is a drain again under onTimeout %s', (onTimeout) => {
+    const run = idle({ seal: 'always', maint: 'cuts', onTimeout, timeout: 60_000 })
+    expect(run.own).toBe('maint')
+    run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2', active: 2 }).look()
+    expect(run.sent).toBe('hold drain')
+  })
+})

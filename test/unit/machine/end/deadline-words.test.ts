@@ -65,4 +65,24 @@ describe('an idle member that is absent in one look', () => {
     run.look({ after: 5 })
     expect(run.outcome).toBe('idle')
   })
+
+  test('is gone at the second, also after that', () => {
+    const run = idle({ timeout: 5_000 })
+    run.vanish().look({ after: run.state.deadline! + 10 - run.now })
+    expect(run.outcome).toBe('idle')
+    expect(run.look({ after: 100 }).outcome).toBe('gone')
+  })
+
+  test('is not removed at the deadline, where that was wanted', () => {
+    const run = idle({ timeout: 5_000, until: 'removed' })
+    if (run.state.hold.pending !== null) run.refuse(failure('CONFLICT', true))
+    run.vanish().look({ after: run.state.deadline! + 10 - run.now })
+    expect(run.outcome).not.toBe('idle')
+  })
+})
+
+test('a drain that ended and holds on says when it is in force', () => {
+  const run = overdue(held(), false)
+  expect(run.outcome).toBe('timeout')
+  expect(run.look().said).toContain('in-force')
 })

@@ -139,3 +139,8 @@ test('hints without a reason of their own are said as in flight', () => {
     ['in-flight', '3 records'],
   ])
 })
+
+test('a process that has taken it, and says no state, is not named', () => {
+  const run = held({ scopes: { w1: { inForce: true, active: 1 } } }).look()
+  expect(run.codes).toEqual(['in-flight'])
+})

@@ -23,6 +23,10 @@ describe('what looks show of a hold under way', () => {
     expect(sight(run.set({ own: 'drain' }).look())).toBe('gone')
   })
 
+  test('nothing, where it was decided on a member that is closed already', () => {
+    expect(sight(started({ own: 'maint' }).look().look())).toBe(undefined)
+  })
+
   test('nothing, where the state is not known', () => {
     expect(sight(waiting().set({ own: 'unknown' }).look())).toBe(undefined)
     const run = waiting().set({ own: 'drain' }).look().set({ own: 'unknown' }).look()
@@ -152,5 +156,23 @@ describe('the end of a call that was given up', () => {
     const { run, end } = givenUp('drain')
     end('rejected')
     expect(late(run)).toMatchObject({ lackedAt: null, refused: true })
+  })
+})
+
+describe('a hold without an answer', () => {
+  test('has its time from the first look on, whatever that shows', () => {
+    expect(late(started({ lateBound: 1_000 }).look().lose().vanish().look())).toMatchObject({
+      until: 2_020,
+      lackedAt: 1_010,
+    })
+  })
+
+  test('is not what shows once a repeat of it was confirmed', () => {
+    const run = started({ lateBound: 9_000 }).look().lose().look()
+    const { lackedAt } = late(run)!
+    run.set({ own: 'maint' }).answer().look()
+    run.set({ own: 'maint' }).look()
+    expect(late(run)).toMatchObject({ lackedAt })
+    expect(run.state.hold.changes).toHaveLength(1)
   })
 })

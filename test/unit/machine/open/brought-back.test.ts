@@ -71,6 +71,15 @@ describe('a member that was taken back, while the run goes on', () => {
     expect(run.sent).toBe(null)
   })
 
+  test('stays where nothing of ours was there, and nothing is known of it', () => {
+    const run = started({ present: { own: 'unknown' } })
+      .look()
+      .open()
+    expect(run.outcome).toBe('restored')
+    another(run).set({ own: 'drain' }).look()
+    expect(run.outcome).toBe('restored')
+  })
+
   test('is left alone once another call speaks for it', () => {
     const run = restored().put({ type: 'yield', error: failure('DRAIN_OVERRULED') })
     expect(run.state.ending).toMatchObject({ holding: false, ended: { outcome: 'restored' } })
@@ -145,6 +154,50 @@ describe('the end of an undo that waits for a lost change', () => {
     const run = started({ lateBound: 9_000 }).look().lose().look().answer()
     run.open({ of: 'anybody', until: 1_400, lateUntil: 30_000 }).look().answer().look()
     run.set({ own: 'unknown' }).looks(2_000)
+    expect(run.outcome).toBe(null)
+  })
+
+  describe('while its state is not known', () => {
+    /** Opened before a hold of ours came; then the balancer contradicts itself. */
+    const opened = (): MemberRun => {
+      const run = started({ lateBound: 1_000 }).look().lose()
+      run.open({ of: 'anybody', until: 1_200, lateUntil: 90_000 }).look()
+      return run.set({ own: 'unknown' })
+    }
+    const timeOf = (run: MemberRun) => run.state.hold.late[0]!.until!
+
+    test('is waited for until its time is over', () => {
+      const run = opened()
+      run.look({ after: timeOf(run) - 1 - run.now })
+      expect(run.outcome).toBe(null)
+      expect(run.look({ after: 1 }).outcome).toBe('refused')
+    })
+
+    test('is waited for while one of several may come', () => {
+      const run = opened()
+      const [entry] = run.state.hold.late
+      run.put({ type: 'inherit', late: [{ ...entry!, change: { ...entry!.change } }] })
+      const late = [{ ...entry!, change: { ...entry!.change }, until: 9_000 }]
+      run.put({ type: 'inherit', late }).look({ after: 2_000 })
+      expect(run.outcome).toBe(null)
+      expect(run.look({ after: 7_000 }).outcome).toBe('refused')
+    })
+
+    test('is waited for while its call goes on', () => {
+      const run = started({ lateBound: 1_000 }).look()
+      const error = failure('CALL_TIMEOUT')
+      const result = { ref: run.state.ref, status: 'unknown' as const, error }
+      run.put({ type: 'result', change: run.change, givenUp: true, result })
+      run.open({ of: 'anybody', until: 1_200, lateUntil: 90_000 }).look()
+      run.set({ own: 'unknown' }).look({ after: 5_000 })
+      expect(run.outcome).toBe(null)
+    })
+  })
+
+  test('that is known, is waited for also past its time', () => {
+    const run = started({ lateBound: 1_000 }).look().lose()
+    run.open({ of: 'anybody', until: 1_200, lateUntil: 90_000 }).look().wait(3_000)
+    run.put({ type: 'checked', error: null })
     expect(run.outcome).toBe(null)
   })
 })

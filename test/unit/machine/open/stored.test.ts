@@ -1,7 +1,7 @@
 import { openGoal } from 'drainable/machine'
 import type { PresentReading } from 'drainable/provider'
 import { describe, expect, test } from 'vitest'
-import { started, type MemberRun } from '../member-run.js'
+import { failure, started, type MemberRun } from '../member-run.js'
 
 const FREE = { stored: undefined, native: { weight: 7 } } as unknown as Partial<PresentReading>
 const MARKED = { stored: 'maint', native: { weight: 7, mark: true } } as const
@@ -61,7 +61,9 @@ describe('what is stored beside a ready member', () => {
       if (run.sent !== null) run.answer()
     }
     expect(run.outcome).toBe('overruled')
-    expect(run.error?.message).toContain('find out who writes it')
+    expect(run.error?.message).toContain(
+      "makes it 'maint' at the next reload, also after it was made 'ready' 12 times: find out who writes it",
+    )
   })
 
   test('is no part of the proof of a drain', () => {
@@ -142,5 +144,55 @@ describe('what is stored beside a drained member', () => {
     const run = started({ own: 'ready' }).look().answer()
     run.set({ own: 'ready', stored: 'drain', native: null } as Partial<PresentReading>)
     expect(run.open({ of: 'ours' }).look().outcome).toBe('restored')
+  })
+
+  test('may not be of a hold whose fate is not known', () => {
+    const run = started({ own: 'ready', present: FREE }).look().answer('unchanged')
+    expect(run.state.hold.changes).toMatchObject([{ to: 'drain', state: 'intended' }])
+    run.look().set({ own: 'ready', stored: 'drain', native: { mark: true } })
+    expect(run.open({ of: 'ours' }).look().outcome).toBe('overruled')
+  })
+
+  test('is not of a hold that came and went', () => {
+    const run = started({ own: 'ready', present: FREE, lateBound: 9_000 }).look()
+    run.set({ own: 'drain' }).look().set({ own: 'ready' }).look().lose()
+    run
+      .set({ stored: 'drain', native: { mark: true } })
+      .open({ of: 'ours' })
+      .look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('of ours is no word for what others run', () => {
+    const run = drained().open({ of: 'ours' }).look().answer()
+    run.set({ own: 'ready', stored: 'drain' }).look()
+    expect(run.sent).toBe('restore ready to ready')
+    run.answer().set({ own: 'drain' }).look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('of others, higher than what runs, is no word for it', () => {
+    const run = started({ own: 'ready', present: FREE }).look().refuse(failure('CONFLICT', true))
+    run
+      .set({ own: 'drain', stored: 'maint', native: { mark: true } })
+      .open({ of: 'ours' })
+      .look()
+    expect(run.sent).toBe(null)
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('of ours does not excuse who closes it again after ready()', () => {
+    const run = started({ own: 'ready', hold: 'maint', present: { ...FREE, health: 'up' } })
+    run.look().answer().look().open({ of: 'anybody', mustBeHealthy: true }).look().answer()
+    run.look().answer().set({ health: 'down' }).look()
+    expect(run.state.goal).toMatchObject({ reached: expect.anything() as unknown })
+    run.set({ own: 'drain', stored: 'maint', native: { mark: true } }).look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('is left alone where the product tells nothing of its own', () => {
+    const run = started({ own: 'ready' }).look().set({ stored: 'maint' }).lose()
+    run.open({ of: 'ours' }).look()
+    expect(run.state.goal).toMatchObject({ reached: expect.anything() as unknown })
   })
 })

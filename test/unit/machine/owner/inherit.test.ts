@@ -85,7 +85,7 @@ describe('the state that an undo of another run has found', () => {
   })
 
   test('is one, where this run knew none', () => {
-    const run = started({ own: 'unknown' })
+    const run = started({ present: { own: 'unknown' } })
       .look()
       .put({ type: 'inherit', late: [lateHold('drain')] })
     expect(found(run)).toBe('unknown')

@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest'
+import { dueIn, quietAt } from '../../../../src/core/machine/due.js'
+import { held, idle, started, type MemberRun } from '../member-run.js'
+
+/** Milliseconds until something can change by time alone. */
+function due(run: MemberRun): number | null {
+  return dueIn(run.state, run.policy, run.now)
+}
+
+describe('the next sample that can count', () => {
+  test('is due at once after the hold took effect', () => {
+    expect(due(held())).toBe(1)
+    expect(due(held({ freshness: 400 }))).toBe(1)
+  })
+
+  test('is due when the quiet time is over', () => {
+    expect(due(held({ freshness: 400 }).lookAt(10))).toBe(990)
+  })
+
+  test('is due for the process that needs the most', () => {
+    const run = held({ scopes: { w2: {} } })
+      .lookAt(500)
+      .scope('w1', { arrivals: 101 })
+      .lookAt(510)
+    expect(due(run)).toBe(1_000)
+    const other = held({ scopes: { w2: {} } })
+      .lookAt(500)
+      .scope('w2', { arrivals: 101 })
+      .lookAt(510)
+    expect(due(other)).toBe(1_000)
+  })
+
+  test('is asked for later by as much as numbers are old', () => {
+    const run = held({ freshness: 400 }).lookAt(500, { stale: 100 })
+    expect(due(run)).toBe(500 + 100 + 1)
+  })
+
+  test('is asked for later by the freshness at most', () => {
+    const run = held({ freshness: 400 }).lookAt(900, { stale: 700 })
+    expect(due(run)).toBe(100 + 400 + 1)
+  })
+
+  test('is not due while work is in flight, whatever the moment', () => {
+    const scopes = { w1: { active: 2 }, w2: { active: 1, queued: 1 } }
+    expect(due(held({ scopes }))).toBe(null)
+    expect(due(held({ scopes: { w1: { active: 1, queued: -1 } } }).look())).toBe(null)
+  })
+
+  test('is none of an idle member', () => {
+    expect(due(idle())).toBe(null)
+    expect(due(idle({ seal: 'gentle' }))).toBe(null)
+  })
+
+  test('is none before the first look, nor without a hold', () => {
+    expect(due(started())).toBe(null)
+    expect(due(started({ goal: { kind: 'watch' }, own: 'drain' }).fail())).toBe(null)
+  })
+})
+
+describe('the sample that a sealed verdict waits for', () => {
+  /** Sealed by us, in the moment of a look. */
+  const sealed = (stale = 0): MemberRun => {
+    const run = held({ seal: 'gentle', freshness: 400 }).lookAt(100, { stale })
+    run.lookAt(2_000, { stale })
+    expect(run.sent).toBe('hold maint')
+    return run.answer()
+  }
+
+  test('is due at once', () => {
+    expect(due(sealed())).toBe(1)
+  })
+
+  test('is asked for later by as much as numbers are old', () => {
+    expect(due(sealed(90))).toBe(90 + 1)
+  })
+
+  test('is not one from before the seal', () => {
+    const run = sealed().look({ stale: 50 })
+    expect(run.phase).toBe('draining')
+    expect(due(run)).toBe(41)
+    expect(run.look({ stale: 5 }).phase).toBe('idle')
+  })
+})
+
+describe('the earliest moment of idle', () => {
+  test('is now, where the rule is satisfied by what is known', () => {
+    const run = held({ settle: 0, freshness: 0 }).lookAt(10)
+    expect(quietAt(run.state, run.policy, run.now)).toBe(run.now + 5)
+  })
+
+  test('is that of a second sample, where numbers are old', () => {
+    const run = held({ settle: 0 }).lookAt(1_000, { stale: 500 })
+    expect(quietAt(run.state, run.policy, run.now)).toBe(run.now)
+  })
+})
