@@ -50,13 +50,12 @@ function sampleAt(state: DrainState, policy: MachinePolicy, now: number): number
   if (rule === null || state.phase === 'idle' || state.last === null) return null
   const { askedAt } = state.last
   const { freshness } = policy.capabilities
-  const sealedAt = state.proof.verdict?.sealedAt ?? -Infinity
   let latest: number | null = null
   for (const track of state.proof.scopes.values()) {
     const verdict = judgeScope(track, rule, now)
     const { sampledAt } = track.last
-    if (verdict.idle && sampledAt > sealedAt) continue
-    const needs = verdict.idle ? sealedAt : verdict.needs
+    if (verdict.idle) continue
+    const { needs } = verdict
     if (needs === null) return null
     const age = Math.min(freshness, Math.max(0, askedAt - sampledAt))
     latest = Math.max(latest ?? now + 1, needs + (age > 0 ? age + freshness * JITTER : 0))

@@ -283,12 +283,17 @@ function explainWait(state: DrainState, policy: MachinePolicy, now: number, say:
         hint: 'it is waited for; nothing has to be done',
       })
     } else {
-      say('settling', `0 in flight; nothing may arrive for another ${left}`, {
+      say('settling', `0 in flight; ${stillToWait(verdict.wait)}`, {
         ...where,
         hint: 'it is waited for; a shorter settle makes it shorter, down to what the product can hide',
       })
     }
   }
+}
+
+function stillToWait(wait: number): string {
+  if (wait <= 0) return 'the next look that counts is waited for'
+  return `nothing may arrive for another ${formatDuration(wait)}`
 }
 
 /** Idle, or over: why that is not verified. */

@@ -117,3 +117,17 @@ test('an end before the start, a settled or removed state without one', () => {
   expect(only(broken(sound, { ending: { settled: true } }))).toContain('has an outcome')
   expect(only(broken(sound, { phase: 'removed' }))).toContain('removed is the end')
 })
+
+test('a refused change without a time', () => {
+  const change = { kind: 'hold' as const, ref: sound.ref, to: 'drain' as const }
+  const entry = { change, lostAt: 1_000, lackedAt: null }
+  const refused = (until: number | null) =>
+    only(broken(sound, { hold: { late: [{ ...entry, until, refused: true }] } }))
+  expect(refused(null)).toContain('half made')
+  expect(refused(1_000)).toBe('')
+  expect(only(broken(sound, { hold: { late: [{ ...entry, until: null }] } }))).toBe('')
+})
+
+test('what is proved at the start was proved here', () => {
+  expect(started().state.proof).toMatchObject({ isForeign: false })
+})

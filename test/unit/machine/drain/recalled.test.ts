@@ -68,3 +68,29 @@ describe('a seal that a reload forgot, where maint cuts', () => {
     expect(run.sent).toBe('hold drain')
   })
 })
+
+describe('a maint that is checked before it is sent', () => {
+  test('is sent, where the member was gentle and is absent now', () => {
+    const run = started({ hold: 'maint', maint: 'cuts', present: { maint: 'gentle' } }).look()
+    expect(run.sent).toBe('hold maint')
+    const { change } = run
+    run.vanish().look()
+    expect(run.put({ type: 'recalled' }).change).toBe(change)
+  })
+
+  test('is no seal, where it puts an idle member back', () => {
+    const run = idle({ hold: 'maint', seal: 'always' })
+    run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.change).toMatchObject({ to: 'maint' })
+    run.set({ maint: 'cuts' }).look().put({ type: 'recalled' })
+    expect(run.state.hold.wish).toBe('drain')
+  })
+
+  test("puts an idle member back on the caller's word", () => {
+    const run = idle({ hold: 'maint', onTimeout: 'terminate', timeout: 60_000 }).settle()
+    run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    const { change } = run
+    run.set({ maint: 'cuts' }).look()
+    expect(run.put({ type: 'recalled' }).change).toBe(change)
+  })
+})

@@ -1,6 +1,6 @@
 import { initialState } from 'drainable/machine'
 import { describe, expect, test } from 'vitest'
-import { held, started, WEB1, type MemberRun } from '../member-run.js'
+import { held, idle, started, WEB1, type MemberRun } from '../member-run.js'
 
 /** Timed out with work left, and still held. */
 function timedOut(): MemberRun {
@@ -39,5 +39,49 @@ describe('a member that nobody has looked at', () => {
 
   test('is in force nowhere', () => {
     expect(started().state.proof.inForce).toBe(false)
+  })
+})
+
+describe('an idle that only holds, of a product without counters', () => {
+  const none = { arrivals: undefined as never }
+
+  test('is not lost where nothing is seen', () => {
+    const run = idle({ scopes: { w1: none } })
+      .settle()
+      .look()
+      .look({ after: 500 })
+    expect(run.all('idle-lost')).toEqual([])
+  })
+
+  test('is not lost where its process is replaced by one without counters', () => {
+    const run = idle()
+      .settle()
+      .scope('w1', { incarnation: 'w1.2', ...none })
+      .scope('w2', none)
+      .look()
+    expect(run.all('idle-lost')).toEqual([])
+  })
+
+  test('is not lost where the beginning of its counters is not told any more', () => {
+    const run = idle({ scopes: { w1: { countersFrom: 'a' } } }).settle()
+    run.scope('w1', { countersFrom: undefined as never }).look()
+    expect(run.all('idle-lost')).toEqual([])
+  })
+
+  test('is lost where a restarted process has had one client', () => {
+    const run = idle().settle().scope('w1', { incarnation: 'w1.2', arrivals: 1 }).look()
+    expect(run.all('idle-lost')).toHaveLength(1)
+    const none = idle().settle().scope('w1', { incarnation: 'w1.2', arrivals: 0 }).look()
+    expect(none.all('idle-lost')).toEqual([])
+  })
+
+  test('is lost where counters that begin anew have one client', () => {
+    const from = (arrivals: number) =>
+      idle({ scopes: { w1: { countersFrom: 'a' } } })
+        .settle()
+        .scope('w1', { countersFrom: 'b', arrivals })
+        .look()
+    expect(from(1).all('idle-lost')).toHaveLength(1)
+    expect(from(0).all('idle-lost')).toEqual([])
   })
 })

@@ -250,7 +250,7 @@ describe('why a member is not idle', () => {
 
   test('the quiet time, before the first sample that counts', () => {
     const run = held({ own: 'drain' })
-    expect(run.why[0]?.text).toBe('0 in flight; nothing may arrive for another 0 ms')
+    expect(run.why[0]?.text).toBe('0 in flight; the next look that counts is waited for')
   })
 
   test('only processes that are not released, where nothing is counted', () => {

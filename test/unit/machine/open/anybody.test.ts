@@ -303,3 +303,18 @@ describe("the caller's own check", () => {
     expect(run.outcome).toBe(null)
   })
 })
+
+test('an opening that gives in says who sets it back', () => {
+  const goal = openGoal({ of: 'anybody', until: null, lateUntil: null })
+  const run = started({ goal, own: 'drain' })
+  for (let i = 1; i <= 13 && run.outcome === null; i += 1) {
+    run
+      .scope('w1', { incarnation: `w1.${i}` })
+      .set({ own: 'drain' })
+      .look()
+    if (run.sent !== null) run.answer()
+  }
+  expect(run.error?.message).toContain(
+    "it is 'drain' again after it was made 'ready': another client",
+  )
+})

@@ -142,7 +142,7 @@ describe('what is stored beside a drained member', () => {
 
   test('is compared with nothing, where nothing was found', () => {
     const run = started({ own: 'ready' }).look().answer()
-    run.set({ own: 'ready', stored: 'drain', native: null } as Partial<PresentReading>)
+    run.set({ own: 'ready', stored: 'drain', native: null })
     expect(run.open({ of: 'ours' }).look().outcome).toBe('restored')
   })
 

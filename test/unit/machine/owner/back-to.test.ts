@@ -180,3 +180,67 @@ describe('an undo', () => {
     expect(run.looks(700).outcome).toBe('restored')
   })
 })
+
+describe('the state to go back to, seldom', () => {
+  test('is what others lowered it to, where a refused hold of ours can not have', () => {
+    const run = started({ own: 'maint', seal: 'gentle' }).look().refuse(failure('CONFLICT', false))
+    run.look().wait(1_000).set({ own: 'drain' }).look().look().lose('done').look()
+    expect(run.state.found).toMatchObject({ own: 'drain' })
+  })
+
+  test('stays what was found, where an inherited undo went there too', () => {
+    const change = {
+      kind: 'restore' as const,
+      ref: WEB1,
+      expect: 'maint' as const,
+      to: 'drain' as const,
+    }
+    const late = [{ change, lostAt: 990, until: null, lackedAt: 990 }]
+    const run = started({ hold: 'maint', own: 'drain' })
+      .put({ type: 'inherit', late })
+      .look()
+      .look()
+    run.answer().set({ own: 'ready' }).look()
+    expect(run.state.found).toMatchObject({ own: 'drain' })
+  })
+
+  test('is not known, where a change to it was intended before others', () => {
+    const hold = (to: 'drain' | 'maint') => ({
+      kind: 'hold' as const,
+      to,
+      state: 'intended' as const,
+      at: 950,
+    })
+    const found = { identity: '10.0.0.1:80', own: 'ready' as const, serves: true, native: null }
+    const changes = [hold('drain'), hold('maint'), hold('drain'), hold('maint'), hold('maint')]
+    const run = started({ own: 'drain' })
+    run.put({ type: 'inherit', late: [], owned: { found, changes } }).open().look()
+    expect(run.error?.message).toContain("the change to 'drain' was only intended")
+    const first = [hold('drain'), hold('maint'), hold('maint')]
+    const other = started({ own: 'drain' })
+    other
+      .put({ type: 'inherit', late: [], owned: { found, changes: first } })
+      .open()
+      .look()
+    expect(other.error?.message).toContain("the change to 'drain' was only intended")
+  })
+})
+
+describe('a member that others lower step by step', () => {
+  test('goes back to where it was found, where a hold of ours was over it', () => {
+    const run = started({ own: 'drain', hold: 'maint', onOverrule: 'reapply' }).hold().look()
+    run.set({ own: 'drain' }).look()
+    expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'restore', to: 'drain' })
+    run.set({ own: 'ready' }).look()
+    expect(run.state.found).toMatchObject({ own: 'drain' })
+  })
+
+  test('goes back to that, where ours only cut what was left', () => {
+    const scopes = { w1: { active: 2 } }
+    const run = started({ own: 'drain', onTimeout: 'terminate', timeout: 500, scopes }).look()
+    run.answer('unchanged').look({ after: 600 })
+    expect(run.sent).toBe('terminate')
+    run.answer().set({ own: 'ready' }).look()
+    expect(run.state.found).toMatchObject({ own: 'ready' })
+  })
+})

@@ -1,3 +1,4 @@
+import type { OwnChange } from 'drainable/machine'
 import { describe, expect, test } from 'vitest'
 import { held, idle, started, type MemberRun } from '../member-run.js'
 
@@ -91,4 +92,64 @@ describe('a state of ours that a reload forgot', () => {
     const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.state.hold.changes).toHaveLength(1)
   })
+})
+
+describe('a state that another process has brought back', () => {
+  const entry = (
+    kind: 'hold' | 'restore',
+    to: 'drain' | 'maint',
+    state = 'applied' as OwnChange['state'],
+  ) => ({
+    kind,
+    to,
+    state,
+    at: 950,
+  })
+
+  /** A run with this ledger, whose new process shows the member drained. */
+  function afterReload(changes: readonly OwnChange[]): MemberRun {
+    const found = { identity: '10.0.0.1:80', own: 'ready' as const, serves: true, native: null }
+    const incarnations = new Map([['w1', 'w1.1']])
+    const run = started({ own: 'maint', hold: 'maint' })
+    run.put({ type: 'inherit', late: [], owned: { found, changes, incarnations } })
+    return run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
+  }
+
+  test('is noted as ours, where a hold of ours had set it', () => {
+    const run = afterReload([entry('hold', 'drain'), entry('hold', 'maint')])
+    expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'hold', to: 'drain' })
+  })
+
+  test('is not, where only an undo of ours had been there', () => {
+    const run = afterReload([entry('restore', 'drain'), entry('hold', 'maint')])
+    expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'hold', to: 'maint' })
+  })
+
+  test('is not, where a hold of ours was only intended', () => {
+    const run = afterReload([entry('hold', 'drain', 'intended'), entry('hold', 'maint')])
+    expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'hold', to: 'maint' })
+  })
+
+  test('is not noted by an undo, which takes it back', () => {
+    const run = held({ escalateAfter: 500, scopes: { w1: { active: 1 } } })
+      .looks(600)
+      .answer()
+      .look()
+    const { changes } = run.state.hold
+    run.open().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.state.hold.changes).toEqual(changes)
+    expect(run.sent).toBe('restore drain to ready')
+  })
+})
+
+test('a hold to the state found is no undo: others have taken it back', () => {
+  const found = { identity: '10.0.0.1:80', own: 'drain' as const, serves: true, native: null }
+  const changes = [
+    { kind: 'hold' as const, to: 'drain' as const, state: 'applied' as const, at: 950 },
+  ]
+  const run = started().put({ type: 'inherit', late: [], owned: { found, changes } }).look()
+  expect(run.state.hold.changes).toMatchObject([
+    { kind: 'hold', to: 'drain' },
+    { kind: 'restore', to: 'ready', state: 'unchanged' },
+  ])
 })

@@ -190,3 +190,11 @@ describe('an undo that a lost hold leads away', () => {
     expect(run.state.goal).toMatchObject({ reached: null, until: run.now + 30_000 })
   })
 })
+
+test('an undo that has arrived goes on where another run may have raised the member', () => {
+  const run = started({ own: 'maint', lateBound: 9_000 }).look()
+  run.open({ until: 3_000, lateUntil: 5_000 }).lose().look()
+  run.put(owned({ late: [lateHold('maint', { lostAt: run.now, lackedAt: run.now })] }))
+  expect(run.outcome).toBe(null)
+  expect(run.sent).toBe('restore maint to drain')
+})

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { failure, held, started, type MemberRun } from '../member-run.js'
+import { failure, held, started, WEB1, type MemberRun } from '../member-run.js'
 
 /** The newest entry of the ledger, in words. */
 function newest({ state }: MemberRun): string {
@@ -100,4 +100,18 @@ describe('what an undo goes back to', () => {
     const run = started({ own: 'maint', hold: 'maint' }).look().answer('unchanged').look()
     expect(found(run.set({ own: 'maint' }).look())).toBe('maint')
   })
+})
+
+test('a raise is of unknown owner, where only an undo of ours was there before', () => {
+  const change = {
+    kind: 'restore' as const,
+    ref: WEB1,
+    expect: 'drain' as const,
+    to: 'ready' as const,
+  }
+  const late = [{ change, lostAt: 990, until: null, lackedAt: 990 }]
+  const run = started().put({ type: 'inherit', late }).look().look()
+  expect(run.state.hold.changes).toMatchObject([{ kind: 'restore', state: 'applied' }])
+  run.answer('unchanged')
+  expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'hold', state: 'intended' })
 })

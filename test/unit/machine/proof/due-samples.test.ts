@@ -30,9 +30,26 @@ describe('the next sample that can count', () => {
     expect(due(other)).toBe(1_000)
   })
 
+  test('is not due for a process that lacks nothing', () => {
+    const run = held({ scopes: { w2: {} } })
+      .lookAt(500)
+      .scope('w2', { arrivals: 101 })
+      .lookAt(1_010)
+    expect(due(run)).toBe(1_000)
+  })
+
   test('is asked for later by as much as numbers are old', () => {
     const run = held({ freshness: 400 }).lookAt(500, { stale: 100 })
     expect(due(run)).toBe(500 + 100 + 1)
+  })
+
+  test('is asked for later also where numbers are 1 ms old', () => {
+    expect(due(held({ freshness: 400 }).lookAt(500, { stale: 1 }))).toBe(500 + 1 + 1)
+  })
+
+  test('needs no second one of a product that says that it is released', () => {
+    const scopes = { w1: { released: true } }
+    expect(due(held({ settle: 300, freshness: 400, scopes }).lookAt(10))).toBe(290)
   })
 
   test('is asked for later by the freshness at most', () => {
@@ -43,7 +60,7 @@ describe('the next sample that can count', () => {
   test('is not due while work is in flight, whatever the moment', () => {
     const scopes = { w1: { active: 2 }, w2: { active: 1, queued: 1 } }
     expect(due(held({ scopes }))).toBe(null)
-    expect(due(held({ scopes: { w1: { active: 1, queued: -1 } } }).look())).toBe(null)
+    expect(due(held({ scopes: { w1: { active: 1, queued: 1 } } }))).toBe(null)
   })
 
   test('is none of an idle member', () => {

@@ -43,3 +43,16 @@ describe('the end of a watch', () => {
     expect(run.all('idle-lost')).toHaveLength(1)
   })
 })
+
+describe('a watch says that the member is sealed', () => {
+  test('where every process is in maint, as it is', () => {
+    const run = watching({ own: 'maint', scopes: { w1: { admin: 'maint' } } }).looks(2_000)
+    expect(run.state.proof.sealed).toBe(true)
+  })
+
+  test('not where one stayed at drain', () => {
+    const scopes = { w1: { admin: 'maint' as const }, w2: { admin: 'drain' as const } }
+    const run = watching({ own: 'maint', scopes }).looks(2_000)
+    expect([run.phase, run.state.proof.sealed]).toEqual(['idle', false])
+  })
+})
