@@ -85,6 +85,10 @@ describe.each(engines('envoy'))('clusters by CDS, Envoy $version', ({ path }) =>
       },
     ],
     [
+      'is removed while another takes its set',
+      (it: Stage) => it.clusters([{ name: 'two', connect_timeout: '3s' }]),
+    ],
+    [
       'loses the endpoint, which comes back',
       async (it: Stage) => {
         await it.endpoints([it.b.port])
