@@ -173,7 +173,9 @@ export class Proxy {
     const clusters = await this.#clusters(fed, link)
     const wanted = clusters.filter((cluster) => services.includes(cluster.service))
     const names = fed ?? [...new Set([...services, ...wanted.map(({ cluster }) => cluster)])]
-    const missing = this.#gone.missing(services, wanted)
+    // A set that another control plane took away with its cluster is sought all the same.
+    const meant = [...new Set([...services, ...sought.map(({ service }) => service)])]
+    const missing = this.#gone.missing(meant, wanted)
     const stats = await this.#stats([...new Set([...names, ...missing])], facts.configs, link)
     if (stats.clusters !== facts.clusters) return undefined
     const unlisted = await this.#unlisted(facts, wanted, sought, stats, link)
@@ -182,7 +184,7 @@ export class Proxy {
     if (incarnation !== facts.incarnation) return undefined
     const at = this.#now()
     const statOf = (cluster: string): string => this.#statOf(cluster, facts.configs)
-    const gone = this.#gone.seen(services, wanted, missing, stats, statOf, at)
+    const gone = this.#gone.seen(meant, wanted, missing, stats, statOf, at)
     return { sampledAt, at, incarnation, clusters: wanted, stats, unlisted, gone, previous }
   }
 
