@@ -93,6 +93,7 @@ function stats({ hiddenStats }: Settings, process: Process, filter: string | nul
     'listener.0.0.0.0_9000.downstream_pre_cx_active': 0,
     'listener.admin.downstream_cx_active': 1,
     'listener_manager.total_listeners_active': 2,
+    'listener_manager.total_listeners_draining': 0,
     'server.parent_connections': merged?.connections ?? 0,
     'server.total_connections': http + open.tcp,
     'server.uptime': merged?.at ?? uptime.all,
@@ -113,7 +114,7 @@ function configDump(settings: Settings, { bootAt }: Process, query: URLSearchPar
     pass_through_mode: false,
   }
   const listeners = [
-    listener('http', {
+    listener('http', 8080, {
       '@type': `${V3}.network.http_connection_manager.v3.HttpConnectionManager`,
       stat_prefix: 'in',
       http_filters: [
@@ -121,7 +122,7 @@ function configDump(settings: Settings, { bootAt }: Process, query: URLSearchPar
         { name: 'router', typed_config: { '@type': `${V3}.http.router.v3.Router` } },
       ],
     }),
-    listener('tcp', {
+    listener('tcp', 9000, {
       '@type': `${V3}.network.tcp_proxy.v3.TcpProxy`,
       stat_prefix: 'raw',
       cluster: 'web',
@@ -130,6 +131,7 @@ function configDump(settings: Settings, { bootAt }: Process, query: URLSearchPar
   return JSON.stringify({ configs: listeners.map((one) => ({ listener: one, last_updated })) })
 }
 
-function listener(name: string, filter: unknown): unknown {
-  return { name, filter_chains: [{ filters: [{ name, typed_config: filter }] }] }
+function listener(name: string, port: number, filter: unknown): unknown {
+  const address = { socket_address: { address: '0.0.0.0', port_value: port } }
+  return { name, address, filter_chains: [{ filters: [{ name, typed_config: filter }] }] }
 }

@@ -61,6 +61,43 @@ describe.each(engines('envoy'))('how Envoy $version balances', ({ path }) => {
     expect(isDrainableError(error, 'REJECTED') && error.message).toContain('of 100 %')
   })
 
+  test('a threshold that the runtime sets in mid-drain: not in force', async () => {
+    const none = { common_lb_config: { healthy_panic_threshold: { value: 0 } } }
+    const layered_runtime = { layers: [{ name: 'admin', admin_layer: {} }] }
+    await using stage = await fileStage(path, {
+      envoy: { cluster: none, bootstrap: { layered_runtime } },
+    })
+    const { a, b, lb, proxy, refOf } = stage
+    for (const one of [a, b]) await drain(lb, refOf(one), { timeout: '20s', keepReady: 0 })
+    const set = `${proxy.admin}/runtime_modify?upstream.healthy_panic_threshold=50`
+    expect((await fetch(set, { method: 'POST' })).status).toBe(200)
+    expect((await look(lb, refOf(a))).scopes).toMatchObject([
+      { inForce: false, note: expect.stringContaining('panic') as string },
+    ])
+  })
+
+  test('ring hash, told to fail in a panic, is judged as one that does not', async () => {
+    const common_lb_config = { zone_aware_lb_config: { fail_traffic_on_panic: true } }
+    const route = { hash_policy: [{ header: { header_name: 'x-key' } }] }
+    await using stage = await fileStage(path, {
+      envoy: { cluster: { lb_policy: 'RING_HASH', common_lb_config }, route },
+    })
+    const { a, b, backends, lb, file, proxy, refOf } = stage
+    const error: unknown = await drain(lb, [refOf(a), refOf(b)], {
+      timeout: '10s',
+      keepReady: 0,
+    }).catch((e: unknown) => e)
+    expect(isDrainableError(error, 'REJECTED') && error.message).toContain('healthy_panic')
+    const ports = backends.map(({ port }) => port)
+    await writeEds(file, [setOf(ports, 'web', () => ({ health_status: 'DRAINING' }))], '9')
+    await until(
+      async () => (await proxy.get('/clusters')).split('eds_status_draining').length === 3,
+      'the set',
+    )
+    expect((await ask(proxy.http)).status).toBe(200)
+    expect((await look(lb, refOf(a))).scopes).toMatchObject([{ inForce: false }])
+  })
+
   test('UNHEALTHY to DRAINING: in force only where Envoy counts it so', async () => {
     await using stage = await fileStage(path, { servers: 3 })
     const { a, b, backends, lb, proxy, refOf, file } = stage

@@ -1,7 +1,7 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { drain, startDrain } from 'drainable'
-import { envoy, fileEndpoints } from 'drainable/envoy'
+import { envoy, fileEndpoints, observedEndpoints } from 'drainable/envoy'
 import { look } from '../../support/envoy/stage.js'
 import { engines } from '../../support/engines.js'
 import { startBackend } from '../../support/envoy/backend.js'
@@ -9,6 +9,7 @@ import { ask, startTraffic } from '../../support/envoy/client.js'
 import { startEnvoy, workDir } from '../../support/envoy/proxy.js'
 import { setOf, writeEds } from '../../support/envoy/sets.js'
 import { delay, until } from '../../support/wait.js'
+import { systemClock } from '../../../src/provider/clock.js'
 
 const [newest] = engines('envoy').slice(-1)
 
@@ -85,6 +86,10 @@ describe.each(engines('envoy'))('clusters by CDS, Envoy $version', ({ path }) =>
       },
     ],
     [
+      'is removed while another takes its set',
+      (it: Stage) => it.clusters([{ name: 'two', connect_timeout: '3s' }]),
+    ],
+    [
       'loses the endpoint, which comes back',
       async (it: Stage) => {
         await it.endpoints([it.b.port])
@@ -123,6 +128,32 @@ describe.each(engines('envoy'))('clusters by CDS, Envoy $version', ({ path }) =>
       expect((await one.done).members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
       await one.close()
     }
+  })
+
+  test('removed by another control plane: its requests are counted on', async () => {
+    await using it = await stage()
+    const { a, b, proxy, ref } = it
+    await using lb = envoy({ endpoints: observedEndpoints(), admin: [proxy.admin] })
+    await until(async () => (await ask(proxy.http)).status === 200, 'a cluster')
+    while (a.held === 0) {
+      void ask(proxy.http, '/hold').catch(() => undefined)
+      await delay(20)
+    }
+    b.release()
+    await it.endpoints([a.port, b.port], a.port)
+    await until(async () => (await look(lb, ref)).own === 'drain', 'its drain')
+    await it.clusters([])
+    const gone = async () => {
+      const ctx = { signal: AbortSignal.timeout(10_000), clock: systemClock }
+      const { readings } = await lb.observe([ref], ctx)
+      return readings[0]?.present === false ? readings[0].scopes : undefined
+    }
+    expect(await until(gone, 'its end')).toMatchObject([{ state: 'read', active: a.held }])
+    expect(a.held).toBeGreaterThan(0)
+    await until(async () => {
+      a.release()
+      return (await gone())?.[0]?.active === 0
+    }, 'the end of its requests')
   })
 
   test.runIf(path === newest?.path)(

@@ -127,13 +127,21 @@ function shapeOf(random: Random, backends: readonly Backend[]): Shape {
       : {}),
   }
   const overruled = random.pick([undefined, undefined, undefined, 0, 100])
+  // Asked last, so that a seed has the shape that it had.
+  const common = { ...cluster.common_lb_config, ...panicOf(random, byLocality) }
   return {
     set,
-    cluster,
+    cluster: { ...cluster, common_lb_config: common },
     route,
     runtime:
       overruled === undefined ? undefined : { 'upstream.healthy_panic_threshold': overruled },
   }
+}
+
+/** Envoy takes no setting for zones beside weights of localities. */
+function panicOf(random: Random, byLocality: boolean): Record<string, unknown> {
+  const fails = !byLocality && random.chance(0.3)
+  return fails ? { zone_aware_lb_config: { fail_traffic_on_panic: true } } : {}
 }
 
 function endpointOf(random: Random, port: number, isDivided: boolean): unknown {

@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  isSame,
-  missing,
-  parseStats,
-  toCounts,
-} from '../../../src/adapters/envoy-listener/codec/stats.js'
+import { isSame, parseStats, toCounts } from '../../../src/adapters/envoy-listener/codec/stats.js'
 import {
   parseListeners,
   parseServerInfo,
@@ -77,14 +72,6 @@ describe('counts of /stats', () => {
     expect(isSame(stats(BUSY), stats(moved))).toBe(false)
   })
 
-  test('statistics that are not shown are named', () => {
-    expect(missing(stats(BUSY), ['in'], 1)).toEqual([
-      // Nothing of it is missing.
-    ])
-    expect(missing(stats(BUSY), ['in', 'out'], 1)[0]).toBe('http.out.downstream_rq_active')
-    expect(missing(stats({}), [], 1)).toEqual(['listener.<address>.downstream_cx_active'])
-  })
-
   test.each([
     ['a line without its end', 'http.in.downstream_rq_active: 1', 'CONNECTION_LOST'],
     ['a text for a count', 'http.in.downstream_rq_active: many\n', 'MALFORMED_REPLY'],
@@ -118,7 +105,7 @@ describe('listeners of /config_dump', () => {
 
   test('connection managers go by the names of their statistics', () => {
     expect(parseListeners([dump([]), dump([], true)], 'here')).toMatchObject({
-      prefixes: ['in_1'],
+      active: { http: ['in_1'] },
       total: 2,
     })
   })

@@ -61,7 +61,7 @@ describe('a damaged reply of an admin API', () => {
         // What is not there is not off, and a listener that only warms up has no active state.
         const told = before.hasHealthCheck || !text.includes('"disabled":true}')
         if (!told) expect(after.hasHealthCheck).toBe(false)
-        for (const prefix of after.prefixes) expect(before.prefixes).toContain(prefix)
+        for (const name of after.active.http) expect(before.active.http).toContain(name)
       },
     )
   })

@@ -6,6 +6,7 @@
  * - `last_updated` of the bootstrap tells one start of the process from another to the millisecond.
  * - numbers of `/stats` come in no order, and are of several moments.
  */
+import { isIP } from 'node:net'
 import {
   isObject,
   parseJson,
@@ -14,6 +15,7 @@ import {
   type Source,
 } from '../../../kit/json.js'
 import { parseVersion, type Version } from '../../../kit/version.js'
+import { formatSocket } from '../../../provider/address.js'
 
 /** Name of the provider, for errors. */
 export const PROVIDER = 'envoy-listener'
@@ -69,59 +71,115 @@ export function parseStart(text: string, from: string): string {
 
 const HEALTH_CHECK = '.health_check.v3.HealthCheck'
 const CONNECTION_MANAGER = '.http_connection_manager.v3.HttpConnectionManager'
+const UDP_PROXY = '.udp_proxy.v3.UdpProxyConfig'
 /** Deeper than filters in filters go. */
 const DEEPEST = 60
+
+/** Names that the statistics of some listeners go by. */
+export interface StatNames {
+  /** `stat_prefix` of every HTTP connection manager. */
+  readonly http: readonly string[]
+  /** Every listener with an IP address: its address, or its `stat_prefix`. Those of UDP are left out. */
+  readonly listeners: readonly string[]
+  /** `stat_prefix` of every UDP proxy. */
+  readonly udp: readonly string[]
+}
 
 /** What its listeners are made of, as far as a drain depends on it. */
 export interface Listeners {
   /** Whether a health check filter is among their HTTP filters, and not switched off. */
   readonly hasHealthCheck: boolean
-  /** `stat_prefix` of every HTTP connection manager, as statistics have it. */
-  readonly prefixes: readonly string[]
+  readonly active: StatNames
+  /** Of those that were removed or replaced, and whose connections go on. */
+  readonly draining: StatNames
   readonly total: number
 }
 
 /** `/config_dump?resource=static_listeners` and `dynamic_listeners`. */
 export function parseListeners(texts: readonly string[], from: string): Listeners {
-  const prefixes = new Set<string>()
-  let hasHealthCheck = false
+  const active = new Finds()
+  const draining = new Finds()
   let total = 0
-  const visit = (found: JsonValue, depth: number): void => {
+  for (const text of texts) {
+    for (const config of answer(text, '/config_dump', from).at('configs').rows()) {
+      const own = config.at('listener')
+      // Of a dynamic one, what is in force is the active state; one that warms up takes no work.
+      const listener = own.present ? own : config.at('active_state').at('listener')
+      const going = config.at('draining_state').at('listener')
+      if (going.present) draining.add(going)
+      if (!listener.present) continue
+      total += 1
+      active.add(listener)
+    }
+  }
+  const { hasHealthCheck } = active
+  return { hasHealthCheck, active: active.names(), draining: draining.names(), total }
+}
+
+/** What is found in the configuration of listeners. */
+class Finds {
+  hasHealthCheck = false
+  readonly #http = new Set<string>()
+  readonly #listeners = new Set<string>()
+  readonly #udp = new Set<string>()
+
+  add(listener: JsonValue): void {
+    const name = listenerName(listener)
+    if (name !== undefined) this.#listeners.add(name)
+    this.#visit(listener, 0)
+  }
+
+  names(): StatNames {
+    const [http, listeners, udp] = [this.#http, this.#listeners, this.#udp].map((names) =>
+      [...names].sort(),
+    )
+    return { http: http ?? [], listeners: listeners ?? [], udp: udp ?? [] }
+  }
+
+  #visit(found: JsonValue, depth: number): void {
     const { value } = found
     if (depth > DEEPEST) return
     if (typeof value === 'string') {
-      hasHealthCheck ||= value.endsWith(HEALTH_CHECK)
+      this.hasHealthCheck ||= value.endsWith(HEALTH_CHECK)
       return
     }
     if (Array.isArray(value)) {
-      for (const inner of found.list()) visit(inner, depth + 1)
+      for (const inner of found.list()) this.#visit(inner, depth + 1)
       return
     }
     if (!isObject(value)) return
-    if (isConnectionManager(value)) {
-      const prefix = found.at('stat_prefix').text()
-      if (prefix !== undefined) prefixes.add(statName(prefix))
+    for (const [type, names] of [
+      [CONNECTION_MANAGER, this.#http],
+      [UDP_PROXY, this.#udp],
+    ] as const) {
+      const prefix = isOfType(value, type) ? found.at('stat_prefix').text() : undefined
+      if (prefix !== undefined) names.add(statName(prefix))
     }
     // A filter that is disabled takes part only where a route enables it.
     const isFilter = 'typed_config' in value || 'config_discovery' in value
     if (isFilter && found.at('disabled').flag() === true) return
-    for (const [, inner] of found.fields()) visit(inner, depth + 1)
+    for (const [, inner] of found.fields()) this.#visit(inner, depth + 1)
   }
-  for (const text of texts) {
-    for (const config of answer(text, '/config_dump', from).at('configs').rows()) {
-      const own = config.at('listener')
-      // Of a dynamic one, what is in force is the active state; one that warms up or goes takes no work.
-      const listener = own.present ? own : config.at('active_state').at('listener')
-      if (!listener.present) continue
-      total += 1
-      visit(listener, 0)
-    }
-  }
-  return { hasHealthCheck, prefixes: [...prefixes].sort(), total }
 }
 
-function isConnectionManager({ '@type': type }: JsonObject): boolean {
-  return typeof type === 'string' && type.endsWith(CONNECTION_MANAGER)
+/** Undefined: it is not known how Envoy writes it. */
+function listenerName(listener: JsonValue): string | undefined {
+  const socket = listener.at('address').at('socket_address')
+  const isUdp = socket.at('protocol').word() === 'UDP'
+  const prefix = listener.at('stat_prefix').text() ?? ''
+  if (isUdp || prefix !== '') return isUdp ? undefined : statName(prefix)
+  const address = socket.at('address').text() ?? ''
+  const port = socket.at('port_value').digits() ?? 0
+  const family = isIP(address)
+  const name = formatSocket(address, port)
+  // An IPv4 address inside of IPv6, or one with a zone, Envoy may write in another way.
+  const isPlain = family === 6 ? name.startsWith('[') && !name.includes('%') : family === 4
+  // Each colon becomes one underscore: `[__1]_8080`.
+  return isPlain ? name.replaceAll(':', '_') : undefined
+}
+
+function isOfType({ '@type': type }: JsonObject, wanted: string): boolean {
+  return typeof type === 'string' && type.endsWith(wanted)
 }
 
 /** A name as statistics have it: Envoy allows no colon there. */

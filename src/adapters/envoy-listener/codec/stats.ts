@@ -34,6 +34,7 @@ const LISTENERS = ['added', 'modified', 'in_place_updated', 'removed'].map(
 const OTHERS = [
   ...LISTENERS,
   'listener_manager.total_listeners_active',
+  'listener_manager.total_listeners_draining',
   'server.parent_connections',
   'server.uptime',
 ]
@@ -193,17 +194,4 @@ export function isSame(one: Stats, other: Stats): boolean {
   const text = ({ http, listeners, udp }: Stats): string =>
     JSON.stringify([http, listeners, udp].map((groups) => [...groups].map(([k, v]) => [k, [...v]])))
   return text(one) === text(other)
-}
-
-/** What the statistics must show for work to be counted, and do not. */
-export function missing(stats: Stats, prefixes: readonly string[], total: number): string[] {
-  const http = ['downstream_rq_active', 'downstream_rq_total', 'downstream_cx_active']
-  const lost = prefixes.flatMap((prefix) =>
-    http
-      .filter((key) => stats.http.get(prefix)?.has(key) !== true)
-      .map((key) => `http.${quote(prefix, 80)}.${key}`),
-  )
-  const shown = [...stats.listeners.values()].filter((group) => group.has('downstream_cx_active'))
-  if (total > 0 && shown.length === 0) lost.push('listener.<address>.downstream_cx_active')
-  return lost
 }

@@ -8,10 +8,10 @@ import {
   type Listeners,
   type ServerInfo,
 } from '../codec/server.js'
+import { blindness } from '../codec/blindness.js'
 import {
   isSame,
   listenersKey,
-  missing,
   parseStats,
   STATS_PATH,
   toCounts,
@@ -187,13 +187,10 @@ export class Proxy {
   }
 
   /** Reads until two answers are the same: then they are of one moment. While work comes and goes, the higher counts. */
-  async #count(link: AdminLink, first: Stats, { prefixes, total }: Listeners): Promise<Counted> {
+  async #count(link: AdminLink, first: Stats, listeners: Listeners): Promise<Counted> {
     let stats = first
-    const lost = missing(stats, prefixes, total)
-    if (lost.length > 0) {
-      const note = `its statistics do not show ${lost.slice(0, 3).join(', ')}: let stats_config.stats_matcher include http, listener and server`
-      return { counts: undefined, note, stats }
-    }
+    const note = blindness(stats, listeners, this.#ignore)
+    if (note !== undefined) return { counts: undefined, note, stats }
     let most = 0
     for (let i = 1; ; i += 1) {
       most = Math.max(most, toCounts(stats, this.#ignore).active)

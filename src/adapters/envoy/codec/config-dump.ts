@@ -9,6 +9,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../../../kit/json.js'
 import type { HostRow } from './admin.js'
 import { answer, NOBODY, seconds } from './answer.js'
+import { failsOnPanic, policiesOf, subsetsOf, type SubsetRules } from './policies.js'
 import { addressOf, field } from './proto-json.js'
 
 /** What a proxy's configuration says about a cluster; undefined where it cannot be read. */
@@ -23,6 +24,7 @@ export interface ClusterConfig {
   readonly closeOnSetChange: boolean
   /** Percent, rounded as Envoy does; 50 where it is not set. */
   readonly panicThreshold: number
+  /** A panic answers 503, see `failsOnPanic`. */
   readonly failOnPanic: boolean
   /** Milliseconds; 1,000 where it is not set. */
   readonly mergeWindow: number
@@ -35,19 +37,11 @@ export interface ClusterConfig {
   readonly subsets: SubsetRules | undefined
 }
 
-/** `lb_subset_config`, or the policy `subset`. */
-export interface SubsetRules {
-  /** Each selector makes a subset of the hosts that have the same values of its keys. */
-  readonly selectors: readonly (readonly string[])[]
-  /** Where requests without a subset go, where that is a subset too. */
-  readonly fallback: JsonObject | undefined
-  /** A list of values is any of them. */
-  readonly listAsAny: boolean
-}
-
 /** A cluster that is not fed by EDS. */
 export interface OtherCluster {
   readonly cluster: string
+  /** What its statistics go by. */
+  readonly stat: string
   /** Such as `STRICT_DNS`; of a custom type its name. */
   readonly type: string
   /** The clusters that an aggregate hands its requests on to. */
@@ -75,8 +69,10 @@ export function parseClusterConfigs(text: string, from = NOBODY): ClusterConfig[
 function toOtherCluster(cluster: JsonValue): OtherCluster {
   const custom = cluster.at('cluster_type')
   const parts = custom.at('typed_config').at('clusters').list()
+  const name = cluster.at('name').neededText()
   return {
-    cluster: cluster.at('name').neededText(),
+    cluster: name,
+    stat: statOf(cluster, name),
     // The default of the enum is left out.
     type: custom.at('name').text() ?? cluster.at('type').word() ?? 'STATIC',
     parts: parts.map((part) => part.text() ?? ''),
@@ -87,20 +83,19 @@ function toClusterConfig(cluster: JsonValue): ClusterConfig {
   const name = cluster.at('name').neededText()
   const service = cluster.at('eds_cluster_config').at('service_name').text() ?? ''
   const common = cluster.at('common_lb_config')
-  const alternative = cluster.at('alt_stat_name').text() ?? ''
   const threshold = common.at('healthy_panic_threshold')
   const statuses = common.at('override_host_status').at('statuses').list()
   const policies = policiesOf(cluster.at('load_balancing_policy'))
   return {
     cluster: name,
     service: service === '' ? name : service,
-    stat: statName(alternative === '' ? name : alternative),
+    stat: statOf(cluster, name),
     activeChecks: cluster.at('health_checks').list().length > 0,
     ignoreHealthOnRemoval: cluster.at('ignore_health_on_host_removal').flag() === true,
     closeOnSetChange: common.at('close_connections_on_host_set_change').flag() === true,
     // A threshold that is there without a value is 0: proto3 leaves a zero out.
     panicThreshold: threshold.present ? percentOf(threshold.at('value')) : 50,
-    failOnPanic: common.at('zone_aware_lb_config').at('fail_traffic_on_panic').flag() === true,
+    failOnPanic: failsOnPanic(cluster),
     mergeWindow: seconds(common.at('update_merge_window')) ?? 1_000,
     connectTimeout: seconds(cluster.at('connect_timeout')) ?? 5_000,
     stickyWhileDraining: statuses.some((status) => status.word() === 'DRAINING'),
@@ -114,57 +109,15 @@ function toClusterConfig(cluster: JsonValue): ClusterConfig {
   }
 }
 
-/** Deeper than any policy in a policy goes. */
-const DEEPEST = 16
-
-/** A policy and all those that it hands on to, whatever their fields are called. */
-function policiesOf(
-  value: JsonValue,
-  depth = 0,
-): { readonly type: string; readonly config: JsonValue }[] {
-  if (depth > DEEPEST) return []
-  if (Array.isArray(value.value)) return value.list().flatMap((item) => policiesOf(item, depth + 1))
-  if (!isObject(value.value)) return []
-  const type = value.at('@type')
-  const inner = value.fields().flatMap(([, item]) => policiesOf(item, depth + 1))
-  return type.present ? [{ type: type.text() ?? '', config: value }, ...inner] : inner
-}
-
-function subsetsOf(found: readonly JsonValue[]): SubsetRules | undefined {
-  const rules = found.filter(({ present }) => present)
-  const selectors = rules.flatMap((rule) =>
-    rule
-      .at('subset_selectors')
-      .rows()
-      .flatMap((selector) => {
-        const keys = (name: string): string[] =>
-          selector
-            .at(name)
-            .list()
-            .map((key) => key.text() ?? '')
-        const narrower = keys('fallback_keys_subset')
-        return narrower.length === 0 ? [keys('keys')] : [keys('keys'), narrower]
-      }),
-  )
-  const fallback = rules
-    .filter((rule) =>
-      [rule, ...rule.at('subset_selectors').rows()].some(
-        (one) => one.at('fallback_policy').word() === 'DEFAULT_SUBSET',
-      ),
-    )
-    .map((rule) => rule.at('default_subset').object())
-  if (selectors.length === 0 && fallback.length === 0) return undefined
-  return {
-    selectors,
-    fallback: fallback[0],
-    listAsAny: rules.some((rule) => rule.at('list_as_any').flag() === true),
-  }
-}
-
 function percentOf(value: JsonValue): number {
   const percent = value.number() ?? 0
   if (percent >= 0 && percent <= 100) return Math.round(percent)
   throw value.wrong('a percentage')
+}
+
+function statOf(cluster: JsonValue, name: string): string {
+  const alternative = cluster.at('alt_stat_name').text() ?? ''
+  return statName(alternative === '' ? name : alternative)
 }
 
 /** A cluster's name as its statistics have it: Envoy allows no colon there. */

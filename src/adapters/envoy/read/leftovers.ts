@@ -1,5 +1,6 @@
 import { RecentMap } from '../../../kit/recent-map.js'
 import type { ClusterRows } from '../codec/admin.js'
+import { hiddenGone, NO_GONE, type Gone } from '../session/gone-clusters.js'
 import type { ProxyView } from '../session/roster.js'
 import type { Wanted } from './wanted.js'
 
@@ -56,13 +57,21 @@ export class Leftovers {
       const note = `cluster ${hidden.cluster} was changed while it may have had work, and /stats does not tell cluster.${hidden.cluster}.upstream_rq_* and upstream_cx_*: what is left is not known`
       return { count: 0, unknown: true, note }
     }
-    const count = clusters.reduce(
-      (sum, { cluster }) => sum + (tracker.unlisted(cluster)?.most ?? 0),
-      0,
-    )
+    return this.#bounded(view, clusters, reading.gone.get(service))
+  }
+
+  #bounded(
+    { scope, tracker }: ProxyView,
+    clusters: readonly ClusterRows[],
+    gone: Gone = NO_GONE,
+  ): Leftover {
+    if (gone.count === undefined) return { count: 0, unknown: true, note: hiddenGone(gone) }
+    const left = (cluster: string): number => tracker.unlisted(cluster)?.most ?? 0
+    const count = clusters.reduce((sum, { cluster }) => sum + left(cluster), gone.count)
     if (count === 0) return NONE
-    const names = clusters.map(({ cluster }) => cluster).join(', ')
-    const note = `up to ${count} requests of cluster ${names} are on no listed endpoint of ${view.scope}: the cluster was changed, or an endpoint left its set and came back, while they ran`
+    const busy = clusters.map(({ cluster }) => cluster).filter((cluster) => left(cluster) > 0)
+    const names = [...busy, ...gone.clusters].join(', ')
+    const note = `up to ${count} requests of cluster ${names} are on no listed endpoint of ${scope}: the cluster was changed or removed, or an endpoint left its set and came back, while they ran`
     return { count, unknown: false, note }
   }
 

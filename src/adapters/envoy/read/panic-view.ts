@@ -1,6 +1,7 @@
 import type { ClusterRows } from '../codec/admin.js'
 import type { Assignment, Endpoint } from '../codec/assignment.js'
-import type { ClusterConfig, SubsetRules } from '../codec/config-dump.js'
+import type { ClusterConfig } from '../codec/config-dump.js'
+import type { SubsetRules } from '../codec/policies.js'
 import { takesWork } from '../codec/status.js'
 import type { ProxyView } from '../session/roster.js'
 import type { Stats } from '../session/stats.js'

@@ -1,4 +1,5 @@
 import type { LoadScope } from '../../../provider/contract.js'
+import { hiddenGone, NO_GONE } from '../session/gone-clusters.js'
 import type { ProxyView } from '../session/roster.js'
 import { rowsOf } from './hosts.js'
 import { blank, previousLoad } from './scope.js'
@@ -95,7 +96,9 @@ function leftScope({ view, service, member, now }: Place, was: number): LoadScop
   })
   if (reading === undefined) return unread(view.note ?? 'not read')
   const clusters = rowsOf(view, service)
-  let left = 0
+  const gone = (was === 0 ? undefined : reading.gone.get(service)) ?? NO_GONE
+  if (gone.count === undefined) return unread(hiddenGone(gone))
+  let left = gone.count
   let isExact = true
   for (const { cluster, hosts } of clusters) {
     const row = hosts.get(member)

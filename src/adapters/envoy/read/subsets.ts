@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../kit/json.js'
 import type { Json } from '../../../provider/contract.js'
 import type { Endpoint } from '../codec/assignment.js'
 import { canonical } from '../codec/canonical.js'
-import type { SubsetRules } from '../codec/config-dump.js'
+import type { SubsetRules } from '../codec/policies.js'
 
 /** Some hosts of a cluster that balance, and panic, by themselves. */
 export interface Subset {
@@ -63,6 +63,16 @@ function valuesOf(labels: JsonObject, key: string, listAsAny: boolean): string[]
   return [textOf(value)]
 }
 
+/** As a label is shown. The text `1` and the number 1 are two labels to Envoy, so that one is shown in quotes. */
 function textOf(value: Json): string {
-  return typeof value === 'string' ? value : canonical(value)
+  return typeof value === 'string' && !isJson(value) ? value : canonical(value)
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
 }

@@ -3,14 +3,10 @@ import type { Clock } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import type { JsonObject } from '../../../kit/json.js'
-import { isAtLeast } from '../../../kit/version.js'
 import { AdminClient, type AdminLink } from './admin-client.js'
-import { AssignmentProblem } from '../codec/assignment.js'
 import {
   ClustersTextDecoder,
   parseClustersJson,
-  isSwitchedOff,
-  runtimeThreshold,
   parseAge,
   parseServerInfo,
   type ClusterRows,
@@ -19,11 +15,13 @@ import {
 import {
   adoptable,
   parseBootStamp,
-  parseClusters,
   parseEndpointsDump,
+  statName,
   type ClusterConfig,
   type OtherCluster,
 } from '../codec/config-dump.js'
+import { decoded, readConfigs, readRuntime, readStrays } from './configuration.js'
+import { GoneClusters, type Gone } from './gone-clusters.js'
 import { Parent, type Previous } from './previous.js'
 import { quoted, readLargest, readStats, type Stats } from './stats.js'
 import { NOTHING, ProvedClusters, unlistedOf, type Unlisted } from './unlisted.js'
@@ -48,6 +46,8 @@ export interface ProxyReading {
   readonly stats: Stats
   /** What hosts that are not listed may hold, by cluster; left out where the proxy does not show it. */
   readonly unlisted: ReadonlyMap<string, Unlisted>
+  /** What clusters that are listed no more may hold, by set. */
+  readonly gone: ReadonlyMap<string, Gone>
   /** After a hot restart: the process before this one. */
   readonly previous: Previous | undefined
 }
@@ -83,6 +83,7 @@ export class Proxy {
   #facts: ProxyFacts | undefined
   #parent: Parent | undefined
   #proved = new ProvedClusters()
+  #gone = new GoneClusters()
   #hosts = 0
   #start: { low: number; high: number; name: string } | undefined
 
@@ -138,7 +139,9 @@ export class Proxy {
       for (const kind of ['static', 'dynamic']) {
         texts.push(await link.get(`/config_dump?include_eds&resource=${kind}_endpoint_configs`))
       }
-      const dumps = texts.flatMap((text) => this.#decode(() => parseEndpointsDump(text, this.name)))
+      const dumps = texts.flatMap((text) =>
+        decoded(this.name, () => parseEndpointsDump(text, this.name)),
+      )
       const facts = await this.#learn(link)
       const rows = await this.#clusters(undefined, link)
       const byService = new Map(rows.map((row) => [row.service, row.hosts]))
@@ -170,13 +173,19 @@ export class Proxy {
     const clusters = await this.#clusters(fed, link)
     const wanted = clusters.filter((cluster) => services.includes(cluster.service))
     const names = fed ?? [...new Set([...services, ...wanted.map(({ cluster }) => cluster)])]
-    const stats = await this.#stats(names, facts.configs, link)
+    // A set that another control plane took away with its cluster is sought all the same.
+    const meant = [...new Set([...services, ...sought.map(({ service }) => service)])]
+    const missing = this.#gone.missing(meant, wanted)
+    const stats = await this.#stats([...new Set([...names, ...missing])], facts.configs, link)
     if (stats.clusters !== facts.clusters) return undefined
     const unlisted = await this.#unlisted(facts, wanted, sought, stats, link)
     const previous = await this.#previous(facts, wanted, stats, { asked, sampledAt }, link)
     const incarnation = await this.#incarnation(link)
     if (incarnation !== facts.incarnation) return undefined
-    return { sampledAt, at: this.#now(), incarnation, clusters: wanted, stats, unlisted, previous }
+    const at = this.#now()
+    const statOf = (cluster: string): string => this.#statOf(cluster, facts.configs)
+    const gone = this.#gone.seen(meant, wanted, missing, stats, statOf, at)
+    return { sampledAt, at, incarnation, clusters: wanted, stats, unlisted, gone, previous }
   }
 
   async #unlisted(
@@ -218,14 +227,19 @@ export class Proxy {
   async #learn(link: AdminLink): Promise<ProxyFacts> {
     const incarnation = await this.#incarnation(link)
     const text = await link.get('/server_info')
-    const info = this.#decode(() => parseServerInfo(text, this.name))
-    const { clusters } = await readStats(link, this.name, [], undefined)
-    const { configs, others } = await this.#configs(link)
+    const info = decoded(this.name, () => parseServerInfo(text, this.name))
+    const { clusters } = await readStats(link, this.name, [], statName)
+    const { configs, others } = await readConfigs(link, this.name)
     // So that not even the first look parses a large cluster at once.
     this.#hosts = Math.max(this.#hosts, await readLargest(link, this.name))
-    const runtime = await this.#runtime(info, link)
+    const runtime = await readRuntime(info, link, this.name)
     const readAt = this.#now()
     this.#succeed(incarnation, info)
+    // The statistics of a process before a hot restart are in those of its child.
+    if (this.#parent === undefined) {
+      for (const stat of await readStrays({ configs, others }, link, this.name))
+        this.#gone.stray(stat)
+    }
     this.#facts = { incarnation, info, configs, others, ...runtime, readAt, clusters }
     return this.#facts
   }
@@ -235,6 +249,7 @@ export class Proxy {
     const known = this.#facts
     if (known?.incarnation === incarnation) return
     this.#proved = new ProvedClusters()
+    this.#gone = new GoneClusters()
     this.#parent = undefined
     if (epoch === 0) return
     const isNext = known !== undefined && known.info.epoch === epoch - 1
@@ -270,7 +285,7 @@ export class Proxy {
   async #incarnation(link: AdminLink): Promise<string> {
     const text = await link.allowed('/config_dump?resource=static_clusters&mask=last_updated')
     const stamp =
-      text === undefined ? undefined : this.#decode(() => parseBootStamp(text, this.name))
+      text === undefined ? undefined : decoded(this.name, () => parseBootStamp(text, this.name))
     return stamp ?? (await this.#startByUptime(link))
   }
 
@@ -286,32 +301,6 @@ export class Proxy {
       ? { ...known, low: Math.max(low, known.low), high: Math.min(high, known.high) }
       : { low, high, name: new Date(low).toISOString() }
     return this.#start.name
-  }
-
-  async #configs(link: AdminLink): Promise<Pick<ProxyFacts, 'configs' | 'others'>> {
-    const configs: ClusterConfig[] = []
-    const others: OtherCluster[] = []
-    for (const kind of ['static_clusters', 'dynamic_active_clusters']) {
-      const text = await link.allowed(`/config_dump?resource=${kind}`)
-      if (text === undefined) return { configs: undefined, others: [] }
-      const found = this.#decode(() => parseClusters(text, this.name))
-      configs.push(...found.eds)
-      others.push(...found.others)
-    }
-    return { configs: new Map(configs.map((config) => [config.cluster, config])), others }
-  }
-
-  /** What the runtime sets in place of the configuration. */
-  async #runtime(
-    { version }: ServerInfo,
-    link: AdminLink,
-  ): Promise<Pick<ProxyFacts, 'immediate' | 'panicThreshold'>> {
-    const text = await link.allowed('/runtime')
-    const isOff = text !== undefined && isSwitchedOff(text, 'enable_batch_aware_update', this.name)
-    return {
-      immediate: isAtLeast(version, 1, 40) && !isOff,
-      panicThreshold: text === undefined ? undefined : runtimeThreshold(text, this.name),
-    }
   }
 
   async #clusters(names: readonly string[] | undefined, link: AdminLink): Promise<ClusterRows[]> {
@@ -334,7 +323,7 @@ export class Proxy {
     link: AdminLink,
   ): Promise<ClusterRows[]> {
     const text = await link.get(`/clusters?format=json${filter}`)
-    const rows = this.#decode(() => parseClustersJson(text, this.name))
+    const rows = decoded(this.name, () => parseClustersJson(text, this.name))
     return names === undefined ? rows : rows.filter((row) => names.includes(row.cluster))
   }
 
@@ -351,7 +340,7 @@ export class Proxy {
         link.throwIfAborted()
       }
     })
-    return this.#decode(() => decoder.finish())
+    return decoded(this.name, () => decoder.finish())
   }
 
   async #stats(
@@ -359,7 +348,8 @@ export class Proxy {
     configs: ProxyFacts['configs'],
     link: AdminLink,
   ): Promise<Stats> {
-    const stats = await readStats(link, this.name, names, configs)
+    const statOf = (cluster: string): string => this.#statOf(cluster, configs)
+    const stats = await readStats(link, this.name, names, statOf)
     for (const name of names) {
       const total = stats.of(name, 'membership_total') ?? 0
       if (total >= TEXT_FROM) this.#hosts = Math.max(this.#hosts, total)
@@ -367,19 +357,12 @@ export class Proxy {
     return stats
   }
 
-  #isStale({ configs, clusters, readAt }: ProxyFacts): boolean {
-    return configs !== undefined && clusters === undefined && this.#now() - readAt > CONFIG_AGE
+  #statOf(cluster: string, configs: ProxyFacts['configs']): string {
+    return configs?.get(cluster)?.stat ?? this.#gone.statOf(cluster) ?? statName(cluster)
   }
 
-  #decode<T>(fn: () => T): T {
-    try {
-      return fn()
-    } catch (problem) {
-      if (!(problem instanceof AssignmentProblem)) throw problem
-      throw new DrainableError('MALFORMED_REPLY', `${this.name}: ${problem.toString()}`, {
-        provider: 'envoy',
-      })
-    }
+  #isStale({ configs, clusters, readAt }: ProxyFacts): boolean {
+    return configs !== undefined && clusters === undefined && this.#now() - readAt > CONFIG_AGE
   }
 }
 

@@ -1,7 +1,7 @@
 import { malformed } from '../../../kit/json.js'
 import { quote } from '../../../provider/quote.js'
 import { parseStats } from '../codec/admin.js'
-import { statName, type ClusterConfig } from '../codec/config-dump.js'
+import { statName } from '../codec/config-dump.js'
 import type { AdminLink } from './admin-client.js'
 
 /** What is read of a cluster's statistics. */
@@ -25,6 +25,8 @@ const STATS = [
 ]
 /** They move whenever a cluster comes, goes or is changed by CDS. */
 const CLUSTERS = ['cluster_added', 'cluster_modified', 'cluster_removed']
+/** It moves with every change of the runtime, which may set another panic threshold. */
+const RUNTIME = 'load_success'
 const SERVER = ['parent_connections', 'uptime']
 
 /** `/stats` of one look, by the clusters' names, whatever names their statistics go by. */
@@ -33,22 +35,24 @@ export interface Stats {
   of(cluster: string, stat: string): number | undefined
   versionOf(cluster: string): string | undefined
   server(stat: string): number | undefined
-  /** Another text: the list of clusters is not what it was. Undefined: the proxy does not show it. */
+  /** Another text: the clusters, or the runtime, are not what they were. Undefined: the proxy does not show it. */
   readonly clusters: string | undefined
 }
 
 export const NO_STATS: Stats = toStats(new Map(), () => '')
 
+/** @param statOf - what the statistics of a cluster go by */
 export async function readStats(
   link: AdminLink,
   from: string,
   names: readonly string[],
-  configs: ReadonlyMap<string, ClusterConfig> | undefined,
+  statOf: (cluster: string) => string,
 ): Promise<Stats> {
-  const own = new Map(names.map((name) => [name, configs?.get(name)?.stat ?? statName(name)]))
+  const own = new Map(names.map((name) => [name, statOf(name)]))
   const prefixes = [...own.values()].map(quoted).join('|')
   const filter = [
     `cluster_manager\\.(?:${CLUSTERS.join('|')})`,
+    `runtime\\.${RUNTIME}`,
     `server\\.(?:${SERVER.join('|')})`,
     ...(names.length === 0 ? [] : [`cluster\\.(?:${prefixes})\\.(?:${STATS.join('|')})`]),
   ].join('|')
@@ -71,6 +75,17 @@ export async function readLargest(link: AdminLink, from: string): Promise<number
   return Math.max(0, ...counts.map(Number).filter(Number.isSafeInteger))
 }
 
+/** The clusters that have requests in flight, by what their statistics go by. */
+export async function readBusy(link: AdminLink, from: string): Promise<readonly string[]> {
+  const filter = encodeURIComponent('^cluster\\..*\\.upstream_rq_(?:pending_)?active$')
+  const text = await link.allowed(`/stats?filter=${filter}`)
+  if (text === undefined) return []
+  const busy = [...parseStats(text, from)].filter(([, value]) => value !== '0')
+  return [...new Set(busy.map(([name]) => name.replace(BUSY, '$1')))]
+}
+
+const BUSY = /^cluster\.(.*)\.upstream_rq_(?:pending_)?active$/
+
 function toStats(found: ReadonlyMap<string, string>, prefix: (cluster: string) => string): Stats {
   const count = (name: string): number | undefined => {
     const value = found.get(name)
@@ -81,11 +96,13 @@ function toStats(found: ReadonlyMap<string, string>, prefix: (cluster: string) =
     of: (cluster, stat) => count(`cluster.${prefix(cluster)}.${stat}`),
     versionOf: (cluster) => found.get(`cluster.${prefix(cluster)}.version_text`),
     server: (stat) => count(`server.${stat}`),
-    clusters: moves.includes(undefined) ? undefined : moves.join('/'),
+    clusters: moves.includes(undefined)
+      ? undefined
+      : [...moves, found.get(`runtime.${RUNTIME}`)].join('/'),
   }
 }
 
-/** A name as a regular expression (RE2) that matches it. */
+/** A name as a regular expression (RE2) that matches it: RE2 refuses a backslash before a letter that is not ASCII. */
 export function quoted(name: string): string {
-  return name.replace(/[^A-Za-z0-9_]/g, '\\$&')
+  return name.replace(/[!-/:-@[-^`{-~]/g, '\\$&')
 }

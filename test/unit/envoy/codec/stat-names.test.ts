@@ -2,6 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { Proxy } from '../../../../src/adapters/envoy/session/proxy.js'
+import { quoted } from '../../../../src/adapters/envoy/session/stats.js'
 import { startFake } from 'drainable/testing/envoy'
 import { systemClock } from '../../../../src/provider/clock.js'
 
@@ -55,4 +56,8 @@ test.each([
   expect(stats.of(cluster, 'membership_total')).toBe(1)
   expect(stats.versionOf(cluster)).toBeDefined()
   await proxy.close()
+})
+
+test('a name with letters beyond ASCII is no bad escape for RE2', () => {
+  expect(quoted('café-😀.v1')).toBe('café\\-😀\\.v1')
 })

@@ -136,13 +136,14 @@ describe('subsets by their rules', () => {
     )
 
   test.each([
-    ['one key', [['version']], false, undefined, { 'version=1': 3 }],
+    // The number 1 and the text are two subsets: seen on 1.40.0.
+    ['one key', [['version']], false, undefined, { 'version="1"': 2, 'version=1': 1 }],
     [
       'two keys, in any order',
       [['version', 'stage']],
       false,
       undefined,
-      { 'stage=prod, version=1': 3 },
+      { 'stage=prod, version="1"': 2, 'stage=prod, version=1': 1 },
     ],
     ['a list is one value', [['roles']], false, undefined, { 'roles=["x","y"]': 1 }],
     ['a list as any', [['roles']], true, undefined, { 'roles=x': 1, 'roles=y': 1 }],

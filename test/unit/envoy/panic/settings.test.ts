@@ -19,6 +19,77 @@ describe('what a panic is reckoned by', () => {
     expect(configOf({ common_lb_config })?.panicThreshold).toBe(rounded)
   })
 
+  const FAILS = { zone_aware_lb_config: { fail_traffic_on_panic: true } }
+  const typed = (type: string, config: object) => ({
+    policies: [
+      {
+        typed_extension_config: {
+          name: type,
+          typed_config: {
+            '@type': `type.googleapis.com/envoy.extensions.load_balancing_policies.${type}`,
+            ...config,
+          },
+        },
+      },
+    ],
+  })
+  const structured = (type: string, value: object) =>
+    typed('', {
+      '@type': 'type.googleapis.com/xds.type.v3.TypedStruct',
+      type_url: `type.googleapis.com/envoy.extensions.load_balancing_policies.${type}`,
+      value,
+    })
+  const ROBIN = typed('round_robin.v3.RoundRobin', { locality_lb_config: FAILS })
+
+  test.each([
+    ['the default policy', {}, true],
+    ['random', { lb_policy: 'RANDOM' }, true],
+    ['ring hash', { lb_policy: 'RING_HASH' }, false],
+    ['maglev', { lb_policy: 'MAGLEV' }, false],
+    ['a round robin of its own', { load_balancing_policy: ROBIN }, true],
+    [
+      'a round robin that does not fail',
+      { load_balancing_policy: typed('round_robin.v3.RoundRobin', {}) },
+      false,
+    ],
+    [
+      'a ring hash of its own',
+      { load_balancing_policy: typed('ring_hash.v3.RingHash', { locality_lb_config: FAILS }) },
+      false,
+    ],
+    [
+      'a round robin in a struct, in camelCase',
+      {
+        load_balancing_policy: structured('random.v3.Random', {
+          localityLbConfig: { zoneAwareLbConfig: { failTrafficOnPanic: true } },
+        }),
+      },
+      true,
+    ],
+    [
+      'subsets over a round robin',
+      { load_balancing_policy: typed('subset.v3.Subset', { subset_lb_policy: ROBIN }) },
+      true,
+    ],
+  ])('fail_traffic_on_panic under %s', (_, cluster, expected) => {
+    expect(configOf({ common_lb_config: FAILS, ...cluster })?.failOnPanic).toBe(expected)
+  })
+
+  test('a policy in a struct is found, whatever its case', () => {
+    const picks = structured('override_host.v3.OverrideHost', {})
+    expect(configOf({ load_balancing_policy: picks })?.overrideHost).toBe(true)
+    const divides = structured('subset.v3.Subset', {
+      fallbackPolicy: 'DEFAULT_SUBSET',
+      defaultSubset: { v: 'a' },
+      subsetSelectors: [{ keys: ['v'] }],
+    })
+    expect(configOf({ load_balancing_policy: divides })?.subsets).toEqual({
+      selectors: [['v']],
+      fallback: { v: 'a' },
+      listAsAny: false,
+    })
+  })
+
   test('a default subset that only a selector falls back to is a subset', () => {
     const lb_subset_config = {
       fallback_policy: 'ANY_ENDPOINT',

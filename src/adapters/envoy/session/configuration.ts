@@ -1,0 +1,61 @@
+/** What one proxy is told to do: its clusters by `/config_dump`, and its runtime. */
+import { DrainableError } from '../../../provider/error.js'
+import { isAtLeast } from '../../../kit/version.js'
+import type { AdminLink } from './admin-client.js'
+import { isSwitchedOff, runtimeThreshold, type ServerInfo } from '../codec/admin.js'
+import { AssignmentProblem } from '../codec/assignment.js'
+import { parseClusters, type ClusterConfig, type OtherCluster } from '../codec/config-dump.js'
+import type { ProxyFacts } from './proxy.js'
+import { readBusy } from './stats.js'
+
+export async function readConfigs(
+  link: AdminLink,
+  from: string,
+): Promise<Pick<ProxyFacts, 'configs' | 'others'>> {
+  const configs: ClusterConfig[] = []
+  const others: OtherCluster[] = []
+  for (const kind of ['static_clusters', 'dynamic_active_clusters']) {
+    const text = await link.allowed(`/config_dump?resource=${kind}`)
+    if (text === undefined) return { configs: undefined, others: [] }
+    const found = decoded(from, () => parseClusters(text, from))
+    configs.push(...found.eds)
+    others.push(...found.others)
+  }
+  return { configs: new Map(configs.map((config) => [config.cluster, config])), others }
+}
+
+/** What the runtime sets in place of the configuration. */
+export async function readRuntime(
+  { version }: ServerInfo,
+  link: AdminLink,
+  from: string,
+): Promise<Pick<ProxyFacts, 'immediate' | 'panicThreshold'>> {
+  const text = await link.allowed('/runtime')
+  const isOff = text !== undefined && isSwitchedOff(text, 'enable_batch_aware_update', from)
+  return {
+    immediate: isAtLeast(version, 1, 40) && !isOff,
+    panicThreshold: text === undefined ? undefined : runtimeThreshold(text, from),
+  }
+}
+
+/** Clusters that have work and are in no configuration: CDS removed them. By what their statistics go by. */
+export async function readStrays(
+  { configs, others }: Pick<ProxyFacts, 'configs' | 'others'>,
+  link: AdminLink,
+  from: string,
+): Promise<readonly string[]> {
+  if (configs === undefined) return []
+  const known = new Set([...configs.values(), ...others].map(({ stat }) => stat))
+  return (await readBusy(link, from)).filter((stat) => !known.has(stat))
+}
+
+/** A reply as a value. @throws `MALFORMED_REPLY` */
+export function decoded<T>(from: string, fn: () => T): T {
+  try {
+    return fn()
+  } catch (problem) {
+    if (!(problem instanceof AssignmentProblem)) throw problem
+    const words = `${from}: ${problem.toString()}`
+    throw new DrainableError('MALFORMED_REPLY', words, { provider: 'envoy' })
+  }
+}
