@@ -50,8 +50,10 @@ function disabled(fake: CitrixFake): number {
   return refs.filter((ref) => !fake.look(ref).enabled).length
 }
 
-/** Kills the process while this list is on its way, and what came before is in the ticket. */
+/** Kills the process while this list is carried out and not answered, and what came before is in the ticket. */
 async function killedAt(fake: CitrixFake, list: number, store: TicketStore): Promise<void> {
+  const silent = { how: 'silent', execute: true, skip: list - 1, times: 1 } as const
+  fake.fail({ match: /action=disable/, ...silent })
   const process = spawn('node', [child, fake.url, folder, MACHINE, `${ID}-${list}`], {
     stdio: 'ignore',
   })
@@ -72,7 +74,6 @@ test.concurrent.each([1, 2, 3])('killed at list %i of 3: it is undone, or named'
   await using fake = await startFake({
     tls: false,
     tick: 20,
-    latency: 100,
     pools: Object.fromEntries(GROUPS.map((name) => [name, [`${MACHINE}:80`, '10.0.0.2:80']])),
   })
   const store = fileTickets(folder)
