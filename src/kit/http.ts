@@ -48,6 +48,11 @@ export interface HttpCall {
   readonly take?: (text: string) => Promise<void> | void
   /** Milliseconds for this call, in place of {@link HttpOptions.callTimeout}. */
   readonly timeout?: number
+  /**
+   * Told of the time-out, in place of an end of the call: it goes on for its answer until {@link HttpCall.signal}
+   * fires. For what the product may have made already, and only the answer names.
+   */
+  readonly late?: (error: DrainableError) => void
 }
 
 /** One reply, whatever its status. */
@@ -94,7 +99,11 @@ export class HttpClient implements AsyncDisposable {
     call.signal.throwIfAborted()
     const limit = new AbortController()
     const ms = call.timeout ?? this.#options.callTimeout ?? 10_000
-    const cancel = call.clock.setTimeout(() => limit.abort(), ms)
+    const tooLate = (): void => {
+      if (call.late === undefined) limit.abort()
+      else call.late(this.#toError(undefined, ms, call))
+    }
+    const cancel = call.clock.setTimeout(tooLate, ms)
     const signal = AbortSignal.any([call.signal, limit.signal])
     const end = this.#connecting.begin(call.clock)
     try {

@@ -3,7 +3,12 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
 import { cutShort, JsonValue, type Source } from '../../../kit/json.js'
-import { Credentials, SharedLogin, type SharedTrials } from '../../../kit/login.js'
+import {
+  Credentials,
+  SharedLogin,
+  type LoginContext,
+  type SharedTrials,
+} from '../../../kit/login.js'
 import { retried } from '../../../kit/retry.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { parseLogin } from '../codec/device.js'
@@ -255,7 +260,7 @@ export class Session {
   async #send(
     ask: Ask,
     headers: Readonly<Record<string, string>>,
-    { clock, signal }: Within,
+    { clock, signal, late }: Within & Partial<LoginContext>,
   ): Promise<HttpReply> {
     try {
       return await this.#http.call({
@@ -270,6 +275,7 @@ export class Session {
         },
         clock,
         signal,
+        ...(late === undefined ? {} : { late }),
       })
     } catch (error) {
       if (this.#closed && isDrainableError(error)) {
@@ -294,7 +300,7 @@ export class Session {
     return token
   }
 
-  async #logIn(ctx: Within): Promise<Token> {
+  async #logIn(ctx: LoginContext): Promise<Token> {
     const at = ctx.clock.now()
     const meaning = await this.#credentials.use(
       ctx,
@@ -314,7 +320,7 @@ export class Session {
     throw this.toError(meaning, 'login')
   }
 
-  async #postLogin(password: string, ctx: Within): Promise<Meaning> {
+  async #postLogin(password: string, ctx: LoginContext): Promise<Meaning> {
     const { username, loginProvider } = this.#settings
     const body = { username, password, loginProviderName: loginProvider }
     const ask: Ask = { method: 'POST', path: '/mgmt/shared/authn/login', body }
