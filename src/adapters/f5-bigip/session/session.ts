@@ -22,6 +22,8 @@ export const PROVIDER = 'f5-bigip'
 const BACKOFF = [250]
 /** How long the password is sent with each request once the device had no token left. */
 const BASIC_FOR = 300_000
+/** Of how many requests the quickest tells what one takes. */
+const FEW = 8
 const LOGOUT_TIMEOUT = 2_000
 /** What a device says of credentials that it did not find, or did not look for. */
 const NOT_THERE = /no user authentication header/i
@@ -74,6 +76,8 @@ export class Session {
   changes = 0
   /** What one request took lately, in milliseconds. */
   cost = 0
+  /** What the last few took. */
+  #took: readonly number[] = []
   readonly #settings: Settings
   readonly #http: HttpClient
   /** One request at a time: see {@link Pace}. */
@@ -103,6 +107,11 @@ export class Session {
       password: settings.password,
       ...(trials === undefined ? {} : { trials }),
     })
+  }
+
+  /** What a request takes at least: the least of the last few, in milliseconds. */
+  get leastCost(): number {
+    return this.#took.length === 0 ? 0 : Math.min(...this.#took)
   }
 
   /** Sends a request in its turn; every answer but a busy or unauthenticated one is a value. */
@@ -236,6 +245,7 @@ export class Session {
       const before = ctx.clock.now()
       const reply = await this.#send(ask, headers, ctx)
       this.cost = ctx.clock.now() - before
+      this.#took = [...this.#took.slice(1 - FEW), this.cost]
       const meaning = classify(reply.status, reply.text)
       if (meaning.kind !== 'cut') return meaning
       // As lost as one whose connection broke: whoever sent a change must not take it for an answer.
