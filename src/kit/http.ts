@@ -149,7 +149,7 @@ export class HttpClient implements AsyncDisposable {
 
   #toError(cause: unknown, late: number | undefined, call: HttpCall): DrainableError {
     const what = `${call.method} ${call.path.split('?')[0] ?? ''} at ${this.origin}`
-    const data = { provider: this.#options.provider, cause }
+    const data = { provider: this.#options.provider, cause: withoutReply(cause) }
     if (late !== undefined) {
       const words = `${what}: no complete answer within ${late} ms`
       return new DrainableError('CALL_TIMEOUT', words, data)
@@ -287,6 +287,16 @@ const CONNECT_CODES = new Set([
   'EACCES',
   'UND_ERR_CONNECT_TIMEOUT',
 ])
+
+/**
+ * The parser's error carries the bytes that it could not read: what is printed with its causes would show a
+ * password or token that the other end repeated.
+ */
+function withoutReply(cause: unknown): unknown {
+  if (!(cause instanceof Error) || !('data' in cause)) return cause
+  const { name, message } = cause
+  return Object.assign(new Error(message), { name, code: codeOf(cause) })
+}
 
 /** What the HTTP parser says where the other end speaks another protocol. */
 const NO_HTTP = /does not match the HTTP/i
