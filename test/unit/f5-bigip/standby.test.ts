@@ -86,7 +86,7 @@ describe('a standby whose management hangs', () => {
 })
 
 test('a unit that was active and hangs is waited for', async () => {
-  await using it = await rig({ pair: { autoSync: true } }, { callTimeout: 300 })
+  await using it = await rig({ pair: { autoSync: true } }, { callTimeout: '2s' })
   await it.fake.occupy(WEB1)
   await present(it.lb, WEB1)
   await it.fake.failover()
