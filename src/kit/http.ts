@@ -48,6 +48,11 @@ export interface HttpCall {
   readonly take?: (text: string) => Promise<void> | void
   /** Milliseconds for this call, in place of {@link HttpOptions.callTimeout}. */
   readonly timeout?: number
+  /**
+   * Told of the time-out, in place of an end of the call: it goes on for its answer until {@link HttpCall.signal}
+   * fires. For what the product may have made already, and only the answer names.
+   */
+  readonly late?: (error: DrainableError) => void
 }
 
 /** One reply, whatever its status. */
@@ -94,7 +99,11 @@ export class HttpClient implements AsyncDisposable {
     call.signal.throwIfAborted()
     const limit = new AbortController()
     const ms = call.timeout ?? this.#options.callTimeout ?? 10_000
-    const cancel = call.clock.setTimeout(() => limit.abort(), ms)
+    const tooLate = (): void => {
+      if (call.late === undefined) limit.abort()
+      else call.late(this.#toError(undefined, ms, call))
+    }
+    const cancel = call.clock.setTimeout(tooLate, ms)
     const signal = AbortSignal.any([call.signal, limit.signal])
     const end = this.#connecting.begin(call.clock)
     try {
@@ -140,7 +149,7 @@ export class HttpClient implements AsyncDisposable {
 
   #toError(cause: unknown, late: number | undefined, call: HttpCall): DrainableError {
     const what = `${call.method} ${call.path.split('?')[0] ?? ''} at ${this.origin}`
-    const data = { provider: this.#options.provider, cause }
+    const data = { provider: this.#options.provider, cause: withoutReply(cause) }
     if (late !== undefined) {
       const words = `${what}: no complete answer within ${late} ms`
       return new DrainableError('CALL_TIMEOUT', words, data)
@@ -278,6 +287,16 @@ const CONNECT_CODES = new Set([
   'EACCES',
   'UND_ERR_CONNECT_TIMEOUT',
 ])
+
+/**
+ * The parser's error carries the bytes that it could not read: what is printed with its causes would show a
+ * password or token that the other end repeated.
+ */
+function withoutReply(cause: unknown): unknown {
+  if (!(cause instanceof Error) || !('data' in cause)) return cause
+  const { name, message } = cause
+  return Object.assign(new Error(message), { name, code: codeOf(cause) })
+}
 
 /** What the HTTP parser says where the other end speaks another protocol. */
 const NO_HTTP = /does not match the HTTP/i

@@ -206,8 +206,20 @@ interface Refused {
  */
 const UNWANTED_FOR = 2_000
 
+/** What one login works with. */
+export interface LoginContext extends Pick<CallContext, 'clock' | 'signal'> {
+  /**
+   * To be called where the answer is later than a call may wait for: those that wait get the error, and the
+   * login goes on for its answer, as one that nobody waits for. See {@link HttpCall.late}.
+   */
+  readonly late: (error: Error) => void
+}
+
 interface Entering<T> {
   readonly done: Promise<T>
+  /** Rejects once its answer is late. */
+  readonly late: Promise<never>
+  isLate: boolean
   waiting: number
   readonly stop: AbortController
   /** Once nobody waited for it: ends the wait for its answer. */
@@ -219,12 +231,12 @@ interface Entering<T> {
  * waits for it any more, and made again after the product has forgotten it.
  */
 export class SharedLogin<T> {
-  readonly #enter: (ctx: Pick<CallContext, 'clock' | 'signal'>) => Promise<T>
+  readonly #enter: (ctx: LoginContext) => Promise<T>
   #held: T | undefined
   #entering: Entering<T> | undefined
 
   /** @param enter - one login */
-  constructor(enter: (ctx: Pick<CallContext, 'clock' | 'signal'>) => Promise<T>) {
+  constructor(enter: (ctx: LoginContext) => Promise<T>) {
     this.#enter = enter
   }
 
@@ -236,7 +248,7 @@ export class SharedLogin<T> {
   /**
    * What the login gave; a login where there is none.
    *
-   * @throws what the login threw, or `signal.reason` as soon as it fires
+   * @throws what the login threw or was late with, or `signal.reason` as soon as it fires
    */
   async get({ clock, signal }: Pick<CallContext, 'clock' | 'signal'>): Promise<T> {
     for (;;) {
@@ -250,7 +262,9 @@ export class SharedLogin<T> {
       const entering = (this.#entering ??= this.#start(clock))
       entering.waiting += 1
       try {
-        return await abortable(entering.done, signal)
+        // One that is late already is waited for until it is given up: the answer may come now.
+        const { done, late, isLate } = entering
+        return await abortable(isLate ? done : Promise.race([done, late]), signal)
       } catch (error) {
         // It was unwanted before this call came, and has got no answer in its time: it is made anew.
         if (signal.aborted || !entering.stop.signal.aborted) throw error
@@ -283,7 +297,13 @@ export class SharedLogin<T> {
       this.#entering?.keep?.()
       this.#entering = undefined
     }
-    const done = this.#enter({ clock, signal: stop.signal }).then(
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    late.catch(() => undefined)
+    const tell = (error: Error): void => {
+      entering.isLate = true
+      reject(error)
+    }
+    const done = this.#enter({ clock, signal: stop.signal, late: tell }).then(
       (held) => {
         ended()
         this.#held = held
@@ -295,6 +315,7 @@ export class SharedLogin<T> {
       },
     )
     done.catch(() => undefined)
-    return { done, waiting: 0, stop, keep: undefined }
+    const entering: Entering<T> = { done, late, isLate: false, waiting: 0, stop, keep: undefined }
+    return entering
   }
 }

@@ -226,6 +226,11 @@ export interface PresentReading {
    * where the state is not as we set it, in place of another client.
    */
   readonly setBy?: string
+  /**
+   * How long one change of this member takes, in milliseconds, where the product takes changes one after the
+   * other. A drain of many counts it: a `timeout` that can't hold the changes and the proof is refused. Default: 0.
+   */
+  readonly changeTime?: number
   /** Hints of the product for a person who asks why it is not idle, such as `3 persistence records`. */
   readonly hints?: readonly string[]
 }

@@ -62,7 +62,8 @@ export async function judge(
   const startedAt = clock.now()
   const { capabilities } = await scheduler.describe(signal, limit())
   const { look, readings } = await firstLook(scheduler, target, { signal, limit })
-  const looks = costOf(look, clock.now() - startedAt)
+  const spent = clock.now() - startedAt
+  const costs = costOf(look, readings, { ...data, maint: capabilities.maint })(spent)
   const maint = maintOf(readings, capabilities)
   const refused: DrainableError[] = []
   const attempt = async (ask: () => unknown): Promise<void> => {
@@ -73,7 +74,7 @@ export async function judge(
       refused.push(toDrainableError(thrown, provider.name, subject))
     }
   }
-  await attempt(() => checkTimeout(data, capabilities, subject, looks))
+  await attempt(() => checkTimeout(data, capabilities, subject, costs))
   await attempt(() => toMachinePolicy(data, capabilities, maint, subject))
   const peek = { scheduler, provider, signal, limit }
   await attempt(() => inheritTicket(peek, resolved, readings))
@@ -92,7 +93,7 @@ export async function judge(
     lacks: lacksOf(data, capabilities, maint),
     refused,
     short,
-    least: proofTime(data, capabilities, looks),
+    least: proofTime(data, capabilities, costs),
   }
 }
 

@@ -261,27 +261,40 @@ export function toResumedPolicy(
   return { ...policy, hold: data.hold, escalateAfter: data.escalateAfter }
 }
 
+/** What a proof costs beside quiet time, as far as the first look tells: in milliseconds. */
+export interface Costs {
+  /** One look. */
+  readonly cost: number
+  /** What preparing took. */
+  readonly spent: number
+  /** The changes, one after the other. */
+  readonly changes: number
+}
+
+const NO_COSTS: Costs = { cost: 0, spent: 0, changes: 0 }
+
 /**
  * Whether the timeout can hold a proof at all.
  *
- * @param looks - what looking costs, as far as it is known, and how much time is spent already; milliseconds
  * @throws `INVALID_OPTIONS` with the figure that is needed
  */
 export function checkTimeout(
   data: PolicyData,
   capabilities: Capabilities,
   subject: string,
-  looks: { readonly cost: number; readonly spent: number } = { cost: 0, spent: 0 },
+  costs: Costs = NO_COSTS,
 ): void {
   if (data.timeout === null || data.onTimeout !== 'fail') return
   const { settle } = data
   const { blind, freshness } = capabilities
-  const need = proofTime(data, capabilities, looks)
+  const need = proofTime(data, capabilities, costs)
   if (data.timeout >= need) return
-  const slow = looks.cost > 0 ? `, a look ${formatDuration(looks.cost)}` : ''
+  const slow = costs.cost > 0 ? `, a look ${formatDuration(costs.cost)}` : ''
+  const writes =
+    costs.changes > 0 ? `, its changes ${formatDuration(Math.ceil(costs.changes))}` : ''
   throw new DrainableError(
     'INVALID_OPTIONS',
-    `${subject}: timeout is ${formatDuration(data.timeout)}, expected at least ${formatDuration(need)}: this balancer can't prove idle faster (settle ${formatDuration(settle)}, blind ${formatDuration(blind)}, freshness ${formatDuration(freshness)}${slow}); set a longer timeout, or onTimeout: 'proceed'`,
+    `${subject}: timeout is ${formatDuration(data.timeout)}, expected at least ${formatDuration(need)}: this balancer can't prove idle faster (settle ${formatDuration(settle)}, blind ${formatDuration(blind)}, freshness ${formatDuration(freshness)}${slow}${writes}); set a longer timeout, or onTimeout: 'proceed'`,
   )
 }
 
@@ -289,10 +302,10 @@ export function checkTimeout(
 export function proofTime(
   { settle }: Pick<PolicyData, 'settle'>,
   { blind, freshness, minTimeout = 0 }: Capabilities,
-  looks: { readonly cost: number; readonly spent: number } = { cost: 0, spent: 0 },
+  { cost, spent, changes }: Costs = NO_COSTS,
 ): number {
   // One look has to see the hold, one more the end of the quiet time.
-  const proof = Math.max(settle, blind) + freshness + looks.spent + 2 * looks.cost
+  const proof = Math.max(settle, blind) + freshness + spent + 2 * cost + changes
   return Math.ceil(Math.max(proof, minTimeout))
 }
 

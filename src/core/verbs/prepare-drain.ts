@@ -12,9 +12,9 @@ import type { TicketKeeper } from '../tickets/keeper.js'
 import { parseStored } from '../tickets/store.js'
 import { owedOf, type Owed } from '../tickets/owed.js'
 import { thawMember } from '../tickets/thaw.js'
-import { parseTicket, refuseRoll } from '../tickets/ticket.js'
+import { parseTicket, refuseRoll, type PolicyData } from '../tickets/ticket.js'
 import { firstLook } from './first-look.js'
-import { checkTimeout, toMachinePolicy, type ResolvedPolicy } from './policy.js'
+import { checkTimeout, toMachinePolicy, type Costs, type ResolvedPolicy } from './policy.js'
 import { wallOffsetOf } from './spec.js'
 import type { ResolvedTarget } from './target.js'
 
@@ -39,8 +39,8 @@ export async function prepareDrain(
   const { look, readings } = await firstLook(scheduler, target, context)
   const maint = maintOf(readings, info.capabilities)
   const policy = toMachinePolicy(data, info.capabilities, maint, subject)
-  const looks = costOf(look, clock.now() - startedAt)
-  if (looks !== undefined) checkTimeout(data, info.capabilities, subject, looks)
+  const costs = costOf(look, readings, { ...data, maint: info.capabilities.maint })
+  checkTimeout(data, info.capabilities, subject, costs(clock.now() - startedAt))
   const inherited = await inheritTicket(context, resolved, readings)
   const deadline = data.timeout === null ? null : startedAt + data.timeout
   const states = readings.map(({ ref }): DrainState => {
@@ -62,12 +62,26 @@ export function maintOf(
   )
 }
 
-/** What looking costs, where the first look tells: in milliseconds. */
+/** What looking and the changes cost, where the first look tells. */
 export function costOf(
   { took }: SeenLook,
-  spent: number,
-): { readonly cost: number; readonly spent: number } | undefined {
-  return took >= SLOW_LOOK ? { cost: took, spent } : undefined
+  readings: readonly Reading[],
+  policy: Pick<PolicyData, 'hold' | 'seal'> & Pick<Capabilities, 'maint'>,
+): (spent: number) => Costs {
+  const changes = readings.reduce((sum, reading) => sum + changesOf(reading, policy), 0)
+  return (spent) => {
+    return took >= SLOW_LOOK ? { cost: took, spent, changes } : { cost: 0, spent: 0, changes }
+  }
+}
+
+/** The hold, and the seal where there is one, of one member: in milliseconds. */
+function changesOf(reading: Reading, { hold, seal, maint }: Parameters<typeof costOf>[2]): number {
+  if (!reading.present || reading.own === 'maint') return 0
+  const { changeTime = 0, own } = reading
+  if (!Number.isFinite(changeTime) || changeTime < 0) return 0
+  const seals = seal ?? (reading.maint ?? maint) === 'gentle'
+  const times = (own === hold ? 0 : 1) + (seals && hold === 'drain' ? 1 : 0)
+  return times * changeTime
 }
 
 /**

@@ -231,21 +231,17 @@ describe('a drain', { concurrent: true }, () => {
   test('that persistence keeps busy says so, and is ended by escalateAfter', async () => {
     await using at = await setup()
     const { fake, adc } = at
-    const client = setInterval(() => {
-      if (fake.arrive(SVC1, { persistent: true }))
-        void fake.occupy(SVC1).then((end) => setTimeout(() => void end(), 150))
-    }, 50)
+    // One answer that does not end, of a client that keeps coming.
+    await fake.occupy(SVC1)
+    await fake.occupy(SVC1, { persistent: 1 })
+    const client = setInterval(() => fake.arrive(SVC1, { persistent: true }), 20)
     try {
-      await fake.occupy(SVC1, { persistent: 1 })
-      const run = startDrain(adc, SVC1, {
-        timeout: '30s',
-        escalateAfter: '2s',
-        onTimeout: 'terminate',
-      })
+      const run = startDrain(adc, SVC1, { timeout: '30s' })
       await eventually(() => {
         expect(JSON.stringify(run.why())).toMatch(/persistence/)
       })
-      const { outcome, members } = await run.done
+      const how = { timeout: '30s', escalateAfter: '1ms', onTimeout: 'terminate' } as const
+      const { outcome, members } = await drain(adc, SVC1, how)
       expect(outcome).toBe('terminated')
       expect(members[0]!.terminated).toBeGreaterThan(0)
       expect(actions(fake)).toHaveLength(2)

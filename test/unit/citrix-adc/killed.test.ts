@@ -6,20 +6,19 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fileTickets, ready, restore, type Ticket, type TicketStore } from 'drainable'
 import { citrixAdc } from 'drainable/citrix-adc'
+import type { Clock } from 'drainable/provider'
 import { type CitrixFake, startFake } from 'drainable/testing/citrix-adc'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventually } from '../../support/eventually.js'
-import { quickClock } from '../../support/quick-clock.js'
+import { ioClock } from '../../support/io-clock.js'
+import { systemClock } from '../../../src/provider/clock.js'
 
 const MACHINE = '10.0.0.1'
 const ID = 'deploy'
 /** Changes in one request: what is unanswered when the process dies. */
 const LIST = 10
 const GROUPS = Array.from({ length: 3 * LIST }, (_, i) => `sg${i}`)
-
-/** Nobody waits here for what an appliance may still carry out. */
-const QUICK = quickClock(8)
 
 let folder = ''
 let child = ''
@@ -50,8 +49,10 @@ function disabled(fake: CitrixFake): number {
   return refs.filter((ref) => !fake.look(ref).enabled).length
 }
 
-/** Kills the process while this list is on its way, and what came before is in the ticket. */
+/** Kills the process while this list is carried out and not answered, and what came before is in the ticket. */
 async function killedAt(fake: CitrixFake, list: number, store: TicketStore): Promise<void> {
+  const silent = { how: 'silent', execute: true, skip: list - 1, times: 1 } as const
+  fake.fail({ match: /action=disable/, ...silent })
   const process = spawn('node', [child, fake.url, folder, MACHINE, `${ID}-${list}`], {
     stdio: 'ignore',
   })
@@ -68,28 +69,33 @@ async function killedAt(fake: CitrixFake, list: number, store: TicketStore): Pro
   await ended
 }
 
-test.concurrent.each([1, 2, 3])('killed at list %i of 3: it is undone, or named', async (list) => {
+test.each([1, 2, 3])('killed at list %i of 3: it is undone, or named', async (list) => {
+  using clock = ioClock()
+  let isDead = false
+  // The other process lives by the real clock; the undo waits out what may still be carried out.
+  const latency: Pick<Clock, 'setTimeout'> = {
+    setTimeout: (fn, ms) => (isDead ? clock.latency : systemClock).setTimeout(fn, ms),
+  }
   await using fake = await startFake({
     tls: false,
     tick: 20,
-    latency: 100,
+    latency: 1,
+    clock: latency,
     pools: Object.fromEntries(GROUPS.map((name) => [name, [`${MACHINE}:80`, '10.0.0.2:80']])),
   })
   const store = fileTickets(folder)
   await killedAt(fake, list, store)
   await eventually(() => expect(disabled(fake)).toBe(LIST * list))
+  isDead = true
   const login = { username: 'admin', password: 'secret' }
-  // By the quick clock a call takes eight times as long.
-  await using adc = citrixAdc({ url: fake.url, ...login, callTimeout: '3m' })
+  await using adc = citrixAdc({ url: fake.url, ...login })
   const ticket = await store.get(`${ID}-${list}`)
-  const { members } = await restore(adc, ticket as Ticket, { clock: QUICK })
+  const { members } = await clock.run(restore(adc, ticket as Ticket, { clock }))
   const left = members.filter(({ outcome }) => outcome !== 'restored')
   expect(disabled(fake)).toBe(LIST)
   expect(left).toHaveLength(LIST)
   for (const { error } of left) expect(String(error)).toContain('ready() opens it')
-  await ready(
-    adc,
-    left.map(({ ref }) => ref),
-  )
+  const refs = left.map(({ ref }) => ref)
+  await clock.run(ready(adc, refs, { clock }))
   expect(disabled(fake)).toBe(0)
 })

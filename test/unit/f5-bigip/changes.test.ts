@@ -35,6 +35,16 @@ test('one refusal in a transaction stops only the member it is about', async () 
   expect(it.fake.state(third)).toBe('ready')
 })
 
+test('a write that a transaction never got is made by itself', async () => {
+  await using it = await rig({ pools: { web: ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80'] } })
+  const third = { pool: '/Common/web', member: '/Common/10.0.0.3:80' }
+  // Something in front of the device answers in its place.
+  it.fake.fail({ match: /^PATCH .*10\.0\.0\.3/, how: 'status', status: 200, body: {}, times: 1 })
+  const results = await it.lb.apply([hold(WEB1), hold(third), hold(WEB2)], ctx())
+  expect(results.map(({ status }) => status)).toEqual(['applied', 'applied', 'applied'])
+  for (const ref of [WEB1, WEB2, third]) expect(it.fake.state(ref)).toBe('drain')
+})
+
 test('a write whose answer was lost is read back, and not repeated', async () => {
   await using it = await rig()
   it.fake.fail({ match: /^PATCH/, how: 'reset', execute: true, times: 1 })

@@ -153,6 +153,16 @@ describe('a machine in many pools', () => {
       expect(states(it)).toEqual(new Set(['ready']))
     })
 
+    test('a timeout that holds its looks and not its 80 changes is refused', async () => {
+      using clock = ioClock()
+      await using it = await slow(clock)
+      const refused = drain(it.lb, target, { clock, timeout: '12s' })
+      await expect(clock.run(refused)).rejects.toThrow(/at least 1\d.* s: .*, its changes 8 s\)/)
+      expect(lines(it.fake).some((line) => PATCHES.test(line))).toBe(false)
+      const one = drain(it.lb, FIRST, { clock, timeout: '20s' })
+      expect((await clock.run(one)).outcome).toBe('idle')
+    })
+
     test('a timeout that its looks leave no time for is refused', async () => {
       using clock = ioClock()
       await using it = await slow(clock, 500)
@@ -228,6 +238,6 @@ describe('a plan', () => {
     const [member] = await select(it.lb, { ...ADDRESS, port: 80 })
     const hints = member?.present === true ? member.hints?.join('\n') : ''
     expect(hints).toContain('one of 2 members that are changed one by one')
-    expect(hints).toContain('2 changes')
+    expect(hints).toContain('4 changes with the seal')
   })
 })

@@ -7,13 +7,18 @@ const FAST = { settle: '50ms', timeout: '15s' } as const
 const PAIR = { pair: true } as const
 const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
 
+/** Asked at once, then 2 s, 4 s, ... later: so often at most, on a machine of any speed. */
+const mostSince = (begun: number): number => 1 + (performance.now() - begun) / 2_000
+
 describe('a standby whose management hangs', () => {
   test('does not hold up a drain, and is named with its age', async () => {
     await using it = await rig(PAIR, { callTimeout: '5m' })
     it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
+    const begun = performance.now()
     const report = await drain(it.lb, WEB1, FAST)
     expect(report.members).toMatchObject([{ verifiedIdle: true }])
-    expect(it.fake.requests.filter(({ unit }) => unit === it.fake.units[1])).toHaveLength(1)
+    const asked = it.fake.requests.filter(({ unit }) => unit === it.fake.units[1])
+    expect(asked.length).toBeLessThanOrEqual(mostSince(begun))
     const [, second] = it.fake.urls.map((url) => new URL(url).host)
     const hints = (await present(it.lb, WEB1)).hints?.join('\n')
     expect(hints).toMatch(new RegExp(`${second} is standby, .* has not answered for \\d`))
@@ -22,9 +27,10 @@ describe('a standby whose management hangs', () => {
   test('is asked less and less often', async () => {
     await using it = await rig(PAIR, { callTimeout: '5m' })
     it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
+    const begun = performance.now()
     for (let i = 0; i < 20; i += 1) await present(it.lb, WEB1)
     const asked = it.fake.requests.filter(({ unit }) => unit === it.fake.units[1])
-    expect(asked).toHaveLength(1)
+    expect(asked.length).toBeLessThanOrEqual(mostSince(begun))
   })
 
   test('leaves no request behind once a look has ended', async () => {
@@ -48,15 +54,15 @@ describe('a standby whose management hangs', () => {
   })
 
   test('is a scope that is waited for where nobody says what it is', async () => {
-    await using it = await rig(PAIR, { callTimeout: 300 })
+    await using it = await rig(PAIR)
     it.fake.fail({ match: /cm\/device/, how: 'status', status: 403 })
-    it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
+    it.fake.fail({ how: 'refuse', unit: it.fake.units[1]! })
     const { scopes } = await present(it.lb, WEB1)
     expect(scopes.map(({ state }) => state).sort()).toEqual(['read', 'unread'])
   })
 
   test('that the other calls offline is no standby: it may just not be heard', async () => {
-    await using it = await rig(PAIR, { callTimeout: 300 })
+    await using it = await rig(PAIR)
     const names = it.fake.units
     const item = (name: string, failoverState: string, selfDevice: string) => ({
       ...{ name, fullPath: `/Common/${name}`, failoverState, selfDevice },
@@ -66,7 +72,7 @@ describe('a standby whose management hangs', () => {
       items: [item(names[0]!, 'active', 'true'), item(names[1]!, 'offline', 'false')],
     }
     it.fake.fail({ match: /cm\/device/, how: 'status', status: 200, body })
-    it.fake.fail({ how: 'silent', unit: names[1]! })
+    it.fake.fail({ how: 'refuse', unit: names[1]! })
     const { scopes } = await present(it.lb, WEB1)
     expect(scopes.map(({ state }) => state).sort()).toEqual(['read', 'unread'])
   })
@@ -80,7 +86,7 @@ describe('a standby whose management hangs', () => {
 })
 
 test('a unit that was active and hangs is waited for', async () => {
-  await using it = await rig({ pair: { autoSync: true } }, { callTimeout: 300 })
+  await using it = await rig({ pair: { autoSync: true } }, { callTimeout: '2s' })
   await it.fake.occupy(WEB1)
   await present(it.lb, WEB1)
   await it.fake.failover()

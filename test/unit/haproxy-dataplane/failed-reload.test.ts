@@ -1,4 +1,4 @@
-import { drain, ready } from 'drainable'
+import { drain, ready, startDrain } from 'drainable'
 import { startFake, type DataplaneFake } from 'drainable/testing/haproxy-dataplane'
 import { describe, expect, test } from 'vitest'
 import { change, connect, present, rig, until } from '../../support/dataplane.js'
@@ -96,6 +96,23 @@ describe.concurrent('a reload of others that fails after a durable write', () =>
     expect(lineOf(r.fake)).toContain('weight 7 enabled')
     await r.fake.reload()
     expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', serves: true, weight: 7 })
+  })
+
+  test('asked for later takes a mark, which the next reload sets again', async () => {
+    await using r = await rig({ pools, reloadDelay: Infinity }, durable)
+    const run = startDrain(r.lb, WEB1, { timeout: '60s', seal: false })
+    expect((await run.done).outcome).toBe('idle')
+    expect(lineOf(r.fake)).toContain('weight 0')
+    await brokenByOthers(r.fake)
+    await r.fake.advanceReload()
+    expect(lineOf(r.fake)).toContain('weight 7')
+    expect((await present(r.lb, WEB1)).own).toBe('drain')
+    await r.fake.reload()
+    await until('it is in the file', () => Promise.resolve(lineOf(r.fake).includes('weight 0')))
+    await until('it is drained', async () => (await present(r.lb, WEB1)).own === 'drain')
+    await run.restore()
+    expect(lineOf(r.fake)).toContain('weight 7')
+    expect(await present(r.lb, WEB1)).toMatchObject({ own: 'ready', serves: true })
   })
 
   test('is not waited for where none is pending', async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import {
   healthOf,
   judge,
@@ -130,12 +130,17 @@ describe('health', () => {
   })
 
   test('a server that left maint is not up before a check has passed', async () => {
+    // The checks of the fake pass by this clock.
+    vi.useFakeTimers({ toFake: ['Date'] })
+    onTestFinished(() => void vi.useRealTimers())
     await using r = await rig({ pools: { web: [{ name: 'web1', check: true }] } })
     expect((await present(r.lb, WEB1)).health).toBe('up')
     await r.fake.setBehind(WEB1, 'maint')
     expect((await present(r.lb, WEB1)).health).toBe('unknown')
     await r.fake.setBehind(WEB1, 'drain')
     expect(await present(r.lb, WEB1)).toMatchObject({ own: 'drain', health: 'unknown' })
+    vi.setSystemTime(Date.now() + 2_000)
+    expect(await present(r.lb, WEB1)).toMatchObject({ own: 'drain', health: 'up' })
   })
 })
 

@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { inspect } from 'node:util'
 import { MockAgent } from 'undici'
 import { expect, test } from 'vitest'
 import { HttpClient } from '../../../src/kit/http.js'
@@ -28,4 +31,29 @@ test.each([
     retryable,
   })
   await dispatcher.close()
+})
+
+/** Anything but HTTP: what it was sent, sent back. */
+test('the printed cause of a reply that is no HTTP has none of its bytes', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.pipe(socket)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await using client = new HttpClient({ provider: 'test', url: `http://127.0.0.1:${port}` })
+  const { signal } = new AbortController()
+  const headers = { authorization: 'Basic b3BzOnA0c3M=' }
+  const call = { method: 'POST', path: '/', headers, body: { password: 'p4ss-w0rd' } } as const
+  const error: unknown = await client
+    .call({ ...call, clock: systemClock, signal })
+    .catch((thrown: unknown) => thrown)
+  server.close()
+  expect(error).toMatchObject({
+    code: 'MALFORMED_REPLY',
+    cause: { name: 'HTTPParserError' },
+  })
+  const printed = inspect(error, { depth: 20, showHidden: true })
+  expect(printed).not.toMatch(/p4ss-w0rd|b3BzOnA0c3M/)
 })

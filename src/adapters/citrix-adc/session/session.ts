@@ -3,7 +3,12 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
 import { cutShort } from '../../../kit/json.js'
-import { Credentials, SharedLogin, type SharedTrials } from '../../../kit/login.js'
+import {
+  Credentials,
+  SharedLogin,
+  type LoginContext,
+  type SharedTrials,
+} from '../../../kit/login.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { type Command, type NitroReply, parseReply, pathOf } from '../codec/nitro.js'
 import { classify, toError, type ReplyClass } from '../codec/errors.js'
@@ -163,7 +168,7 @@ export class NitroSession {
     return reply
   }
 
-  async #logIn(ctx: Within): Promise<string> {
+  async #logIn(ctx: LoginContext): Promise<string> {
     const seconds = Math.round(this.#options.sessionTimeout / 1_000)
     const answer = await this.#credentials.use(
       ctx,
@@ -198,13 +203,13 @@ export class NitroSession {
   async #postLogin(
     password: string,
     timeout: number | undefined,
-    { clock, signal }: Within,
+    { clock, signal, late }: LoginContext,
   ): Promise<{ reply: NitroReply; errorcode: number; token: string | undefined }> {
     const { username } = this.#options
     const login = { username, password, ...(timeout === undefined ? {} : { timeout }) }
     const path = pathOf('config', 'login')
     const call = { method: 'POST', path, body: { login } } as const
-    const answer = await this.#http.call({ ...call, clock, signal })
+    const answer = await this.#http.call({ ...call, clock, signal, late })
     const reply = this.#parse(call, answer)
     const token =
       classify(reply) === 'ok'

@@ -2,7 +2,7 @@ import { pause } from '../../../provider/clock.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { quote } from '../../../provider/quote.js'
-import type { JsonValue } from '../../../kit/json.js'
+import { isObject, type JsonValue } from '../../../kit/json.js'
 import { stateOf, toAdmin, type Words } from '../codec/members.js'
 import { memberPath } from '../codec/names.js'
 import type { Device } from '../session/device.js'
@@ -94,7 +94,7 @@ async function writeTogether(
     path = `/mgmt/tm/transaction/${encodeURIComponent(id)}`
     for (const { path: member, words } of writes) {
       const write = { method: 'PATCH', path: member, body: words, transaction: id } as const
-      if ((await session.ask(write, ctx)).kind !== 'ok') return how
+      if (!isTaken(await session.ask(write, ctx))) return how
     }
     committed = true
     for (const { onSend } of writes) onSend?.()
@@ -109,6 +109,14 @@ async function writeTogether(
     if (path !== undefined && how.how === 'refused' && !ctx.signal.aborted)
       await discard(session, path, ctx)
   }
+}
+
+/**
+ * Whether a write is in the transaction: the end of it says nothing of one that is not. A success without a
+ * word of it is what something in front of the device answered.
+ */
+function isTaken(meaning: Meaning): boolean {
+  return meaning.kind === 'ok' && isObject(meaning.json) && Object.keys(meaning.json).length > 0
 }
 
 function outcomeOf(session: Session, done: Meaning, path: string): Together {

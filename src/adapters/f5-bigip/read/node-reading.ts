@@ -3,6 +3,7 @@ import type { MemberRow, NodeRow } from '../codec/members.js'
 import { lastPart } from '../codec/names.js'
 import {
   awayHints,
+  changeTimeOf,
   countsToScope,
   lowest,
   maintEffect,
@@ -54,6 +55,7 @@ export function readNodeTarget(
     scopes,
     maint: maintEffect(pools),
     ...nativeOf(row.native, passed),
+    changeTime: changeTimeOf(views),
     ...(composer.unverified === undefined ? {} : { unverified: composer.unverified }),
     ...(hints.length === 0 ? {} : { hints }),
   }

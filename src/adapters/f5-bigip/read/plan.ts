@@ -65,8 +65,10 @@ function timeOf(
 ): string {
   const pause = Math.max(minInterval, session.cost * NODE_LOOK * SHARE)
   const look = session.cost * NODE_LOOK
-  const proof = SAMPLES * (Math.max(freshness, pause) + look) + (changes + 2) * session.cost
-  return `without traffic it takes about ${formatDuration(Math.ceil(proof / 1_000) * 1_000)} to be proved idle (${changes} ${changes === 1 ? 'change' : 'changes'}, a request ${formatDuration(Math.round(session.cost))}, statistics up to ${formatDuration(freshness)} old)`
+  // One to hold each, one to seal it.
+  const writes = (2 * changes + 2) * session.cost
+  const proof = SAMPLES * (Math.max(freshness, pause) + look) + writes
+  return `without traffic it takes about ${formatDuration(Math.ceil(proof / 1_000) * 1_000)} to be proved idle (${2 * changes} changes with the seal, a request ${formatDuration(Math.round(session.cost))}, statistics up to ${formatDuration(freshness)} old)`
 }
 
 /** Virtual servers by their default pool; content rules can send to others. */

@@ -102,6 +102,7 @@ export function readMember(
     scopes,
     maint: maintEffect([view]),
     ...nativeOf(row.native, passed),
+    changeTime: changeTimeOf(views),
     ...(composer.unverified === undefined ? {} : { unverified: composer.unverified }),
     ...(hints.length === 0 ? {} : { hints }),
   }
@@ -116,6 +117,12 @@ export function nativeOf(
   if (stored === undefined || !isObject(native)) return { native }
   // An undo asks whether it was found so: it was not.
   return { native: { ...native, passed: stored }, stored }
+}
+
+/** A change is one request to each unit that passes traffic, one after the other; in milliseconds. */
+export function changeTimeOf(views: readonly UnitView[]): number {
+  const active = views.filter(isReadUnit).filter((unit) => unit.active)
+  return active.reduce((sum, { device }) => sum + device.session.leastCost, 0)
 }
 
 /** A unit that may hold work, and could not be read. */

@@ -3,7 +3,12 @@ import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
 import { cutShort, JsonValue, type Source } from '../../../kit/json.js'
-import { Credentials, SharedLogin, type SharedTrials } from '../../../kit/login.js'
+import {
+  Credentials,
+  SharedLogin,
+  type LoginContext,
+  type SharedTrials,
+} from '../../../kit/login.js'
 import { retried } from '../../../kit/retry.js'
 import { Turnstile } from '../../../kit/turnstile.js'
 import { parseLogin } from '../codec/device.js'
@@ -17,6 +22,8 @@ export const PROVIDER = 'f5-bigip'
 const BACKOFF = [250]
 /** How long the password is sent with each request once the device had no token left. */
 const BASIC_FOR = 300_000
+/** Of how many requests the quickest tells what one takes. */
+const FEW = 8
 const LOGOUT_TIMEOUT = 2_000
 /** What a device says of credentials that it did not find, or did not look for. */
 const NOT_THERE = /no user authentication header/i
@@ -69,6 +76,8 @@ export class Session {
   changes = 0
   /** What one request took lately, in milliseconds. */
   cost = 0
+  /** What the last few took. */
+  #took: readonly number[] = []
   readonly #settings: Settings
   readonly #http: HttpClient
   /** One request at a time: see {@link Pace}. */
@@ -98,6 +107,11 @@ export class Session {
       password: settings.password,
       ...(trials === undefined ? {} : { trials }),
     })
+  }
+
+  /** What a request takes at least: the least of the last few, in milliseconds. */
+  get leastCost(): number {
+    return this.#took.length === 0 ? 0 : Math.min(...this.#took)
   }
 
   /** Sends a request in its turn; every answer but a busy or unauthenticated one is a value. */
@@ -231,6 +245,7 @@ export class Session {
       const before = ctx.clock.now()
       const reply = await this.#send(ask, headers, ctx)
       this.cost = ctx.clock.now() - before
+      this.#took = [...this.#took.slice(1 - FEW), this.cost]
       const meaning = classify(reply.status, reply.text)
       if (meaning.kind !== 'cut') return meaning
       // As lost as one whose connection broke: whoever sent a change must not take it for an answer.
@@ -255,7 +270,7 @@ export class Session {
   async #send(
     ask: Ask,
     headers: Readonly<Record<string, string>>,
-    { clock, signal }: Within,
+    { clock, signal, late }: Within & Partial<LoginContext>,
   ): Promise<HttpReply> {
     try {
       return await this.#http.call({
@@ -270,6 +285,7 @@ export class Session {
         },
         clock,
         signal,
+        ...(late === undefined ? {} : { late }),
       })
     } catch (error) {
       if (this.#closed && isDrainableError(error)) {
@@ -294,7 +310,7 @@ export class Session {
     return token
   }
 
-  async #logIn(ctx: Within): Promise<Token> {
+  async #logIn(ctx: LoginContext): Promise<Token> {
     const at = ctx.clock.now()
     const meaning = await this.#credentials.use(
       ctx,
@@ -314,7 +330,7 @@ export class Session {
     throw this.toError(meaning, 'login')
   }
 
-  async #postLogin(password: string, ctx: Within): Promise<Meaning> {
+  async #postLogin(password: string, ctx: LoginContext): Promise<Meaning> {
     const { username, loginProvider } = this.#settings
     const body = { username, password, loginProviderName: loginProvider }
     const ask: Ask = { method: 'POST', path: '/mgmt/shared/authn/login', body }

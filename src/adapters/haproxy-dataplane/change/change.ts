@@ -17,7 +17,7 @@ import { type DrainableError, isDrainableError } from '../../../provider/error.j
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import { isLost, PROVIDER } from '../session/session.js'
 import { DurableMarks } from './durable.js'
-import { configStamp, identify, NOT_DURABLE, storedHold } from '../read/reading.js'
+import { weightOf, configStamp, identify, NOT_DURABLE, storedHold } from '../read/reading.js'
 import { keepFollowers } from './keep-followers.js'
 import { Membership } from './membership.js'
 import { orderOf } from './order.js'
@@ -285,7 +285,10 @@ class Work implements CarefulAdapter<Seen, Sent> {
   ): Promise<Sent['rewrite']> {
     if (!this.#tools.settings.durable) return undefined
     const { marks } = this.#parts
-    const before = await marks.set(ref, to, found, ctx)
+    // It runs with a weight: what the API tells of a mark may be its memory alone, after a reload that failed.
+    const told = await marks.set(ref, to, found, ctx)
+    const doubtful = told === undefined && weightOf(found) > 0
+    const before = doubtful ? await marks.set(ref, to, found, ctx, true) : told
     if (before === undefined) return undefined
     undo.first(() => marks.putBack(ref, before, ctx))
     undo.last(() => marks.weigh(ref, before, found, ctx))

@@ -33,7 +33,8 @@ const NONE: Reloads = { pending: [], failed: [] }
  * valid hash, and it goes on telling what it had in memory, until the next write, which takes all of that to the
  * file: so the line is written again as it is told (measured on 2.9.25, 3.0.21 and 3.2.13).
  *
- * A reload that is asked for later and fails takes the write along as well; no call can wait for that.
+ * A reload that is asked for later and fails takes the write along as well; no call can wait for that. A hold that
+ * is sent again after the next reload writes it anew.
  */
 export class Lasting {
   readonly #api: DataplaneApi
