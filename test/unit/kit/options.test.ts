@@ -16,6 +16,10 @@ const schema = z
         "expected 'wait' or { within: '30s' }",
       )
       .default('wait'),
+    mode: z.enum(['quick', 'careful']).exactOptional(),
+    tries: z.int().min(1).max(10).exactOptional(),
+    pools: z.array(z.string()).min(1).exactOptional(),
+    owner: z.string().min(1).exactOptional(),
   })
   .superRefine(refusePlaintext)
 
@@ -42,7 +46,16 @@ describe('options of an adapter', () => {
     [{ username: '' }, 'lb(): username: expected a user name'],
     [{ password: 7 }, 'lb(): password: expected a string or a function'],
     [{ dispatcher: {} }, 'lb(): dispatcher: expected a dispatcher of undici'],
-    [{ psswrd: 'p4ssw0rd' }, "lb(): unknown option 'psswrd', check the spelling"],
+    [{ psswrd: 'p4ssw0rd' }, "lb(): unknown option 'psswrd', did you mean 'password'?"],
+    [{ passwordFile: '/x' }, "lb(): unknown option 'passwordFile', did you mean 'password'?"],
+    [{ Pause: 60 }, "lb(): unknown option 'Pause', did you mean 'pause'?"],
+    [{ insecure: true }, "lb(): unknown option 'insecure', expected one of 'username', 'password'"],
+    [{ tls: { CA: 'x' } }, "lb(): tls: unknown option 'CA', did you mean 'ca'?"],
+    [{ mode: 'loud' }, "lb(): mode: expected one of 'quick', 'careful'"],
+    [{ tries: 0 }, 'lb(): tries: expected a number from 1'],
+    [{ tries: 11 }, 'lb(): tries: expected a number up to 10'],
+    [{ pools: [] }, 'lb(): pools: expected at least 1'],
+    [{ owner: '' }, 'lb(): owner: expected a text that is not empty'],
   ])('%j: %s', (options, message) => {
     const said = (() => {
       try {
