@@ -172,6 +172,12 @@ export async function drain<T>(
   const subject = 'drain()'
   checkProvider(provider, subject)
   const parsed = parseTarget(target, subject)
+  if (typeof policy === 'function') {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${subject}: policy: expected options, found a function; the action comes after them: drain(lb, target, { timeout: '2m' }, action)`,
+    )
+  }
   const resolved = parsePolicy(policy, subject)
   if (action !== undefined && typeof action !== 'function') {
     throw new DrainableError(
