@@ -5,7 +5,7 @@ import { quote } from '../../provider/quote.js'
 import type { SeenLook } from '../runner/look/look.js'
 import type { RunContext } from '../runner/run-spec.js'
 import type { Scheduler } from '../runner/look/scheduler.js'
-import { notFound } from './not-found.js'
+import { notFound } from '../runner/look/not-found.js'
 import { pick, type ResolvedTarget } from './target.js'
 
 /**

@@ -8,7 +8,7 @@ import type { SchemaIssue } from '../../provider/options.js'
 import { quote } from '../../provider/quote.js'
 import type { SeenLook } from '../runner/look/look.js'
 import { readingsOf } from '../runner/look/readings.js'
-import type { Missing } from './not-found.js'
+import type { Missing } from '../runner/look/not-found.js'
 
 /** What a caller points at: a member, members, an address in every pool, or a whole pool. */
 export type Target =

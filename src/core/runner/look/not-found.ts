@@ -1,11 +1,16 @@
 import { isIP } from 'node:net'
-import { canonicalAddress } from '../../provider/address.js'
-import type { AddressTarget, MemberRef, PresentReading, Snapshot } from '../../provider/contract.js'
-import { DrainableError } from '../../provider/error.js'
-import { formatRef, refKey } from '../../provider/member-ref.js'
-import { listed, nearest } from '../../provider/nearest.js'
-import { quote } from '../../provider/quote.js'
-import { readingsOf } from '../runner/look/readings.js'
+import { canonicalAddress } from '../../../provider/address.js'
+import type {
+  AddressTarget,
+  MemberRef,
+  PresentReading,
+  Snapshot,
+} from '../../../provider/contract.js'
+import { DrainableError } from '../../../provider/error.js'
+import { formatRef, refKey } from '../../../provider/member-ref.js'
+import { listed, nearest } from '../../../provider/nearest.js'
+import { quote } from '../../../provider/quote.js'
+import { readingsOf } from './readings.js'
 
 /** What a target is called that hits nothing. */
 export type Missing =
