@@ -43,6 +43,10 @@ describe('options of an adapter', () => {
     [{ url: 'http://10.0.0.1' }, 'lb(): url: credentials would cross the network in the clear'],
     [{ url: ['https://a', 'http://b'] }, 'lb(): url[1]: credentials would cross the network'],
     [{ url: 'https://u:v@lb' }, 'lb(): url: credentials do not belong into the URL'],
+    [{ url: 'lb:443' }, "lb(): url: expected http or https, found 'lb': write 'https://lb:443'"],
+    [{ url: 'https://lb/x?y=1' }, "lb(): url: expected no query and no fragment, found '?'"],
+    [{ url: 'https://lb/#x' }, "lb(): url: expected no query and no fragment, found '#'"],
+    [{ password: '' }, 'lb(): password is empty, expected a string or a function'],
     [{ username: '' }, 'lb(): username: expected a user name'],
     [{ password: 7 }, 'lb(): password: expected a string or a function'],
     [{ dispatcher: {} }, 'lb(): dispatcher: expected a dispatcher of undici'],
@@ -67,6 +71,12 @@ describe('options of an adapter', () => {
     })()
     expect(said).toContain(message)
     expect(said).not.toContain('p4ssw0rd')
+  })
+
+  test('a URL of another scheme is not said to be in the clear', () => {
+    expect(() => parse({ url: 'ftp://lb' })).toThrow(
+      /^lb\(\): url: expected http or https, found 'ftp'$/,
+    )
   })
 
   test('defaults are filled in, durations are milliseconds', () => {
