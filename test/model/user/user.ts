@@ -21,7 +21,7 @@ import type { ModelProvider } from '../world/model-provider.js'
 import { randomPolicy } from './random-policy.js'
 import type { Random } from '../random.js'
 import type { UserProcess } from './user-process.js'
-import { keyOf } from '../world/truth.js'
+import { keyOf } from '../world/member.js'
 import { words, type Promised, type WaitingList } from './waiting-list.js'
 
 /** A handle that its user still has. */
