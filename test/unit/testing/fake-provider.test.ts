@@ -28,7 +28,7 @@ describe('fakeProvider', () => {
     expect(() => fakeProvider(options as never)).toThrow(`fakeProvider(): ${words}`)
   })
 
-  test('refuses work for a member that never was, and has it for one that is gone', () => {
+  test('refuses work for a member that never was, not for one that is gone', () => {
     const { lb } = setup()
     expect(() => lb.occupy({ pool: 'web', member: 'web3' })).toThrow('no member web/web3')
     lb.setBehind(web1, 'gone')
