@@ -33,9 +33,9 @@ test('why() of a drain whose store hangs names the store, not the balancer', asy
   const clock = fakeClock()
   const lb = fakeProvider({ pools: { web: ['web1', 'web2'] }, clock })
   const tickets: TicketStore = {
-    get: () => undefined,
+    get: () => Promise.resolve(undefined),
     set: () => new Promise(() => undefined),
-    delete: () => true,
+    delete: () => Promise.resolve(true),
   }
   const web1 = { pool: 'web', member: 'web1' }
   const { members } = await clock.runUntil(
