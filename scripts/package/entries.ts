@@ -33,34 +33,35 @@ interface Adapter {
   readonly fake: { readonly externals?: readonly string[]; readonly kilobytes: number }
 }
 
-const core = ['eventemitter3']
+/** Nothing is installed beside the core: eventemitter3 and zod are bundled, because a CommonJS package costs an import 5 ms. */
+const core: readonly string[] = []
 const http = [...core, 'undici']
 
 export const entries: readonly Entry[] = [
-  entry('', 'src/index.ts', core, 760),
+  entry('', 'src/index.ts', core, 775),
   ...adapter('haproxy-runtime', {
     about: 'HAProxy Runtime API, 2.6 and newer',
     externals: core,
-    kilobytes: 625,
-    fake: { kilobytes: 115 },
+    kilobytes: 640,
+    fake: { kilobytes: 120 },
   }),
   ...adapter('haproxy-dataplane', {
     about: 'HAProxy Data Plane API, v2 and v3',
     externals: [...http, 'p-retry'],
-    kilobytes: 660,
-    fake: { kilobytes: 94 },
+    kilobytes: 675,
+    fake: { kilobytes: 103 },
   }),
   ...adapter('f5-bigip', {
     about: 'F5 BIG-IP, iControl REST',
     externals: [...http, 'p-retry'],
-    kilobytes: 675,
+    kilobytes: 690,
     fake: { kilobytes: 118 },
   }),
   ...adapter('citrix-adc', {
     about: 'Citrix ADC (NetScaler), NITRO',
     externals: [...http, 'p-retry'],
     kilobytes: 660,
-    fake: { kilobytes: 97 },
+    fake: { kilobytes: 105 },
   }),
   ...adapter('envoy', {
     about: 'Envoy, by file, REST or a callback; `drainable/envoy/grpc` by xDS',
@@ -91,7 +92,7 @@ export const entries: readonly Entry[] = [
     about: 'the state machine alone',
     page: 'src/core/README.md',
   }),
-  entry('testing', 'src/testing/index.ts', [], 95, {
+  entry('testing', 'src/testing/index.ts', [], 101, {
     about: 'fakes, a clock, the contract suite',
     page: 'docs/testing.md',
   }),

@@ -54,7 +54,7 @@ export class Listeners<E extends { readonly type: string }> {
     this.#emitter.off(type, listener)
   }
 
-  /** Hands an event to everybody who listens. What a listener throws surfaces as an uncaught error and harms no other. */
+  /** Hands an event to every listener. What a listener throws surfaces as an uncaught error and harms no other. */
   emit(event: E): void {
     for (const listener of this.#emitter.listeners(event.type)) {
       // Called one by one, so those for one event are taken off by hand, before the call.

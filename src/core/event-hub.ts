@@ -39,7 +39,7 @@ class EventQueue<E extends Event> implements AsyncIterator<E> {
     }
   }
 
-  /** Everybody who waits looks again, in the order they asked. */
+  /** All who wait look again, in the order they asked. */
   #wake(): void {
     for (const wake of this.#wakes) wake()
     this.#wakes.clear()
@@ -54,7 +54,7 @@ class EventQueue<E extends Event> implements AsyncIterator<E> {
   }
 }
 
-/** The events of one handle, handed to everybody who listens. */
+/** The events of one handle, handed to every listener. */
 export class Hub<E extends Event> {
   readonly listeners: Listeners<E>
   readonly #queues = new Set<EventQueue<E>>()

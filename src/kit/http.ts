@@ -250,15 +250,23 @@ export function parseHttpUrl(value: string, field: string): URL {
     )
   }
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    // `host.example:443` is a URL too: one of the scheme host.example.
+    const remedy = /^[a-z0-9.-]+:\d+(\/.*)?$/i.test(value) ? `: write 'https://${value}'` : ''
     throw new DrainableError(
       'INVALID_OPTIONS',
-      `${field}: expected http or https, found '${url.protocol.slice(0, -1)}'`,
+      `${field}: expected http or https, found '${url.protocol.slice(0, -1)}'${remedy}`,
     )
   }
   if (url.username !== '' || url.password !== '') {
     throw new DrainableError(
       'INVALID_OPTIONS',
       `${field}: credentials do not belong into the URL, give username and password`,
+    )
+  }
+  if (url.search !== '' || url.hash !== '') {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${field}: expected no query and no fragment, found '${url.search === '' ? '#' : '?'}': give the address of the product alone`,
     )
   }
   return url
@@ -298,6 +306,14 @@ function withoutReply(cause: unknown): unknown {
   return Object.assign(new Error(message), { name, code: codeOf(cause) })
 }
 
+/** What to look at, by what kept a connection from being made. */
+const CONNECT_WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there, check host and port',
+  ENOTFOUND: 'there is no such host, check its name',
+  EHOSTUNREACH: 'no way leads there, check the address and firewalls',
+  ENETUNREACH: 'no way leads there, check the address and firewalls',
+}
+
 /** What the HTTP parser says where the other end speaks another protocol. */
 const NO_HTTP = /does not match the HTTP/i
 
@@ -318,6 +334,8 @@ function inWords(cause: unknown): string {
   if (isOtherProtocol(cause)) {
     return 'the answer is no HTTP, expected an http port, or an https:// URL for this one'
   }
+  const where = CONNECT_WORDS[codeOf(cause)]
+  if (where !== undefined) return `${cause.message}, ${where}`
   return cause.message || codeOf(cause) || cause.name
 }
 

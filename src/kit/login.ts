@@ -201,7 +201,7 @@ interface Refused {
 }
 
 /**
- * For how long a login that nobody waits for any more may go on, in milliseconds. The product may have
+ * For how long a login that no caller waits for any more may go on, in milliseconds. The product may have
  * made the session already, and one whose answer was not read is never logged out: products have few.
  */
 const UNWANTED_FOR = 2_000

@@ -57,8 +57,8 @@ export function refusePlaintext(
   if (options.socketPath !== undefined) return
   const { url } = options
   for (const [i, each] of [url].flat().entries()) {
-    // What is no URL was said already.
-    if (!URL.canParse(each)) continue
+    // What is no http URL was said already.
+    if (!URL.canParse(each) || !/^https?:/i.test(each)) continue
     const path = typeof url === 'string' ? ['url'] : ['url', i]
     tell(context, () => assertPrivate(new URL(each), options.allowPlaintext), path)
   }

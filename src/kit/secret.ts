@@ -4,15 +4,21 @@ import { DrainableError } from '../provider/error.js'
 
 /** The `password` option of every adapter that logs in. The value never reaches a message. */
 export const secretSchema = z.custom<Secret>(
-  (value) => typeof value === 'function' || typeof value === 'string',
-  'expected a string or a function that returns one',
+  (value) => typeof value === 'function' || (typeof value === 'string' && value !== ''),
+  {
+    error: ({ input }) =>
+      input === ''
+        ? 'is empty, expected a string or a function that returns one; is the variable that it comes from set?'
+        : 'expected a string or a function that returns one',
+  },
 )
 
 /** The secret's present value. */
 export async function readSecret(secret: Secret, field: string): Promise<string> {
   const value: unknown = typeof secret === 'function' ? await secret() : secret
-  if (typeof value === 'string') return value
-  throw new DrainableError('INVALID_OPTIONS', `${field}: the function returned no string`)
+  if (typeof value === 'string' && value !== '') return value
+  const what = value === '' ? 'an empty string' : 'no string'
+  throw new DrainableError('INVALID_OPTIONS', `${field}: the function returned ${what}`)
 }
 
 /** `text` with every occurrence of the secrets replaced: for words of a product that repeats what it was sent. */

@@ -1,3 +1,4 @@
+import { describeIssue } from './describe-issue.js'
 import { DrainableError } from './error.js'
 
 /** What a schema of zod 4 can do, as far as it is used here: a caller's own zod may be another copy than ours. */
@@ -19,6 +20,12 @@ export interface SchemaIssue {
   readonly message: string
   /** The keys that are none of its own. */
   readonly keys?: readonly string[]
+  /** Of a choice between values: the values. */
+  readonly values?: readonly unknown[]
+  /** What a value that is too small or too big is: a number, a text, a list. */
+  readonly origin?: string
+  readonly minimum?: number | bigint
+  readonly maximum?: number | bigint
   /** Of a choice: what is wrong under each of its forms. */
   readonly errors?: readonly (readonly SchemaIssue[])[]
 }
@@ -39,7 +46,7 @@ export function parseOptions<T>(schema: Schema<T>, value: unknown, subject: stri
   const issues = [...(result.error?.issues ?? []), ...unknown]
   throw new DrainableError(
     'INVALID_OPTIONS',
-    `${subject}: ${[...new Set(issues.map(describeIssue))].join('; ')}`,
+    `${subject}: ${[...new Set(issues.map((issue) => describeIssue(issue, schema)))].join('; ')}`,
   )
 }
 
@@ -71,33 +78,4 @@ function isPlain(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === null
-}
-
-function describeIssue(issue: SchemaIssue): string {
-  const nested = issue.code === 'invalid_union' ? nearestBranch(issue) : undefined
-  if (nested !== undefined) {
-    return nested
-      .map((inner) => describeIssue({ ...inner, path: [...issue.path, ...inner.path] }))
-      .join('; ')
-  }
-  const field = issue.path.length === 0 ? 'the options' : formatPath(issue.path)
-  if (issue.code === 'unrecognized_keys') {
-    const keys = (issue.keys ?? []).map((key) => `'${key}'`).join(', ')
-    return `${issue.path.length === 0 ? '' : `${field}: `}unknown option ${keys}, check the spelling`
-  }
-  const message = issue.message.replace(/^Invalid input: /, '')
-  return message.startsWith('is ') ? `${field} ${message}` : `${field}: ${message}`
-}
-
-/** Where one form of several was clearly meant, what is wrong inside it says more than the list of forms. */
-function nearestBranch(issue: SchemaIssue): readonly SchemaIssue[] | undefined {
-  return issue.errors?.find((branch) => branch.every(({ path }) => path.length > 0))
-}
-
-function formatPath(path: readonly PropertyKey[]): string {
-  return path
-    .map((part, i) =>
-      typeof part === 'number' ? `[${part}]` : `${i === 0 ? '' : '.'}${String(part)}`,
-    )
-    .join('')
 }

@@ -1,3 +1,4 @@
+import { unknownName } from '../provider/describe-issue.js'
 import { DrainableError } from '../provider/error.js'
 
 /**
@@ -8,7 +9,7 @@ import { DrainableError } from '../provider/error.js'
  */
 export function refuseUnknown(options: object, known: Readonly<Record<string, true>>): void {
   for (const key of Object.keys(options)) {
-    if (!Object.hasOwn(known, key)) throw wrongOption(`unknown option '${key}', check the spelling`)
+    if (!Object.hasOwn(known, key)) throw wrongOption(unknownName(key, Object.keys(known)))
   }
 }
 

@@ -62,6 +62,8 @@ interface Process {
 export class FakeBalancer {
   readonly #members = new Map<string, FakeMember>()
   readonly #pools = new Set<string>()
+  /** Every member that there was at any time. */
+  readonly #ever = new Set<string>()
   readonly #capabilities: Capabilities
   readonly #whenNone: PoolReading['whenNone']
   #processes: Process[] = []
@@ -118,6 +120,8 @@ export class FakeBalancer {
 
   /** Work begins; the returned function ends it, once. Work that was cut or lost meanwhile ends silently. */
   work(ref: MemberRef, n: { active: number; queued: number }, scope?: string): () => void {
+    // Work of one that is gone lives on; of one that never was it would be a test of something else.
+    if (!this.#ever.has(refKey(ref))) throw new Error(`The fake has no member ${formatRef(ref)}`)
     const process = this.#processes.find((p) => !p.ended && (scope ?? p.scope) === p.scope)
     if (!process) throw new Error(`The fake has no process ${scope ?? ''}`)
     const key = refKey(ref)
@@ -287,6 +291,7 @@ export class FakeBalancer {
 
   #place(ref: MemberRef, at: Partial<Pick<FakeMember, 'address' | 'port' | 'weight'>> = {}) {
     const id = ++this.#ids
+    this.#ever.add(refKey(ref))
     const address = at.address ?? `192.0.2.${id % 256}`
     const port = at.port ?? 80
     const { pool, member } = ref

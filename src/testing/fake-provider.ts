@@ -15,6 +15,7 @@ import type {
   Reading,
   Snapshot,
 } from '../provider/contract.js'
+import { unknownName } from '../provider/describe-issue.js'
 import { DrainableError } from '../provider/error.js'
 import { formatRef } from '../provider/member-ref.js'
 import { FakeBalancer } from './fake-balancer.js'
@@ -177,6 +178,7 @@ class InMemoryProvider implements FakeProvider {
   #connected = true
 
   constructor(options: FakeProviderOptions) {
+    checkOptions(options)
     const capabilities = { ...DEFAULTS, ...options.capabilities }
     this.instance = options.instance ?? `fake-${randomUUID()}`
     this.#info = { product: 'fake', version: '1.0', capabilities }
@@ -376,4 +378,18 @@ function refused({ ref }: Change, error: DrainableError | undefined): ChangeResu
 
 function unknown(ref: MemberRef, failure: PlannedFailure): ChangeResult {
   return { ref, status: 'unknown', error: lost(failure) }
+}
+
+const KNOWN = ['pools', 'clock', 'capabilities', 'latency', 'scopes', 'instance', 'whenNone']
+
+/** A misspelt option would be a test of something else. */
+function checkOptions(options: FakeProviderOptions | undefined): void {
+  const refuse = (words: string): never => {
+    throw new DrainableError('INVALID_OPTIONS', `fakeProvider(): ${words}`)
+  }
+  for (const key of Object.keys(options ?? {}))
+    if (!KNOWN.includes(key)) refuse(unknownName(key, KNOWN))
+  const pools: unknown = options?.pools
+  if (typeof pools !== 'object' || pools === null || Array.isArray(pools))
+    refuse("pools: expected member names by pool, such as { web: ['web1', 'web2'] }")
 }

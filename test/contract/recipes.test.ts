@@ -350,6 +350,32 @@ describe('the recipes of the docs', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
+  it('lists everything', async () => {
+    const { lb } = balancer()
+    lb.occupy(web1, 3)
+    const { call } = (await recipe('Can I list everything?: table')) as Loaded<
+      (lb: DrainableProvider) => Promise<void>
+    >
+    await call(lb)
+    expect(console.log).toHaveBeenCalledWith('web', 'web1', 'ready', 'up', 3)
+  })
+
+  it('Ctrl-C during the action ends the action', async () => {
+    const { lb } = balancer()
+    const { call } = (await recipe('Ctrl-C puts it back: atATerminal')) as Loaded<
+      (lb: DrainableProvider, work: (signal: AbortSignal) => Promise<void>) => Promise<void>
+    >
+    const working = call(lb, (signal) => {
+      const stopped = new Promise<void>((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason as Error))
+      })
+      process.emit('SIGINT')
+      return stopped
+    })
+    await expect(working).rejects.toThrow('stopped by Ctrl-C')
+    expect(lb.state(web1)).toBe('maint')
+  })
+
   it('Ctrl-C puts it back', async () => {
     const { lb } = balancer()
     const { call } = (await recipe('Ctrl-C puts it back: atATerminal')) as Loaded<

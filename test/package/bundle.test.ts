@@ -38,7 +38,7 @@ describe('the build', () => {
 
   const comment = /\/\*[\s\S]*?\*\//g
 
-  it('names no package in public declarations that users would have to install', () => {
+  it('declares types from no package that users would have to install', () => {
     const allowed = ['undici', '@grpc/grpc-js']
     const seen = files
       .filter((file) => /\.d\.c?ts$/.test(file))

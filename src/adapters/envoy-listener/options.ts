@@ -75,7 +75,7 @@ const schema = z
       .union(
         [
           z.strictObject({ checks: z.int().min(1).max(10_000) }),
-          z.strictObject({ after: durationOption() }),
+          z.strictObject({ after: durationOption({ bareSeconds: 'refuse' }) }),
         ],
         "expected { checks: 3 } or { after: '10s' }",
       )

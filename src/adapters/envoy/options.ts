@@ -103,13 +103,18 @@ const schema = z
       'expected fileEndpoints(), restEndpoints(), callbackEndpoints(), observedEndpoints() or grpcEndpoints()',
     ),
     admin: z
-      .union([
-        z.array(address).min(1, 'expected at least one address'),
-        z.custom<() => Promise<readonly string[]>>(
-          (value) => typeof value === 'function',
-          'expected a list of addresses or a function that returns one',
-        ),
-      ])
+      .union(
+        [
+          z.array(address).min(1, 'expected at least one address'),
+          z.custom<() => Promise<readonly string[]>>((value) => typeof value === 'function'),
+        ],
+        {
+          error: (issue) =>
+            Array.isArray(issue.input)
+              ? undefined
+              : "expected a list of addresses such as ['http://127.0.0.1:9901'], or a function that returns one",
+        },
+      )
       .exactOptional(),
     loads: z
       .custom<LoadReportSource>(isSource, "expected loadReports() of 'drainable/envoy/grpc'")
@@ -117,7 +122,10 @@ const schema = z
     expect: z.union([z.number().int().min(1), z.array(z.string().min(1)).min(1)]).exactOptional(),
     onProxyGone: z
       .union(
-        [z.literal('wait'), z.strictObject({ after: durationOption({ infinite: true }) })],
+        [
+          z.literal('wait'),
+          z.strictObject({ after: durationOption({ infinite: true, bareSeconds: 'refuse' }) }),
+        ],
         "expected 'wait' or { after: '5m' }",
       )
       .default('wait'),

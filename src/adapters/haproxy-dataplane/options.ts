@@ -108,7 +108,7 @@ const schema = z
           z.literal('wait'),
           z.literal('accept'),
           z.literal('hard-stop-after'),
-          z.strictObject({ within: durationOption({ min: 1 }) }),
+          z.strictObject({ within: durationOption({ min: 1, bareSeconds: 'refuse' }) }),
         ],
         "expected 'wait', 'accept', 'hard-stop-after' or { within: '30s' }",
       )

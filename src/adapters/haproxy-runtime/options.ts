@@ -110,7 +110,7 @@ const schema = once(() =>
         [
           z.literal('wait'),
           z.literal('accept'),
-          z.strictObject({ within: durationOption({ min: 10 }) }),
+          z.strictObject({ within: durationOption({ min: 10, bareSeconds: 'refuse' }) }),
         ],
         "expected 'wait', 'accept' or { within: '30s' }",
       )

@@ -134,18 +134,22 @@ function theOnly(
   const [only, ...more] = hits
   const data = ref === undefined ? {} : { ref }
   if (only === undefined) {
-    const keys = [...all.keys()].map((key) => quote(key)).join(', ')
+    const keys = [...all.keys()].map((key) => `'${quote(key)}'`).join(', ')
     throw new DrainableError(
       'NOT_FOUND',
-      `${what} was not found on any of ${keys}, check the spelling`,
+      `${what} was not found on any of ${keys}, check the spelling or list what there is with select(lb, 'all')`,
       data,
     )
   }
   if (more.length === 0) return only
   const keys = hits.map((key) => `'${quote(key)}'`).join(', ')
+  const remedy =
+    ref === undefined
+      ? `name one, as in { balancer: '${quote(only)}', ... }; a roll takes a list of those, a drain a list of refs`
+      : `name one, as in { balancer: '${quote(only)}', ... }, or give a list of refs`
   throw new DrainableError(
     'INVALID_OPTIONS',
-    `${subject}: target: ${what} is on several balancers: ${keys}; name one with balancer, or give a list of refs`,
+    `${subject}: target: ${what} is on several balancers: ${keys}; ${remedy}`,
     data,
   )
 }

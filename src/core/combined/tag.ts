@@ -1,7 +1,7 @@
 import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { printable } from '../../provider/quote.js'
-import type { DrainReport, MemberReport, Why } from '../../provider/report.js'
+import type { DrainReport, MemberReport, Proof, Why } from '../../provider/report.js'
 import type { DrainEvent } from '../events.js'
 
 /** What one balancer says, as it reads behind a combined provider: with the key of that balancer. */
@@ -42,12 +42,18 @@ export function tagWhy(why: Why, key: string): Why {
   return { ...why, ref: tagRef(why.ref, key), text: `${printable(key)}: ${why.text}` }
 }
 
+/** The numbers of a proof are its balancer's; its sentence names which one that is. */
+function tagProof(proof: Proof, key: string): Proof {
+  return { ...proof, text: `${printable(key)}: ${proof.text}` }
+}
+
 export function tagMember(member: MemberReport, key: string): MemberReport {
-  const { lastReading, error } = member
+  const { lastReading, error, proof } = member
   return {
     ...member,
     ref: tagRef(member.ref, key),
     why: member.why.map((why) => tagWhy(why, key)),
+    ...(proof === undefined ? {} : { proof: tagProof(proof, key) }),
     ...(lastReading === undefined ? {} : { lastReading: tagReading(lastReading, key) }),
     ...(error === undefined ? {} : { error: tagError(error, key) }),
   }
@@ -66,6 +72,7 @@ export function tagEvent(event: DrainEvent, key: string): DrainEvent {
   if (event.type === 'end') return { ...event, report: tagReport(event.report, key) }
   const tagged = { ...event, ref: tagRef(event.ref, key) }
   if (tagged.type === 'load') return { ...tagged, why: tagged.why.map((why) => tagWhy(why, key)) }
+  if (tagged.type === 'idle') return { ...tagged, proof: tagProof(tagged.proof, key) }
   if (tagged.type === 'fault') return { ...tagged, error: tagError(tagged.error, key) }
   return tagged
 }

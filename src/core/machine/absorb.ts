@@ -39,7 +39,7 @@ function takeScopes(draft: Draft, { reading, ended, took = 0 }: ReadingInput): v
   draft.proof({ lost: [...proof.lost, ...tracked.lost.map((lost) => ({ ...lost, at }))] })
 }
 
-/** What an undo goes back to is what was read before our first change; somebody may set another state until then. */
+/** What an undo goes back to is what was read before our first change; another client may set another state until then. */
 function meet(draft: Draft, reading: Reading): void {
   const { found } = draft.state
   if (!reading.present) return

@@ -12,9 +12,9 @@ export interface ReadingInput {
   readonly askedAt: number
   /** Processes known to have ended. */
   readonly ended?: Snapshot['ended']
-  /** How long the answer took, in milliseconds; 0 where nobody asked (a push). */
+  /** How long the answer took, in milliseconds; 0 where it was not asked for (a push). */
   readonly took?: number
-  /** Why the pool has too few serving members now; null: it has enough. Default: nobody knows. */
+  /** Why the pool has too few serving members now; null: it has enough. Default: not known. */
   readonly floor?: DrainableError | null
   /** From 0 to 1, for waits that must differ between controllers. */
   readonly random?: number

@@ -26,7 +26,7 @@ export function inWishedState(state: DrainState): boolean {
   return state.hold.wish !== 'none' && atLeast(reading.own, state.hold.wish)
 }
 
-/** Whether every process that can hold work has taken the wish, or nobody can come through it. */
+/** Whether every process that can hold work has taken the wish, or no work can come through it. */
 export function allInForce(state: DrainState): boolean {
   const tracks = [...state.proof.scopes.values()]
   return (

@@ -36,7 +36,7 @@ export interface ScopeLook {
  *
  * A scope once seen stays until it is positively known to have ended; then its end is taken in and
  * it is dropped, so that reloads do not pile up. One that is not listed any more is unread, because
- * nobody said that it is gone.
+ * nothing said that it is gone.
  */
 // eslint-disable-next-line complexity -- the fate of each process in one look: seen, replaced, ended, unlisted
 export function trackScopes(proof: ProofState, look: ScopeLook): TrackedScopes {

@@ -87,7 +87,7 @@ export interface Hold {
 export interface OwnChange {
   readonly kind: 'hold' | 'restore' | 'terminate' | 'remove'
   readonly to: AdminState | null
-  /** `unchanged`: it was so before us. `intended`: it was sent, or was to be; nobody can tell whether it was carried out. */
+  /** `unchanged`: it was so before us. `intended`: it was sent, or was to be; it is not known whether it was carried out. */
   readonly state: 'intended' | 'applied' | 'unchanged'
   readonly at: number
 }
@@ -279,7 +279,7 @@ export const NO_ENDING: EndingState = {
 }
 
 /**
- * A member nobody has looked at yet.
+ * A member that was not looked at yet.
  *
  * @param at - now, by the run's clock
  * @param deadline - by the run's clock; null for none

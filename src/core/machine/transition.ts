@@ -174,7 +174,7 @@ function changeGoal(draft: Draft, goal: OpenGoal): void {
       refusals: 0,
       refusal: null,
       notBefore: draft.now,
-      // What was read before may have been changed by somebody since: a new look decides.
+      // What was read before may have been changed by another client since: a new look decides.
       confirmedAt: Math.max(hold.confirmedAt, last?.askedAt ?? hold.confirmedAt),
     },
     proof: {

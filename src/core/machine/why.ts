@@ -68,7 +68,9 @@ function explainChanges(state: DrainState, wallOffset: number, say: Say): void {
   const name = formatRef(state.ref)
   if (hold.refusal !== null) {
     const { change, error } = hold.refusal
-    say('refused', `${name}: the balancer refused '${change.kind}': ${error.message}`, {
+    // Without its ticket a change does not leave: the balancer was not asked.
+    const how = error.code === 'TICKET_INVALID' ? 'was not sent' : 'was refused by the balancer'
+    say('refused', `${name}: '${change.kind}' ${how}: ${error.message}`, {
       hint: error.retryable ? 'it is tried again' : 'it is not tried again',
     })
   }

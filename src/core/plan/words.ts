@@ -47,7 +47,7 @@ function loadOf({ scopes }: PresentReading, counts: 'requests' | 'connections' |
   return `${active} ${what} in flight${waiting}${more}`
 }
 
-/** What is true of everybody. */
+/** What is true of every member. */
 export function notesOf(
   { judged, away, refused: together }: Verdicts,
   { ifUnsupported }: PolicyData,

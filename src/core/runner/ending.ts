@@ -141,7 +141,7 @@ export class Ending {
     try {
       this.leave()
     } catch {
-      // what can't be let go is let go by nobody: the end must be said all the same
+      // what can't be let go stays as it is: the end must be said all the same
     } finally {
       if (this.#ended === undefined) this.say(report)
       this.resolve(report)

@@ -49,7 +49,7 @@ export interface HandleBody {
   called(): Promise<void>
 }
 
-/** The events of one drain, handed to everybody who listens. */
+/** The events of one drain, handed to every listener. */
 export class EventHub extends Hub<DrainEvent> {
   readonly #every: number
   /** When the load of each member was said last, in epoch milliseconds. */

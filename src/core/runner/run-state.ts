@@ -50,7 +50,7 @@ export class RunState {
     return (this.#told = this.spec.clock.now())
   }
 
-  /** Does a part of the run that nobody waits for: what it throws, or rejects with, ends the run. */
+  /** Does a part of the run that no caller waits for: what it throws, or rejects with, ends the run. */
   guard(part: () => unknown): void {
     void (async () => {
       try {

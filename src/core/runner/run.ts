@@ -51,7 +51,7 @@ export class Run implements HandleBody {
   readonly #action: Action
   readonly #inForce = new InForce()
   readonly #companion: Companion
-  /** It ends for itself: nobody waits for it, and it waits for nobody. */
+  /** It ends for itself: no other part waits for it, and it waits for none. */
   #alone = false
   #first: SeenLook | undefined
   #isBroken = false
@@ -350,7 +350,7 @@ export class Run implements HandleBody {
     }
   }
 
-  /** Tells everybody who waits, whatever state the run is in. */
+  /** Tells all who wait, whatever state the run is in. */
   #break(report: DrainReport): void {
     this.#undo.break(report)
     this.#ending.break(report)

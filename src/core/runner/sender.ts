@@ -25,7 +25,7 @@ export interface SenderOptions {
   /** Called whenever something has changed. */
   readonly changed: () => void
   readonly fault: (error: DrainableError) => void
-  /** Something threw: nobody waits for a change, so nobody else would learn of it. */
+  /** Something threw: no caller waits for a change, so no other part would learn of it. */
   readonly broken: (thrown: unknown) => void
 }
 

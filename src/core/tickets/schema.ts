@@ -341,7 +341,7 @@ const rolledSchema = once(() =>
     address: text().nullable(),
     refs: z.array(refSchema()).min(1),
     /**
-     * `acting`: the caller's function was called, and nobody can tell how far it came. `acted`: it has
+     * `acting`: the caller's function was called, and it is not known how far it came. `acted`: it has
      * ended well, and the server is to be opened. `postponed`: it was busy for too long, was put back, and
      * is tried once more at the end.
      */

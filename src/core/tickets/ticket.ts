@@ -24,6 +24,10 @@ export type {
  * @throws `TICKET_INVALID` naming what is wrong
  */
 export function parseTicket(value: unknown, subject: string): Ticket {
+  if (value === undefined || value === null) {
+    const words = `${subject}: there is no ticket (found ${String(value)}): the store has none under that id, or the drain has ended and nothing is left to undo`
+    throw new DrainableError('TICKET_INVALID', words)
+  }
   const known = (value as { members?: { state?: { v?: unknown } }[] } | null)?.members
   const version = Array.isArray(known) ? known[0]?.state?.v : undefined
   if (version !== undefined && version !== STATE_FORM) {
@@ -34,7 +38,10 @@ export function parseTicket(value: unknown, subject: string): Ticket {
   if (!result.success) {
     const issue = result.error.issues[0]
     const where = issue === undefined || issue.path.length === 0 ? 'it' : issue.path.join('.')
-    throw invalid(subject, `${where}: ${issue?.message ?? 'unreadable'}`)
+    throw invalid(
+      subject,
+      `${where}: ${issue?.message.replace(/^Invalid input: /, '') ?? 'unreadable'}`,
+    )
   }
   const ticket: Ticket = result.data
   const keys = new Set(ticket.members.map((member) => refKey(member.ref)))

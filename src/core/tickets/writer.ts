@@ -10,7 +10,7 @@ export interface TicketTargets {
 }
 
 /**
- * Writes one ticket to everybody who keeps it; writings go out one after another, in order. One without an
+ * Writes one ticket to every store and listener that keeps it; writings go out one after another, in order. One without an
  * answer counts as failed after 30 s, so that it holds no other back. It may be carried out all the same, over
  * a newer one: once it has ended, what is to be there is written once more.
  */

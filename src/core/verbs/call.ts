@@ -57,9 +57,17 @@ export function checkProvider(value: unknown, subject: string): DrainableProvide
     ...['name', 'instance'].filter((field) => typeof given[field] !== 'string'),
   ]
   if (missing.length === 0) return value as DrainableProvider
-  const what = value === null || typeof value !== 'object' ? String(value) : 'an object'
+  const remedy =
+    typeof value === 'function'
+      ? 'a function: call it, and pass what it gives'
+      : `${found(value)} without ${missing.join(', ')}; pass what a factory such as haproxyRuntime() gave`
   throw new DrainableError(
     'INVALID_OPTIONS',
-    `${subject}: provider: expected a DrainableProvider, found ${what} without ${missing.join(', ')}; pass what a factory such as haproxyRuntime() gave`,
+    `${subject}: provider: expected a DrainableProvider, found ${remedy}`,
   )
+}
+
+function found(value: unknown): string {
+  if (typeof value === 'object' && value !== null) return 'an object'
+  return typeof value === 'string' ? 'a text' : String(value)
 }

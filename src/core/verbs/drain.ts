@@ -87,7 +87,7 @@ export interface ActionContext {
   /**
    * Fires when the idle that was said does not hold any more: work was seen, or the hold can't be put
    * back (`IDLE_LOST`), or another client opened the member (`DRAIN_OVERRULED`). Not for a hold that a reload
-   * forgot and that was put back with nothing seen.
+   * forgot and that was put back with nothing seen. Fires too when the `signal` of the policy does, with its reason.
    */
   readonly signal: AbortSignal
 }
@@ -132,6 +132,9 @@ export async function drain(
  * where the outcome is `idle`, `removed`, `terminated` or `proceeded`. It is waited for in any case:
  * one that rejects with the reason of its signal makes this call reject with it.
  *
+ * An abort by the policy's `signal` reaches the action by its own signal. Once the action has begun, the member stays
+ * drained, also with `onAbort: 'restore'`: how far the action came is not known. `ready()` opens it.
+ *
  * @param provider - the balancer, or several as one ({@link combineProviders})
  * @param target - what to drain: one member, a list, a pool, or an address wherever it is
  * @param policy - deadlines, the floor, what to do at a timeout
@@ -169,6 +172,12 @@ export async function drain<T>(
   const subject = 'drain()'
   checkProvider(provider, subject)
   const parsed = parseTarget(target, subject)
+  if (typeof policy === 'function') {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${subject}: policy: expected options, found a function; the action comes after them: drain(lb, target, { timeout: '2m' }, action)`,
+    )
+  }
   const resolved = parsePolicy(policy, subject)
   if (action !== undefined && typeof action !== 'function') {
     throw new DrainableError(
@@ -184,9 +193,34 @@ export async function drain<T>(
     const error = toError(report)
     if (error !== undefined) throw error
     if (action === undefined) return report
-    return await run.act((signal) => action(report, { signal }))
+    if (resolved.signal?.aborted === true) {
+      // Given up after the outcome, before the action: nothing is half done.
+      if (resolved.data.onAbort === 'restore') await handle.restore()
+      throw resolved.signal.reason
+    }
+    return await actHeld(run, action, report, resolved.signal)
   } finally {
     await run.release() // no call is waited for: a caller that gave up is in a hurry
+  }
+}
+
+/**
+ * Runs the action with one signal for both: a hold that is lost, and a caller that gives up. How far an action came
+ * that was given up is not known, so the hold stays as it is whatever `onAbort` says.
+ */
+async function actHeld<T>(
+  run: Pick<Run, 'act'>,
+  action: DrainAction<T>,
+  report: DrainReport,
+  given: AbortSignal | undefined,
+): Promise<T> {
+  if (given === undefined) return run.act((signal) => action(report, { signal }))
+  try {
+    return await run.act((lost) => action(report, { signal: AbortSignal.any([lost, given]) }))
+  } catch (error) {
+    // Many an API wraps the reason of the signal it was given.
+    if (given.aborted && error instanceof Error && error.cause === given.reason) throw given.reason
+    throw error
   }
 }
 

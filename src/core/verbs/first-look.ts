@@ -1,10 +1,11 @@
-import type { MemberRef, Reading } from '../../provider/contract.js'
+import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
 import type { SeenLook } from '../runner/look/look.js'
 import type { RunContext } from '../runner/run-spec.js'
 import type { Scheduler } from '../runner/look/scheduler.js'
+import { notFound } from '../runner/look/not-found.js'
 import { pick, type ResolvedTarget } from './target.js'
 
 /**
@@ -19,13 +20,32 @@ export async function firstLook(
 ): Promise<{ readonly look: SeenLook; readonly readings: readonly Reading[] }> {
   if (target.kind === 'members' && target.planned !== undefined) {
     const { look, identity } = target.planned
-    const readings = pick(target, look.snapshot)
+    const hit = pick(target, look.snapshot)
+    if ('missing' in hit) throw notFound(hit.missing, look.snapshot)
+    const { readings } = hit
     for (const reading of readings) checkIdentity(reading, identity)
     return { look, readings }
   }
   const refs = await refsOf(scheduler, target, signal, limit())
   const look = await scheduler.look(refs, signal, limit())
-  return { look, readings: pick(target, look.snapshot) }
+  const hit = pick(target, look.snapshot)
+  if ('readings' in hit) return { look, readings: hit.readings }
+  const all = refs === 'all' ? undefined : await lookAtAll(scheduler, signal, limit())
+  throw notFound(hit.missing, look.snapshot, all)
+}
+
+/** One look more, for the message alone: it tells which name was probably meant. */
+async function lookAtAll(
+  scheduler: Scheduler,
+  signal: AbortSignal,
+  limit: number,
+): Promise<Snapshot | undefined> {
+  try {
+    return (await scheduler.look('all', signal, limit)).snapshot
+  } catch {
+    signal.throwIfAborted()
+    return undefined
+  }
 }
 
 /** A name that another server has got since is another member: nothing was decided about that one. */

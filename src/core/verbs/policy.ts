@@ -57,7 +57,8 @@ export interface Policy extends Call {
    */
   readonly onOverrule?: 'reapply' | 'fail' | undefined
   /**
-   * What to do on abort: leave the member as it is, or undo. The undo waits at most 5 s for a hold whose
+   * What to do on abort: leave the member as it is, or undo. A member is always left once the action of
+   * `drain()` has begun. The undo waits at most 5 s for a hold whose
    * answer was lost; then the member's `error` says that it may still come, and the ticket is kept.
    * @defaultValue `'leave'`
    */

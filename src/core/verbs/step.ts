@@ -99,6 +99,12 @@ function parseFrom(from: unknown, subject: string): Ticket | StepStart {
       `${subject}: from: expected a ticket or { target, policy? }, found ${Array.isArray(from) ? 'a list' : String(from)}`,
     )
   }
+  if (!('target' in from) && ('pool' in from || 'address' in from)) {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${subject}: from: expected a ticket or { target, policy? }, found a target alone: write { target: ... }`,
+    )
+  }
   if (!('target' in from)) return parseTicket(from, subject)
   const unknown = Object.keys(from).filter((key) => key !== 'target' && key !== 'policy')
   if (unknown.length === 0) return from as StepStart

@@ -2,11 +2,13 @@ import * as z from 'zod'
 import type { AddressTarget, MemberRef, Reading, Snapshot } from '../../provider/contract.js'
 import { canonicalAddress } from '../../provider/address.js'
 import { DrainableError } from '../../provider/error.js'
-import { formatRef, refKey } from '../../provider/member-ref.js'
+import { refKey } from '../../provider/member-ref.js'
 import { once } from '../../provider/once.js'
+import type { SchemaIssue } from '../../provider/options.js'
 import { quote } from '../../provider/quote.js'
 import type { SeenLook } from '../runner/look/look.js'
 import { readingsOf } from '../runner/look/readings.js'
+import type { Missing } from '../runner/look/not-found.js'
 
 /** What a caller points at: a member, members, an address in every pool, or a whole pool. */
 export type Target =
@@ -49,7 +51,8 @@ export type ResolvedTarget =
   | {
       readonly kind: 'filter'
       readonly matches: (reading: Reading) => boolean
-      readonly text: string
+      /** What it is called where it hits nothing. */
+      readonly names: Missing
       /** Where it is an address: a provider may find it without a look at everything. */
       readonly address?: AddressTarget
     }
@@ -63,7 +66,7 @@ export function parseTarget(target: Target, subject: string): ResolvedTarget {
   if (Array.isArray(target)) {
     const list = schemas().list.safeParse(target)
     if (list.success) return { kind: 'members', refs: unique(list.data) }
-    throw invalid(subject, list.error.issues[0])
+    throw invalid(subject, list.error.issues[0], target)
   }
   const given = Object(target) as object
   const one = schemas().ref.safeParse(target)
@@ -76,10 +79,7 @@ export function parseTarget(target: Target, subject: string): ResolvedTarget {
     return {
       kind: 'filter',
       address: data,
-      text:
-        data.port === undefined
-          ? `address ${data.address}`
-          : `address ${data.address} port ${data.port}`,
+      names: { kind: 'address', target: data },
       matches: (reading) =>
         reading.present &&
         reading.address !== undefined &&
@@ -93,7 +93,7 @@ export function parseTarget(target: Target, subject: string): ResolvedTarget {
     const { data } = pool
     return {
       kind: 'filter',
-      text: `pool ${data.pool}`,
+      names: { kind: 'pool', pool: data.pool },
       matches: (reading) =>
         reading.present &&
         reading.ref.pool === data.pool &&
@@ -101,61 +101,87 @@ export function parseTarget(target: Target, subject: string): ResolvedTarget {
     }
   }
   const issue = ('address' in given ? address : 'member' in given ? one : pool).error.issues[0]
-  throw invalid(subject, issue)
+  throw invalid(subject, issue, target)
 }
 
-function invalid(
-  subject: string,
-  issue: { path: readonly PropertyKey[]; message: string } | undefined,
-): DrainableError {
-  const where = issue === undefined || issue.path.length === 0 ? '' : `${issue.path.join('.')}: `
+const SHAPES = 'expected { pool, member }, a list of those, { address, port? } or { pool }'
+
+function invalid(subject: string, issue: SchemaIssue | undefined, target: unknown): DrainableError {
+  const said = issue === undefined ? 'not understood' : inWords(issue)
   return new DrainableError(
     'INVALID_OPTIONS',
-    `${subject}: target: ${where}${issue?.message.replace(/^Invalid input: /, '') ?? 'not understood'}; expected { pool, member }, a list of those, { address, port? } or { pool }`,
+    `${subject}: target: ${meantBy(target) ?? `${said}; ${SHAPES}`}`,
   )
 }
 
-/** An address and a port in one text hit nothing, and would be looked for in vain. */
+function inWords(issue: SchemaIssue): string {
+  const where = issue.path.length === 0 ? '' : `${issue.path.join('.')}: `
+  if (issue.code === 'unrecognized_keys')
+    return `${where}unknown ${(issue.keys ?? []).map((key) => `'${quote(key)}'`).join(', ')}`
+  if (issue.code === 'too_small') return `${where}is empty`
+  return `${where}${issue.message.replace(/^Invalid input: /, '')}`
+}
+
+/** Words of the products for what is called pool, member and address here. */
+const SYNONYMS: Readonly<Record<string, 'pool' | 'member' | 'address'>> = {
+  backend: 'pool',
+  cluster: 'pool',
+  serviceGroup: 'pool',
+  server: 'member',
+  endpoint: 'member',
+  host: 'address',
+  ip: 'address',
+}
+
+/** What was clearly meant, and how it is written. */
+function meantBy(target: unknown): string | undefined {
+  if (typeof target === 'string') {
+    const [, pool, member] = /^([^/]+)\/([^/]+)$/.exec(target) ?? []
+    if (pool === undefined || member === undefined) return undefined
+    return `is a text; write { pool: '${quote(pool)}', member: '${quote(member)}' }`
+  }
+  const words = Object.keys(Object(target) as object).filter((key) => Object.hasOwn(SYNONYMS, key))
+  if (words.length === 0) return undefined
+  const renamed = words.map((word) => `'${word}' is called '${SYNONYMS[word] ?? ''}' here`)
+  return `${renamed.join(', ')}; ${SHAPES}`
+}
+
+/** A text that holds more than an address hits nothing, and would be looked for in vain. */
 function refusePort(address: string, subject: string): void {
+  const refuse = (words: string): never => {
+    throw new DrainableError(
+      'INVALID_OPTIONS',
+      `${subject}: target: address: ${quote(address)} ${words}`,
+    )
+  }
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(address))
+    refuse("is a URL; give the address and the port apart: { address: '10.0.0.7', port: 8080 }")
+  if (/^[0-9a-f.:]+\/\d{1,3}$/i.test(address))
+    refuse('is a range, expected one address; list members with select() and give their refs')
   const [, host, port] = /^([^:/@]+|\[[^\]]+\]):(\d{1,5})$/.exec(address) ?? []
   if (host === undefined || port === undefined) return
-  throw new DrainableError(
-    'INVALID_OPTIONS',
-    `${subject}: target: address: ${quote(address)} holds a port; give it apart: { address: '${quote(host)}', port: ${port} }`,
-  )
+  refuse(`holds a port; give it apart: { address: '${quote(host)}', port: ${port} }`)
 }
 
 function unique(refs: readonly MemberRef[]): readonly MemberRef[] {
   return [...new Map(refs.map((ref) => [refKey(ref), ref])).values()]
 }
 
-/**
- * The readings a target hits, in a snapshot taken for it.
- *
- * @throws `NOT_FOUND` where nothing is hit, or a member named is not there
- */
-export function pick(target: ResolvedTarget, snapshot: Snapshot): readonly Reading[] {
+/** What a target hits in a snapshot taken for it, or what of it is missing there. */
+export function pick(
+  target: ResolvedTarget,
+  snapshot: Snapshot,
+): { readonly readings: readonly Reading[] } | { readonly missing: Missing } {
   if (target.kind === 'filter') {
-    const hits = snapshot.readings.filter(target.matches)
-    if (hits.length > 0) return hits
-    throw new DrainableError(
-      'NOT_FOUND',
-      `no member has ${target.text}, list what there is with select() or check the spelling`,
-    )
+    const readings = snapshot.readings.filter(target.matches)
+    return readings.length > 0 ? { readings } : { missing: target.names }
   }
   const found = readingsOf(snapshot)
-  return target.refs.map((ref) => {
+  const readings: Reading[] = []
+  for (const ref of target.refs) {
     const reading = found.get(refKey(ref))
-    if (reading?.present === true) return reading
-    const poolKnown = snapshot.pools.some(
-      (pool) => pool.pool === ref.pool && pool.balancer === ref.balancer,
-    )
-    const known = poolKnown ? `pool ${ref.pool} has no such member` : `no such pool or member`
-    const hints = reading?.hints ?? []
-    throw new DrainableError(
-      'NOT_FOUND',
-      `${formatRef(ref)} was not found: ${hints.length > 0 ? hints.join('; ') : `${known}, check the spelling`}`,
-      { ref },
-    )
-  })
+    if (reading?.present !== true) return { missing: { kind: 'member', ref } }
+    readings.push(reading)
+  }
+  return { readings }
 }

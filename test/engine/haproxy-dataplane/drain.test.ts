@@ -8,7 +8,7 @@ import { Backend, request, Tunnel } from '../../support/haproxy-traffic.js'
 
 const WEB1 = { pool: 'web', member: 'web1' }
 /** Long past for a process that has only just started: for tests that are not about old workers. */
-const NO_OLD = { oldWorkers: { within: 1 } } as const
+const NO_OLD = { oldWorkers: { within: '1ms' } } as const
 /** What makes that true. */
 const STOP = '  hard-stop-after 1ms'
 

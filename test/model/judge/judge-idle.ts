@@ -1,7 +1,7 @@
 import type { LoadScope, Proof } from 'drainable'
 import type { Call } from '../user/drain-call.js'
 import type { Judge } from './judge.js'
-import { keyOf } from '../world/truth.js'
+import { keyOf } from '../world/member.js'
 
 /** Differences of clocks are computed from wall times: no exact arithmetic. */
 const TOLERANCE = 1

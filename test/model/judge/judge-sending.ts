@@ -4,7 +4,7 @@ import type { Judge } from './judge.js'
 import { describeChange } from './judge.js'
 import type { ModelProvider } from '../world/model-provider.js'
 import type { SentChange } from './sent-change.js'
-import { keyOf, RANK } from '../world/truth.js'
+import { keyOf, RANK } from '../world/member.js'
 import type { UserProcess } from '../user/user-process.js'
 
 /** What must hold when a change leaves a user process. */

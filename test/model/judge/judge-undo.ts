@@ -4,7 +4,7 @@ import type { Delivery } from '../world/model-provider.js'
 import type { Judge } from './judge.js'
 import { describeChange } from './judge.js'
 import type { SentChange } from './sent-change.js'
-import { keyOf, RANK, type Member } from '../world/truth.js'
+import { keyOf, RANK, type Member } from '../world/member.js'
 import type { UserProcess } from '../user/user-process.js'
 
 /** An undo that has settled: of one drain (`restore`), or of anybody (`ready`). */

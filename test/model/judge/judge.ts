@@ -15,7 +15,8 @@ import {
 import { judgeSending } from './judge-sending.js'
 import type { Samples } from './samples.js'
 import type { SentChange } from './sent-change.js'
-import { keyOf, RANK, type Member, type Truth, type TruthListener } from '../world/truth.js'
+import { keyOf, RANK, type Member, type TruthListener } from '../world/member.js'
+import type { Truth } from '../world/truth.js'
 import type { UserProcess } from '../user/user-process.js'
 
 /** One thing that must never be. */

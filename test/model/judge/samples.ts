@@ -1,6 +1,7 @@
 import type { AdminState, LoadScope, Reading, Snapshot } from 'drainable'
 import type { BalancerProcess, Fact } from '../world/balancer-process.js'
-import { keyOf, type Member, type Truth } from '../world/truth.js'
+import { keyOf, type Member } from '../world/member.js'
+import type { Truth } from '../world/truth.js'
 import type { MemberRef } from 'drainable'
 import type { Random } from '../random.js'
 

@@ -3,25 +3,21 @@ import {
   restore,
   resumeDrain,
   startDrain,
-  stepDrain,
   watch,
   type Drain,
-  type DrainEvent,
   type DrainReport,
-  type MemberRef,
-  type Policy,
   type Ticket,
-  type TicketStore,
 } from 'drainable'
 import { drainWith, inForceOf, saysRestored } from './compat.js'
 import type { Call, Chain } from './drain-call.js'
 import { judgeAction } from '../judge/judge-idle.js'
 import type { Judge } from '../judge/judge.js'
 import type { ModelProvider } from '../world/model-provider.js'
-import { randomPolicy } from './random-policy.js'
+import { describe, Desk, sayReport } from './desk.js'
 import type { Random } from '../random.js'
+import { SLACK, Steps } from './steps.js'
 import type { UserProcess } from './user-process.js'
-import { keyOf } from '../world/truth.js'
+import { keyOf } from '../world/member.js'
 import { words, type Promised, type WaitingList } from './waiting-list.js'
 
 /** A handle that its user still has. */
@@ -36,8 +32,6 @@ export interface Held {
   done: boolean
 }
 
-/** Own limits of the library beside a deadline: a last look, a cut, a removal, the store; generous. */
-const SLACK = 25_000
 /** How long after an undo its `done` may still be on its way, in milliseconds. */
 const AFTER_UNDO = 3_000
 /** Health after maint, a call that hangs, a late change. */
@@ -49,16 +43,13 @@ export class User {
   readonly #judge: Judge
   readonly #waiting: WaitingList
   readonly #random: Random
-  readonly #chains: Chain[]
+  readonly #desk: Desk
+  readonly #steps: Steps
   readonly held: Held[] = []
   /** What ends the drains with an action that are under way. */
   readonly actions: (() => void)[] = []
   /** Drains it works on between calls, or did. */
   readonly worksOn: Chain[] = []
-  readonly #newProvider: () => ModelProvider
-  #stepping = true
-  /** Who makes the next step of a drain, where it is another process. */
-  handsOver: (() => User | undefined) | undefined
 
   constructor(
     process: UserProcess,
@@ -72,136 +63,36 @@ export class User {
     this.#judge = judge
     this.#waiting = waiting
     this.#random = random
-    this.#chains = chains
-    this.#newProvider = newProvider
+    this.#desk = new Desk(process, judge, random, chains)
+    this.#steps = new Steps(this.#desk, waiting, this.worksOn, newProvider)
   }
 
-  get #provider(): ModelProvider {
-    return this.#random.pick(this.process.providers)
-  }
-
-  #tell(text: string): void {
-    this.#judge.truth.tell(`${this.process.name}: ${text}`)
-  }
-
-  #members(most: number): MemberRef[] {
-    const pool = this.#random.pick([...this.#judge.truth.pools.keys()])
-    const names = this.#judge.truth.pools.get(pool) ?? []
-    return this.#random.some(names, most).map((member) => ({ pool, member }))
-  }
-
-  #newChain(refs: readonly MemberRef[]): Chain {
-    const chain: Chain = {
-      id: `d${this.#chains.length + 1}`,
-      keys: new Set(refs.map(keyOf)),
-      wish: randomPolicy(this.#random, this.#judge.truth.product),
-      saved: undefined,
-      savedAt: -Infinity,
-      held: new Set(),
-      announced: [],
-      busy: false,
-      crashed: false,
-    }
-    this.#chains.push(chain)
-    return chain
-  }
-
-  /** Where tickets are kept: survives the process. */
-  #tickets(chain: Chain): Pick<Policy, 'tickets' | 'onTicket'> {
-    const { process } = this
-    const save = async (ticket: unknown): Promise<void> => {
-      const early = this.#random.chance(0.5)
-      const text = JSON.stringify(ticket)
-      const keep = (): void => {
-        chain.saved = text
-        chain.savedAt = asOf
-      }
-      const asOf = this.#judge.now
-      if (early && process.alive) keep()
-      const wait = this.#random.pick([0, 0, 3])
-      if (wait > 0)
-        await new Promise<void>((resolve) => this.#judge.truth.clock.setTimeout(resolve, wait))
-      if (!process.alive) return new Promise(() => undefined)
-      if (!early) keep()
-    }
-    if (this.#random.chance(0.5)) return { onTicket: save }
-    const others = new Map<string, unknown>()
-    const tickets: TicketStore = {
-      get: async (key) =>
-        key === chain.id
-          ? chain.saved === undefined
-            ? undefined
-            : (JSON.parse(chain.saved) as unknown)
-          : others.get(key),
-      set: async (key, value) => {
-        if (key === chain.id) await save(value)
-        else others.set(key, value)
-        return true
-      },
-      delete: async (key) => {
-        if (key !== chain.id) return others.delete(key)
-        if (!process.alive) return new Promise(() => undefined)
-        this.#judge.ticketDropped(chain)
-        chain.saved = undefined
-        return true
-      },
-    }
-    return { tickets }
-  }
-
-  #listen(call: Call, askedAt = call.startedAt): (event: DrainEvent) => void {
-    return (event) => {
-      this.#judge.truth.figures.add(`event: ${event.type}`)
-      if (event.type === 'load') return
-      if (event.type === 'end') {
-        if (call.verb !== 'watch')
-          for (const member of event.report.members) this.#judge.saysEnded(call, member)
-        return
-      }
-      const key = keyOf(event.ref)
-      this.#tell(
-        `${call.verb} ${call.chain?.id ?? ''} says ${event.type} of ${key}${detail(event)}`,
-      )
-      if (event.type === 'idle' && call.verb !== 'watch')
-        this.#judge.saysIdle(call, key, event.proof, askedAt)
-      // one that found it drained has asked the floor for nothing, and holds it by nobody's leave but theirs
-      const draining = event.type === 'phase' && event.to === 'draining'
-      if (draining && call.wishesDown.has(key)) call.holds.add(key)
-      if (event.type === 'fault') {
-        const { code, retryable } = event.error
-        if (code === 'POOL_AT_MINIMUM' && call.holds.has(key)) call.yields.add(key)
-        if (code === 'REJECTED' && !retryable) call.refused.add(key)
-      }
-      // overruled by another call of this process, or opened by its own undo
-      const opened = event.type === 'phase' && event.to === 'active'
-      const overruled = event.type === 'overruled' && !event.reset
-      if (opened || overruled || event.type === 'removed') this.#judge.letGo(call, key)
-      if (overruled && call.verb !== 'stepDrain') call.over.add(key)
+  /** Who makes the next step of a drain, where it is another process. */
+  set handsOver(next: () => User | undefined) {
+    this.#steps.handsOver = () => {
+      const user = next()
+      return user === undefined ? undefined : user.#steps
     }
   }
 
-  #policy(chain: Chain, call: Call, controller: AbortController): Policy {
-    return {
-      ...chain.wish.policy,
-      id: chain.id,
-      clock: this.process.clock,
-      signal: controller.signal,
-      onEvent: this.#listen(call),
-      ...this.#tickets(chain),
-    }
+  /** A drain by steps, from its beginning or its ticket. */
+  steps(from?: Chain): void {
+    this.#steps.begin(from)
   }
 
-  // --- the verbs ---
+  stopSteps(): void {
+    this.#steps.stop()
+  }
 
   startDrain(): void {
-    const refs = this.#members(2)
-    const chain = this.#newChain(refs)
-    const provider = this.#provider
+    const refs = this.#desk.members(2)
+    const chain = this.#desk.newChain(refs)
+    const provider = this.#desk.provider
     const call = this.#judge.opens('startDrain', this.process, provider, chain.keys, chain)
     const controller = new AbortController()
-    this.#tell(`startDrain ${chain.id} ${describe(chain)}`)
+    this.#desk.tell(`startDrain ${chain.id} ${describe(chain)}`)
     const handle = this.process.run(() =>
-      startDrain(provider, refs, this.#policy(chain, call, controller)),
+      startDrain(provider, refs, this.#desk.policy(chain, call, controller)),
     )
     this.#hold(call, chain, handle, controller)
   }
@@ -225,7 +116,7 @@ export class User {
       handle.done,
       (report) => {
         held.done = true
-        this.#tell(`${chain.id} is ${sayReport(report)}`)
+        this.#desk.tell(`${chain.id} is ${sayReport(report)}`)
         for (const member of report.members) this.#judge.isOver(call, member)
         // it could not start, or it was given up as a whole
         if (report.members.length === 0 || held.abortedAt !== Infinity)
@@ -265,33 +156,33 @@ export class User {
   }
 
   drainWithAction(): void {
-    const refs = this.#members(2)
-    const chain = this.#newChain(refs)
-    const provider = this.#provider
+    const refs = this.#desk.members(2)
+    const chain = this.#desk.newChain(refs)
+    const provider = this.#desk.provider
     const call = this.#judge.opens('drain', this.process, provider, chain.keys, chain)
     const controller = new AbortController()
     const length = this.#random.int(1, 3_000)
-    this.#tell(`drain ${chain.id} ${describe(chain)} with an action of ${length} ms`)
+    this.#desk.tell(`drain ${chain.id} ${describe(chain)} with an action of ${length} ms`)
     const action = (
       report: DrainReport,
       given: { readonly signal?: AbortSignal },
     ): Promise<string> => {
       this.#judge.truth.figures.add('actions begun')
-      this.#tell(`the action of ${chain.id} begins: ${sayReport(report)}`)
+      this.#desk.tell(`the action of ${chain.id} begins: ${sayReport(report)}`)
       const proved = report.members.filter(({ outcome }) => outcome === 'idle')
       judgeAction(this.#judge, call, new Set(proved.map(({ ref }) => keyOf(ref))))
       return new Promise((resolve, reject) => {
         this.#judge.truth.clock.setTimeout(() => this.process.run(() => resolve('done')), length)
         const stop = (): void => {
           this.#judge.truth.figures.add('actions told to stop')
-          this.#tell(`the action of ${chain.id} is told: ${words(given.signal?.reason)}`)
+          this.#desk.tell(`the action of ${chain.id} is told: ${words(given.signal?.reason)}`)
           reject(given.signal?.reason)
         }
         given.signal?.addEventListener('abort', stop, { once: true })
       })
     }
     const promise = this.process.run(() =>
-      drainWith(provider, refs, this.#policy(chain, call, controller), action),
+      drainWith(provider, refs, this.#desk.policy(chain, call, controller), action),
     )
     const close = (): void => this.#judge.closes(call)
     const within = chain.wish.timeout + length + SLACK
@@ -301,11 +192,11 @@ export class User {
   }
 
   ready(): void {
-    const refs = this.#members(2)
+    const refs = this.#desk.members(2)
     const keys = new Set(refs.map(keyOf))
-    const provider = this.#provider
+    const provider = this.#desk.provider
     const call = this.#judge.opens('ready', this.process, provider, keys)
-    this.#tell(`ready ${[...keys].join(' ')}`)
+    this.#desk.tell(`ready ${[...keys].join(' ')}`)
     const promise = this.process.run(() => ready(provider, refs, { clock: this.process.clock }))
     const settled = (restored: ReadonlySet<string>): void => {
       this.#judge.saysUndone({
@@ -336,7 +227,7 @@ export class User {
     const { process } = this
     this.#afterUndo(held.promised)
     const undo = this.#judge.opens('undo', process, call.provider, chain.keys, chain)
-    this.#tell(`restore() of the handle of ${chain.id}`)
+    this.#desk.tell(`restore() of the handle of ${chain.id}`)
     chain.busy = true
     this.worksOn.push(chain)
     const promise = this.process.run(() => handle.restore())
@@ -367,7 +258,7 @@ export class User {
   }
 
   #undone(chain: Chain, undo: Call, report: DrainReport, calm: boolean): void {
-    this.#tell(`${chain.id} is undone: ${sayReport(report)}`)
+    this.#desk.tell(`${chain.id} is undone: ${sayReport(report)}`)
     const restored = report.members.filter(saysRestored).map(({ ref }) => keyOf(ref))
     this.#judge.saysUndone({
       chain,
@@ -385,11 +276,11 @@ export class User {
   restoreTicket(chain: Chain, calm = false): void {
     const saved = chain.saved
     if (saved === undefined) return
-    const provider = this.#provider
+    const provider = this.#desk.provider
     const undo = this.#judge.opens('undo', this.process, provider, chain.keys, chain)
     undo.ticketAt = chain.savedAt
-    this.#tell(`restore(ticket) of ${chain.id}`)
-    const { tickets } = this.#tickets(chain)
+    this.#desk.tell(`restore(ticket) of ${chain.id}`)
+    const { tickets } = this.#desk.tickets(chain)
     const promise = this.process.run(() =>
       restore(provider, JSON.parse(saved) as Ticket, {
         clock: this.process.clock,
@@ -412,114 +303,29 @@ export class User {
   resume(chain: Chain): void {
     const { saved } = chain
     if (saved === undefined) return
-    const provider = this.#provider
+    const provider = this.#desk.provider
     const call = this.#judge.opens('resumeDrain', this.process, provider, chain.keys, chain)
     call.ticketAt = chain.savedAt
     const controller = new AbortController()
-    this.#tell(`resumeDrain ${chain.id}`)
+    this.#desk.tell(`resumeDrain ${chain.id}`)
     const handle = this.process.run(() =>
       resumeDrain(provider, JSON.parse(saved) as Ticket, {
         clock: this.process.clock,
         signal: controller.signal,
-        onEvent: this.#listen(call),
-        ...this.#tickets(chain),
+        onEvent: this.#desk.listen(call),
+        ...this.#desk.tickets(chain),
       }),
     )
     this.#hold(call, chain, handle, controller)
   }
 
-  /** The next step is made by another process, often on another machine, from the ticket alone. */
-  #handOver(other: User, chain: Chain, failed: number): void {
-    this.#judge.truth.figures.add('steps handed to another process')
-    this.#tell(`${chain.id} is handed to ${other.process.name}`)
-    this.worksOn.splice(this.worksOn.indexOf(chain), 1)
-    other.worksOn.push(chain)
-    other.#step(chain, other.#newProvider(), undefined, this.#judge.now, failed)
-  }
-
-  /** A drain by steps, from its beginning or its ticket. */
-  steps(from?: Chain): void {
-    const refs = this.#members(2)
-    const chain = from ?? this.#newChain(refs)
-    this.#tell(`stepDrain ${chain.id} ${describe(chain)}`)
-    chain.busy = true
-    this.worksOn.push(chain)
-    // a provider object of its own: its looks are this chain's alone
-    const provider = this.#newProvider()
-    this.#step(chain, provider, from === undefined ? refs : undefined, this.#judge.now, 0)
-  }
-
-  #step(
-    chain: Chain,
-    provider: ModelProvider,
-    refs: readonly MemberRef[] | undefined,
-    since: number,
-    failures: number,
-  ): void {
-    const { process } = this
-    if (!this.#stepping || !process.alive) {
-      chain.busy = false
-      return
-    }
-    const { keys, wish, saved } = chain
-    // a step that failed leaves no ticket, and so no memory
-    const knownSince = saved === undefined ? this.#judge.now : since
-    const call = this.#judge.opens('stepDrain', process, provider, keys, chain, knownSince)
-    this.#judge.truth.figures.add('steps')
-    const o = { clock: process.clock, onEvent: this.#listen(call) }
-    const promise = process.run(() =>
-      saved === undefined
-        ? stepDrain(provider, { target: refs ?? [], policy: { ...wish.policy, id: chain.id } }, o)
-        : stepDrain(provider, JSON.parse(saved) as Ticket, o),
-    )
-    const again = (ms: number, failed: number): void => {
-      const wait = Math.max(1, Math.min(ms, 1_000))
-      this.#judge.truth.clock.setTimeout(() => {
-        const other = process.alive ? this.handsOver?.() : undefined
-        if (other === undefined || other === this || chain.saved === undefined)
-          this.#step(chain, provider, refs, knownSince, failed)
-        else this.#handOver(other, chain, failed)
-      }, wait)
-    }
-    this.#waiting.expect(
-      `step of ${chain.id}`,
-      process,
-      SLACK * 3,
-      promise,
-      (step) => {
-        chain.saved = JSON.stringify(step.ticket)
-        chain.savedAt = this.#judge.now
-        for (const { ref, state } of step.ticket.members) {
-          const to = state.hold.intended?.kind === 'hold' ? state.hold.intended.to : undefined
-          if (to !== undefined) chain.announced.push({ key: keyOf(ref), to, at: this.#judge.now })
-        }
-        this.#judge.closes(call)
-        if (step.outcome === undefined) again(step.againIn, 0)
-        else {
-          chain.busy = false
-          this.#tell(`the steps of ${chain.id} end: ${step.outcome}`)
-          this.#judge.truth.figures.add(`steps end: ${step.outcome}`)
-        }
-      },
-      () => {
-        this.#judge.closes(call)
-        if (failures < 3) again(100, failures + 1)
-        else chain.busy = false
-      },
-    )
-  }
-
-  stopSteps(): void {
-    this.#stepping = false
-  }
-
   watch(): void {
-    const refs = this.#members(2)
-    const provider = this.#provider
+    const refs = this.#desk.members(2)
+    const provider = this.#desk.provider
     const keys = new Set(refs.map(keyOf))
     const call = this.#judge.opens('watch', this.process, provider, keys)
     const handle = this.process.run(() =>
-      watch(provider, refs, { clock: this.process.clock, onEvent: this.#listen(call) }),
+      watch(provider, refs, { clock: this.process.clock, onEvent: this.#desk.listen(call) }),
     )
     this.#judge.truth.clock.setTimeout(
       () => {
@@ -534,7 +340,7 @@ export class User {
   }
 
   abort(held: Held): void {
-    this.#tell(`abort of ${held.chain.id}`)
+    this.#desk.tell(`abort of ${held.chain.id}`)
     if (!held.done && held.abortedAt === Infinity) {
       held.abortedAt = this.#judge.now
       this.#giveUp(held.call, held.promised, held.controller, 'the user aborts')
@@ -568,7 +374,7 @@ export class User {
 
   release(held: Held): void {
     this.held.splice(this.held.indexOf(held), 1)
-    this.#tell(`release of ${held.chain.id}`)
+    this.#desk.tell(`release of ${held.chain.id}`)
     held.call.releasedAt = this.#judge.now
     this.#release(held.handle, held.chain, held.call)
   }
@@ -579,24 +385,4 @@ export class User {
       if (call !== undefined) this.#judge.closes(call)
     })
   }
-}
-
-function describe({ keys, wish }: Chain): string {
-  return `${[...keys].join(' ')} ${JSON.stringify(wish.policy)}`
-}
-
-function detail(event: DrainEvent): string {
-  if (event.type === 'phase') return ` ${event.from} -> ${event.to}`
-  if (event.type === 'fault') return ` (${words(event.error)})`
-  if (event.type === 'overruled') return ` (${event.expected}, found ${event.found})`
-  return ''
-}
-
-function sayReport(report: DrainReport): string {
-  const members = report.members.map(
-    ({ ref, outcome, verifiedIdle, sealed, error }) =>
-      `${keyOf(ref)} ${outcome}${verifiedIdle ? ' verified' : ''}${sealed ? ' sealed' : ''}${error === undefined ? '' : ` (${words(error)})`}`,
-  )
-  const error = report.error === undefined ? '' : ` (${words(report.error)})`
-  return `${report.outcome}${error}: ${members.join(', ')}`
 }

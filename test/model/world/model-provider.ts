@@ -13,7 +13,7 @@ import type { ApplyFate, ControlPlane } from './control-plane.js'
 import type { Judge } from '../judge/judge.js'
 import type { Samples } from '../judge/samples.js'
 import type { SentChange } from '../judge/sent-change.js'
-import { keyOf } from './truth.js'
+import { keyOf } from './member.js'
 import type { UserProcess } from '../user/user-process.js'
 
 /** One answered look, as it was given to the library. */

@@ -1,71 +1,11 @@
 import type { AdminState, Change, ChangeResult, Clock, Health, MemberRef } from 'drainable'
-import { DrainableError } from 'drainable'
+import { noteBase, noteUndo, resumed, undone } from './bases.js'
 import { BalancerProcess, type Fact, type Work } from './balancer-process.js'
 import type { Figures } from '../figures.js'
+import { keyOf, RANK, refused, type Member, type Setter, type TruthListener } from './member.js'
 import type { Product } from './product.js'
 import type { Random } from '../random.js'
 import type { SentChange } from '../judge/sent-change.js'
-
-export const RANK: Readonly<Record<AdminState, number>> = { ready: 0, drain: 1, maint: 2 }
-
-export function keyOf(ref: MemberRef): string {
-  return `${ref.pool}/${ref.member}`
-}
-
-/** Who set a member's own state last. */
-export interface Setter {
-  readonly by: 'start' | 'operator' | 'reload' | 'library'
-  readonly at: number
-  /** There where it was the library. */
-  readonly change?: SentChange
-}
-
-/** One member as it truly is. */
-export interface Member {
-  readonly ref: MemberRef
-  readonly key: string
-  identity: string
-  address: string
-  present: boolean
-  own: AdminState
-  setter: Setter
-  /**
-   * The state before a drain's first change that took effect, by the drain's id. `unclear`: several
-   * drains can have asked for that change, or others have changed the member since.
-   */
-  bases: Map<string, AdminState | 'unclear'>
-  /** When a drain first sent a hold for it, by the drain's id. */
-  begun: Map<string, number>
-  /** Drains of which a hold has changed it. */
-  changedBy: Set<string>
-  /** When a drain was taken back: what it finds after that is what its next undo goes back to. */
-  undoneAt: Map<string, number>
-  /** Every state it was set to, and by whom. */
-  readonly sets: { readonly to: AdminState; readonly setter: Setter }[]
-  health: Health
-  /** When it last was one that would serve. */
-  servedAt: number
-  /** When another client than the library last changed anything about it. */
-  foreignAt: number
-  /** The newest reload of its process that could have changed its state. */
-  reloadedAt: number
-  /** Every identity it ever had, with when it began. */
-  readonly identities: { readonly identity: string; readonly from: number }[]
-}
-
-/** What the truth tells as it happens. */
-export interface TruthListener {
-  arrived(key: string, process: BalancerProcess): void
-  /** Before the change takes effect. */
-  executes(sent: SentChange, member: Member | undefined): void
-  executed(
-    sent: SentChange,
-    member: Member | undefined,
-    result: ChangeResult,
-    was: AdminState,
-  ): void
-  interfered(key: string, what: string): void
-}
 
 /** A hidden load balancer: what is really there, whatever a provider says of it. */
 export class Truth {
@@ -331,11 +271,11 @@ export class Truth {
     switch (change.kind) {
       case 'hold':
         if (!ladder.includes(change.to)) return refused(ref, 'UNSUPPORTED', `no ${change.to}`)
-        this.#noteBase(sent, member, RANK[member.own] < RANK[change.to])
+        noteBase(sent, member, RANK[member.own] < RANK[change.to])
         if (RANK[member.own] >= RANK[change.to]) return { ref, status: 'unchanged' }
         return this.#set(member, change.to, setter)
       case 'restore':
-        this.#noteUndo(sent, member, change.to)
+        noteUndo(sent, member, change.to, this.clock.now())
         if (member.own === change.to) return { ref, status: 'unchanged' }
         if (member.own !== change.expect)
           return refused(ref, 'CONFLICT', `expected ${change.expect}, found ${member.own}`)
@@ -354,49 +294,14 @@ export class Truth {
     }
   }
 
-  /** What a drain finds at its first hold that changes anything is what its undo goes back to. */
-  #noteBase(sent: SentChange, member: Member, changes: boolean): void {
-    const { authors, knownUntil, sentAt, alike } = sent
-    // what another drain holds may be opened by that one before this one changes anything
-    const own = member.own === 'ready' || (member.setter.by !== 'library' && !alike)
-    const clear = authors.size === 1 && own && member.foreignAt < knownUntil
-    for (const author of authors) {
-      // what a reload forgets after a first hold went out is still somebody's wish, and gone back to
-      const steady = member.foreignAt < (member.begun.get(author) ?? Infinity)
-      const again = sentAt >= (member.undoneAt.get(author) ?? Infinity)
-      if (!member.bases.has(author) || (changes && (again || !member.changedBy.has(author))))
-        member.bases.set(author, clear && steady ? member.own : 'unclear')
-      if (!changes) continue
-      member.changedBy.add(author)
-      if (again) member.undoneAt.delete(author)
-    }
-  }
-
-  /** A drain is taken back by itself, to what it was before: that is over. */
-  #noteUndo({ authors }: SentChange, member: Member, to: AdminState): void {
-    const [author] = authors.size === 1 ? authors : []
-    if (author === undefined) return
-    const base = member.bases.get(author)
-    if (base === to || base === 'unclear') this.isUndone(member, author)
-  }
-
-  /**
-   * A drain goes on from a ticket that was kept before it was undone: it goes back to what that ticket
-   * says, also where a reload has forgotten it since.
-   */
+  /** A drain goes on from a ticket that was kept before it was undone. */
   resumes(keys: ReadonlySet<string>, author = ''): void {
-    for (const key of keys) {
-      const member = this.member(key)
-      if (!member.undoneAt.delete(author)) continue
-      member.bases.set(author, 'unclear')
-      member.changedBy.add(author)
-    }
+    for (const key of keys) resumed(this.member(key), author)
   }
 
   /** What a drain changes from now on it changes anew. */
   isUndone(member: Member, author: string): void {
-    member.undoneAt.set(author, this.clock.now())
-    member.begun.delete(author)
+    undone(member, author, this.clock.now())
   }
 
   #set(member: Member, to: AdminState, setter: Setter): ChangeResult {
@@ -470,13 +375,4 @@ export class Truth {
     for (const member of this.members.values()) process.admin.set(member.key, member.own)
     this.processes.push(process)
   }
-}
-
-function refused(
-  ref: MemberRef,
-  code: 'NOT_FOUND' | 'CONFLICT' | 'UNSUPPORTED',
-  text: string,
-): ChangeResult {
-  const error = new DrainableError(code, `${keyOf(ref)}: ${text}`, { ref, provider: 'model' })
-  return { ref, status: 'rejected', error }
 }

@@ -92,7 +92,7 @@ describe('a name without its balancer', () => {
   test('that nobody has is not found', async () => {
     const { clock, all } = setUp()
     const error = await thrown(clock.runUntil(drain(all, { pool: 'x', member: 'y' }, { clock })))
-    expect(isDrainableError(error, 'NOT_FOUND') && error.message).toContain('any of a, b')
+    expect(isDrainableError(error, 'NOT_FOUND') && error.message).toContain("any of 'a', 'b'")
   })
 
   test('can not be told while one can not be read', async () => {

@@ -24,6 +24,21 @@ describe('a combined provider by the contract', () => {
     expect(version).toMatch(/a=.*, b=/)
   })
 
+  test('names the balancer in the sentence of each proof', async () => {
+    const { clock, all } = setUp()
+    const said: string[] = []
+    const options = {
+      clock,
+      onEvent: (event: DrainEvent) => {
+        if (event.type === 'idle') said.push(event.proof.text)
+      },
+    }
+    const report = await clock.runUntil(drain(all, [a1, b1], options))
+    const texts = report.members.map(({ proof }) => proof?.text)
+    expect(texts).toEqual([expect.stringMatching(/^a: web/), expect.stringMatching(/^b: web/)])
+    expect(said.toSorted()).toEqual(texts)
+  })
+
   test('observes each part for its own refs, and knows no stranger', async () => {
     const { a, b, all } = setUp()
     const stranger = { ...bare, balancer: 'c' }

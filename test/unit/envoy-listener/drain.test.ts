@@ -187,6 +187,7 @@ describe('refused before anything is changed', () => {
     [{ admin: 'ftp://x' }, /admin/],
     [{ admin: [] }, /at least one address/],
     [{ admin: 'http://127.0.0.1:1', noticed: { checks: 0 } }, /noticed/],
+    [{ admin: 'http://127.0.0.1:1', noticed: { after: 10 } }, /did you mean '10s'/],
     [{ admin: 'http://127.0.0.1:1', noticed: 3 as never }, /expected \{ checks: 3 \}/],
     [{ admin: 'http://127.0.0.1:1', drainTime: '3s' } as never, /unknown option 'drainTime'/],
   ])('options %j', (options, words) => {

@@ -18,6 +18,14 @@ const ref = { pool: 'web', member: '10.0.0.1:80' }
 describe('options', () => {
   test.each([
     [() => envoy({ endpoints: fileEndpoints({ cluster: 'web', path: '/x/web.json' }) }), 'admin'],
+    [
+      () =>
+        envoy({
+          endpoints: fileEndpoints({ cluster: 'web', path: '/x/web.json' }),
+          admin: 'http://127.0.0.1:1' as never,
+        }),
+      "admin: expected a list of addresses such as ['http://127.0.0.1:9901']",
+    ],
     [() => envoy({ endpoints: {} as never, admin: ['http://127.0.0.1:1'] }), 'fileEndpoints()'],
     [
       () =>

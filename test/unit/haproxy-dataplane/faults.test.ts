@@ -7,7 +7,7 @@ import { change, connect, context, look, present, rig, until } from '../../suppo
 
 const WEB1 = { pool: 'web', member: 'web1' }
 const WEB2 = { pool: 'web', member: 'web2' }
-const NO_OLD = { oldWorkers: { within: 1 } } as const
+const NO_OLD = { oldWorkers: { within: '1ms' } } as const
 
 async function failing(call: Promise<unknown>): Promise<DrainableError> {
   const error: unknown = await call.then(

@@ -29,6 +29,8 @@ test.each<[object, string]>([
   [{ password: 7 }, 'password'],
   [{ oldWorkers: 'never' }, "expected 'wait', 'accept', 'hard-stop-after' or { within: '30s' }"],
   [{ oldWorkers: { within: 'soon' } }, 'oldWorkers'],
+  [{ oldWorkers: { within: 30 } }, "did you mean '30s'"],
+  [{ password: '' }, 'password is empty, expected a string or a function'],
   [{ membership: 'file' }, 'membership'],
   [{ runtime: '/run/haproxy.sock' }, 'expected a provider of the same HAProxy'],
   [{ runtime: { observe: () => 1 } }, 'expected a provider of the same HAProxy'],

@@ -25,6 +25,13 @@ function recorded(): { name: string; text: string }[] {
 }
 
 describe('framing of replies', () => {
+  it.each([
+    'HTTP/1.1 400 Bad request\r\nContent-length: 90\r\n\r\n<html>',
+    '<html><body><h1>400 Bad request</h1>',
+  ])('an HTTP server behind the address is named: %j', (text) => {
+    expect(() => splitReplies(text, 6)).toThrow(/an HTTP server answers there: expected the 'stats/)
+  })
+
   it.each(recorded())('$name: whole, byte by byte, and followed by the next reply', ({ text }) => {
     expect(text.endsWith('\n\n')).toBe(true)
     const body = text.slice(0, -2)

@@ -80,7 +80,7 @@ describe('packages', () => {
     peerDependencies: Record<string, string>
   }
   /** Compiled into the build; see THIRD-PARTY-NOTICES.md there. */
-  const bundled = ['@bufbuild/protobuf', 'zod']
+  const bundled = ['@bufbuild/protobuf', 'eventemitter3', 'zod']
   /** Those that check nothing a caller gives: they stay without. */
   const light = ['endpoints', 'provider', 'machine', 'testing']
 
@@ -91,7 +91,7 @@ describe('packages', () => {
       const extra = [...packages].filter((name) => !item.externals.includes(name))
       const allowed = [
         ...(['envoy/grpc', 'testing/envoy'].includes(item.name) ? ['@bufbuild/protobuf'] : []),
-        ...(light.includes(item.name) ? [] : ['zod']),
+        ...(light.includes(item.name) ? [] : ['eventemitter3', 'zod']),
       ]
       expect(extra.filter((name) => !allowed.includes(name))).toEqual([])
     },

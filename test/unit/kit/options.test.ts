@@ -16,6 +16,10 @@ const schema = z
         "expected 'wait' or { within: '30s' }",
       )
       .default('wait'),
+    mode: z.enum(['quick', 'careful']).exactOptional(),
+    tries: z.int().min(1).max(10).exactOptional(),
+    pools: z.array(z.string()).min(1).exactOptional(),
+    owner: z.string().min(1).exactOptional(),
   })
   .superRefine(refusePlaintext)
 
@@ -39,10 +43,23 @@ describe('options of an adapter', () => {
     [{ url: 'http://10.0.0.1' }, 'lb(): url: credentials would cross the network in the clear'],
     [{ url: ['https://a', 'http://b'] }, 'lb(): url[1]: credentials would cross the network'],
     [{ url: 'https://u:v@lb' }, 'lb(): url: credentials do not belong into the URL'],
+    [{ url: 'lb:443' }, "lb(): url: expected http or https, found 'lb': write 'https://lb:443'"],
+    [{ url: 'https://lb/x?y=1' }, "lb(): url: expected no query and no fragment, found '?'"],
+    [{ url: 'https://lb/#x' }, "lb(): url: expected no query and no fragment, found '#'"],
+    [{ password: '' }, 'lb(): password is empty, expected a string or a function'],
     [{ username: '' }, 'lb(): username: expected a user name'],
     [{ password: 7 }, 'lb(): password: expected a string or a function'],
     [{ dispatcher: {} }, 'lb(): dispatcher: expected a dispatcher of undici'],
-    [{ psswrd: 'p4ssw0rd' }, "lb(): unknown option 'psswrd', check the spelling"],
+    [{ psswrd: 'p4ssw0rd' }, "lb(): unknown option 'psswrd', did you mean 'password'?"],
+    [{ passwordFile: '/x' }, "lb(): unknown option 'passwordFile', did you mean 'password'?"],
+    [{ Pause: 60 }, "lb(): unknown option 'Pause', did you mean 'pause'?"],
+    [{ insecure: true }, "lb(): unknown option 'insecure', expected one of 'username', 'password'"],
+    [{ tls: { CA: 'x' } }, "lb(): tls: unknown option 'CA', did you mean 'ca'?"],
+    [{ mode: 'loud' }, "lb(): mode: expected one of 'quick', 'careful'"],
+    [{ tries: 0 }, 'lb(): tries: expected a number from 1'],
+    [{ tries: 11 }, 'lb(): tries: expected a number up to 10'],
+    [{ pools: [] }, 'lb(): pools: expected at least 1'],
+    [{ owner: '' }, 'lb(): owner: expected a text that is not empty'],
   ])('%j: %s', (options, message) => {
     const said = (() => {
       try {
@@ -54,6 +71,12 @@ describe('options of an adapter', () => {
     })()
     expect(said).toContain(message)
     expect(said).not.toContain('p4ssw0rd')
+  })
+
+  test('a URL of another scheme is not said to be in the clear', () => {
+    expect(() => parse({ url: 'ftp://lb' })).toThrow(
+      /^lb\(\): url: expected http or https, found 'ftp'$/,
+    )
   })
 
   test('defaults are filled in, durations are milliseconds', () => {

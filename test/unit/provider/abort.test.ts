@@ -16,7 +16,7 @@ async function microtasks(n: number): Promise<void> {
 
 // Whoever aborts does it at any moment, also before the work was handed over, and the work may fail after it.
 test.each(Array.from({ length: 40 }, (_, i) => i))(
-  'work that fails around an abort %i microtasks on is nobody’s unhandled rejection',
+  'work that fails %i microtasks after an abort is handled',
   async (offset) => {
     const stop = new AbortController()
     const work = microtasks(10).then(() => Promise.reject(new Error('failed')))

@@ -20,6 +20,21 @@ async function read(lb: FakeProvider, ref: MemberRef): Promise<Reading> {
 }
 
 describe('fakeProvider', () => {
+  test.each<[object | undefined, string]>([
+    [undefined, "pools: expected member names by pool, such as { web: ['web1', 'web2'] }"],
+    [{}, 'pools: expected member names by pool'],
+    [{ pool: { web: ['web1'] } }, "unknown option 'pool', did you mean 'pools'?"],
+  ])('refuses %j', (options, words) => {
+    expect(() => fakeProvider(options as never)).toThrow(`fakeProvider(): ${words}`)
+  })
+
+  test('refuses work for a member that never was, not for one that is gone', () => {
+    const { lb } = setup()
+    expect(() => lb.occupy({ pool: 'web', member: 'web3' })).toThrow('no member web/web3')
+    lb.setBehind(web1, 'gone')
+    expect(() => lb.occupy(web1)).not.toThrow()
+  })
+
   test('holds work on any of its processes, and counts its arrivals', async () => {
     const { lb } = setup({ scopes: ['a', 'b'] })
     const end = lb.occupy(web1, 2, 'b')

@@ -63,8 +63,8 @@ export class Sender {
   /**
    * Sends changes of one kind in one request, a list where they are several.
    *
-   * @returns for each what became of it; `apart` where the list as a whole was refused, so that nobody
-   * knows which of them is to blame: they are to be sent one by one, after a look
+   * @returns for each what became of it; `apart` where the list as a whole was refused, so that it
+   * is not known which of them is to blame: they are to be sent one by one, after a look
    */
   async send(
     orders: readonly Order[],
@@ -95,7 +95,7 @@ export class Sender {
     })
   }
 
-  /** A reply, or why nobody has one. A secondary takes a change, says Done, and tells nobody. */
+  /** A reply, or why there is none. A secondary takes a change, says Done, and passes it on to none. */
   async #ask(
     command: Command,
     { session, standings }: InCharge,

@@ -27,7 +27,7 @@ export function bindMember(
   return bind(MEMBERS, { ...row, ...(weight === undefined ? {} : { weight }) })
 }
 
-/** Unbinds one member. Without server and port nobody knows what would go. */
+/** Unbinds one member. Without server and port it is not known what would go. */
 export function unbindMember(group: string, server: string, port: number): Command {
   const args = { servername: needed(server), port: String(neededPort(port)) }
   return unbind(MEMBERS, needed(group), args)

@@ -27,7 +27,7 @@ export interface NitroReply {
   readonly severity: string
   /** Whether there were no bytes. */
   readonly empty: boolean
-  /** Whether it names an errorcode or has rows: JSON of anybody else does neither. */
+  /** Whether it names an errorcode or has rows: JSON of another product does neither. */
   readonly stated: boolean
   /** False where the bytes are no JSON object: a proxy's page, a server starting up. */
   readonly readable: boolean
@@ -38,7 +38,7 @@ export interface NitroReply {
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_#. :@=-]{0,254}$/
 
-/** Whether the appliance could know something by that name. Others are never sent: nobody has them. */
+/** Whether the appliance could know something by that name. Others are never sent: no object has them. */
 export function isName(name: string): boolean {
   return NAME.test(name)
 }
@@ -195,7 +195,7 @@ export interface Command {
 /**
  * A disable, with exactly the keys that the action takes: superfluous ones make it fail.
  *
- * `delay` is 0 always: with a delay the appliance drops what is left when it is over, and nobody asked for that.
+ * `delay` is 0 always: with a delay the appliance drops what is left when it is over, and that was not asked for.
  */
 export function disable(subject: Subject, graceful: boolean): Command {
   const how = { delay: 0, graceful: graceful ? 'YES' : 'NO' }

@@ -36,9 +36,9 @@ export interface Entry {
   readonly enabled: boolean | undefined
   readonly graceful: boolean | undefined
   readonly trofsReason: string | undefined
-  /** In TROFS since a monitor saw its trofsCode: nobody disabled it. */
+  /** In TROFS since a monitor saw its trofsCode: no client disabled it. */
   readonly byMonitor: boolean
-  /** Changes when somebody disables it in another way. */
+  /** Changes when a client disables it in another way. */
   readonly fingerprint: string
 }
 

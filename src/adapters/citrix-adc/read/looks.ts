@@ -145,7 +145,7 @@ export class Looks {
 }
 
 const NO_NUMBERS: Numbers = { counts: new Map(), disabled: new Set(), countedAt: -Infinity }
-/** Of a pool that nobody has looked at by its name. */
+/** Of a pool that was not looked at by its name. */
 const NEVER = { wish: '', signature: '', until: -Infinity }
 
 /** Changes with the state of what is wanted. */

@@ -2,7 +2,7 @@ import type { AdminState } from '../../../provider/contract.js'
 import type { Entry } from '../codec/rows.js'
 import type { Subject } from '../codec/nitro.js'
 
-/** What we did to a member, as long as nobody did something else since. */
+/** What we did to a member, as long as no other client did something else since. */
 export interface OwnDisable {
   /** What OUT OF SERVICE means here: reached out of our drain, or set. */
   readonly as: Exclude<AdminState, 'ready'>
@@ -22,7 +22,7 @@ export interface OwnDisable {
 /**
  * The appliance says TROFS and OUT OF SERVICE, not why, and builds before 13.0 don't even say
  * whether a disable was graceful. So it is remembered here what we did, and dropped as soon as a
- * reading shows that somebody did something else.
+ * reading shows that another client did something else.
  */
 export class Memory {
   readonly #disables = new Map<string, OwnDisable>()

@@ -103,7 +103,7 @@ export function toReading(ref: MemberRef, findings: Findings): PresentReading {
       ...(entry.graceful === undefined ? {} : { graceful: entry.graceful }),
       ...(findings.vservers === undefined ? {} : { vservers: findings.vservers }),
     },
-    // Nobody gets in while it is out of service, with or without a persistence entry.
+    // No client gets in while it is out of service, with or without a persistence entry.
     ...(entry.phase === 'out' && state.own === 'drain' ? { sealed: true } : {}),
     ...(unverified === undefined ? {} : { unverified }),
     ...(hints.length === 0 ? {} : { hints }),

@@ -9,7 +9,7 @@ import { within } from '../session/within.js'
 const READERS = /^(partition-)?read-only$/i
 /** And those that enable and disable, and do no more. */
 const OPERATORS = /^(partition-)?operator$/i
-/** How long the appliance may take to tell what nobody depends on, in milliseconds. */
+/** How long the appliance may take to tell what nothing depends on, in milliseconds. */
 const LIMIT = 3_000
 /** Groups whose policies are looked at. */
 const GROUPS = 8
@@ -46,7 +46,7 @@ export class Rights {
     }
     const own = await words('systemuser_systemcmdpolicy_binding', username, 'policyname')
     const groups = await words('systemuser_systemgroup_binding', username, 'groupname')
-    // Of more groups than that nobody knows what they allow.
+    // Of more groups than that it is not known what they allow.
     if (groups.length > GROUPS || !groups.every(isName)) return []
     const theirs = await Promise.all(
       groups.map((group) => words('systemgroup_systemcmdpolicy_binding', group, 'policyname')),

@@ -39,7 +39,7 @@ export class Pair {
     })
   }
 
-  /** Who was in charge at the last look, without another one; found where nobody was yet. */
+  /** Who was in charge at the last look, without another one; found where none was yet. */
   async inCharge(ctx: CallContext): Promise<InCharge> {
     return this.#active ?? this.find(ctx)
   }
@@ -57,7 +57,7 @@ export class Pair {
   }
 
   /**
-   * Asks again who is in charge. An address that hangs keeps nobody waiting: after a moment the next one
+   * Asks again who is in charge. An address that hangs keeps no caller waiting: after a moment the next one
    * is asked beside it, and whoever is in charge first is taken.
    */
   async find(ctx: CallContext): Promise<InCharge> {
@@ -156,7 +156,7 @@ export class Pair {
   }
 }
 
-/** @throws where nobody is: what the first address said, or the first error that is none of the network */
+/** @throws where none is: what the first address said, or the first error that is none of the network */
 function firstInCharge(
   order: readonly Address[],
   ctx: CallContext,

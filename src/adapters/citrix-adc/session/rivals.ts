@@ -106,7 +106,7 @@ export class Rivals {
   }
 }
 
-/** One node by two addresses; where nobody may know its NSIP, it is known by the moment of its boot. */
+/** One node by two addresses; where its NSIP may not be known, it is known by the moment of its boot. */
 function isSame(one: Standing, other: Standing): boolean {
   if (one.node === other.node) return true
   if (one.nodes.length > 0 || other.nodes.length > 0) return false

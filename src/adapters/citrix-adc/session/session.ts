@@ -24,10 +24,10 @@ type Within = Pick<CallContext, 'clock' | 'signal'>
 /**
  * One address of an appliance, and the one session we have there.
  *
- * Sessions are few (445) and forgotten ones block everybody until they time out: there is one at a
+ * Sessions are few (445) and forgotten ones block all clients until they time out: there is one at a
  * time, its token is shared by all calls, at most two calls are under way, and it is logged out at
  * the end whatever happened. An ended session shows by errorcode, under 401 or under 200: we log in
- * again once and send the call once more, which is safe for changes too since nobody carried it out.
+ * again once and send the call once more, which is safe for changes too since it was not carried out.
  */
 export class NitroSession {
   readonly url: string
@@ -176,7 +176,7 @@ export class NitroSession {
         const first = await this.#postLogin(password, seconds, ctx)
         return first.errorcode === 1219 ? this.#postLogin(password, undefined, ctx) : first
       },
-      // Whatever the appliance calls it: with these credentials nobody gets in.
+      // Whatever the appliance calls it: with these credentials no login works.
       ({ reply }) => refusalOf(reply, 'credentials', 'relogin', 'rights'),
       true,
     )

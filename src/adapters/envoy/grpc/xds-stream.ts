@@ -198,7 +198,7 @@ export class XdsStream {
     }
   }
 
-  /** A set that is not served has no receipts: anybody may ask for any name. */
+  /** A set that is not served has no receipts: any client may ask for any name. */
   #enter(cluster: string): void {
     if (this.#node === undefined || this.#source.endpoints(cluster) === undefined) return
     const { id, version } = this.#node

@@ -11,7 +11,7 @@ import { inTurns } from './in-turns.js'
 import { NotPublished, Superseded, type Published } from './sink.js'
 import { importYaml, isYaml } from './yaml-package.js'
 
-/** Troubles of a file system that pass without anybody changing what is asked for. */
+/** Troubles of a file system that pass without a change of what is asked for. */
 const PASSING = new Set(['EAGAIN', 'EBUSY', 'EDQUOT', 'EINTR', 'EMFILE', 'ENFILE', 'ENOSPC'])
 
 interface Known {

@@ -96,7 +96,7 @@ export class Half {
     return known && (!this.hasCopies || this.failure() !== undefined)
   }
 
-  /** What went wrong: what nobody knows before what was refused. */
+  /** What went wrong: what is not known before what was refused. */
   failure(): Failure | undefined {
     const failed = [...this.#outcomes.values()].flatMap((written): Failure[] =>
       written === undefined || written.status === 'applied' ? [] : [written],

@@ -27,7 +27,7 @@ export class AfterChange {
   readonly #settings: Settings
   /** What went wrong the last time, until it went well. */
   fault: string | undefined
-  /** What the other unit does not have yet, where nobody pushes. */
+  /** What the other unit does not have yet, where no client pushes. */
   pending: string | undefined
   #standaloneUntil = -Infinity
 

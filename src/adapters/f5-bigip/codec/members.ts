@@ -33,7 +33,7 @@ export function toWords(to: AdminState, native?: Json): Words {
   }
 }
 
-/** The member's own state: forced offline wins, then disabled; a strange session is nobody's guess. */
+/** The member's own state: forced offline wins, then disabled; a strange session is not guessed at. */
 export function toAdmin(session: unknown, state: unknown): AdminState | 'unknown' {
   if (typeof session !== 'string' || typeof state !== 'string') return 'unknown'
   if (state === 'user-down') return 'maint'

@@ -213,7 +213,7 @@ export interface Parts {
 }
 
 /**
- * Counters as a scope. `sampledAt` goes back by what the device's statistics lag behind. Nobody comes to
+ * Counters as a scope. `sampledAt` goes back by what the device's statistics lag behind. No client comes to
  * a member through a unit that is standby, whatever its copy of the configuration says. A change that the
  * configuration shows and the traffic processes do not is not in force.
  */

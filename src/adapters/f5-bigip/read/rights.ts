@@ -4,7 +4,7 @@ import { quote } from '../../../provider/quote.js'
 import type { Settings } from '../options.js'
 import type { Device } from '../session/device.js'
 
-/** How long the device may take to tell a role that nobody depends on, in milliseconds. */
+/** How long the device may take to tell a role that nothing depends on, in milliseconds. */
 const LIMIT = 2_000
 /** Roles that change no member and no node. */
 const READERS = new Set(['guest', 'auditor', 'no-access'])
@@ -78,7 +78,7 @@ export class Rights {
     ]
   }
 
-  /** What a role allows no more of than a drain; nothing where it allows all, or nobody knows. */
+  /** What a role allows no more of than a drain; nothing where it allows all, or it is not known. */
   limits(partition: string): readonly string[] {
     const role = this.#roles.get(partition) ?? this.#roles.get('all-partitions')
     if (role !== 'operator') return []

@@ -3,7 +3,7 @@ import type { ReadUnit } from './view.js'
 
 /**
  * Units that pass the traffic of different groups are no pair of rivals. Where two are active for one group,
- * they have lost each other: which of them is to go on, and with which configuration, nobody can tell.
+ * they have lost each other: which of them is to go on, and with which configuration, is not known.
  *
  * @returns makes the scopes of both unread, with the reason; undefined where there are none
  */

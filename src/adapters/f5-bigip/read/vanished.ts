@@ -2,7 +2,7 @@ import type { LoadScope, Reading } from '../../../provider/contract.js'
 import { listed } from '../../../kit/listed.js'
 import { refKey } from '../../../provider/member-ref.js'
 
-/** How long what has vanished is remembered of a member that nobody holds, in milliseconds. */
+/** How long what has vanished is remembered of a member that no drain holds, in milliseconds. */
 const KEPT = 600_000
 
 /** What the last looks showed of one copy. */

@@ -355,7 +355,7 @@ export class Device {
     return [...found.values()]
   }
 
-  /** A cumulative counter that fell: the traffic processes began anew, or somebody reset statistics. */
+  /** A cumulative counter that fell: the traffic processes began anew, or a client reset statistics. */
   #noteTotals(pool: string, table: ReadonlyMap<string, Pick<MemberStats, 'arrivals'>>): void {
     let fell = false
     for (const [key, { arrivals }] of table) {

@@ -37,7 +37,7 @@ type Answered<V> = V | Failed
 /**
  * The units of a pair. A standby whose management hangs, as during an upgrade, is asked apart: with a
  * short limit and less and less often, as long as a unit that passes traffic says that it passes none.
- * A unit that is or was active, or whose role nobody can tell, is waited for.
+ * A unit that is or was active, or whose role is not known, is waited for.
  */
 export class Units {
   readonly #devices: readonly Device[]
@@ -62,7 +62,7 @@ export class Units {
     const asked = this.#devices.filter((device) => !skipped.includes(device))
     const answers = new Map(await this.#ask(asked, skipped, ask, ctx))
     const missing = skipped.filter((device) => !answers.has(device))
-    // Nobody vouches for them any more: a failover may have made one of them active.
+    // Nothing vouches for them any more: a failover may have made one of them active.
     for (const entry of await this.#ask(missing, [], ask, ctx)) answers.set(...entry)
     const all = this.#devices.flatMap((device) => answers.get(device) ?? [])
     if (this.#devices.length > 1) await this.#checkKinship(all.filter(isRead), ctx)

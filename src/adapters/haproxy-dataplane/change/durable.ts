@@ -85,7 +85,7 @@ export class DurableMarks {
    *
    * @param with - the other servers of its backend; whether the line is written where it has no mark too
    * @returns the marks before, where something was written
-   * @throws `CONFLICT` where the line has weight 0 and nobody knows what it was before
+   * @throws `CONFLICT` where the line has weight 0 and it is not known what it was before
    */
   async clear(
     ref: MemberRef,

@@ -26,7 +26,7 @@ const NONE: Reloads = { pending: [], failed: [] }
 /**
  * Makes durable writes last. A write that needs no reload is lost where a reload that others have asked
  * for before it fails: the API then puts the last known good file back, which is the one of the last reload
- * that succeeded (Data Plane API 2.9 to 3.4, `reload_agent.go`), and tells nobody. So reloads that are
+ * that succeeded (Data Plane API 2.9 to 3.4, `reload_agent.go`), and does not tell it. So reloads that are
  * pending are waited for, 15 s at most, and the line is read again.
  *
  * The API itself notices only where the last known good file was written by hand. One that it wrote has a

@@ -16,7 +16,7 @@ export class PutBack {
     this.#restorer = restorer
   }
 
-  /** The refusal, once the member is as it was found; where it is not, nobody knows. */
+  /** The refusal, once the member is as it was found; where it is not, it is not known. */
   async refuse(
     ref: MemberRef,
     before: Found,

@@ -57,7 +57,7 @@ export class HardStops {
    * How long a process that was seen can live once it is replaced.
    *
    * @param trusted - the operator vouches for it that the file was not changed without a reload
-   * @returns undefined where nobody can tell
+   * @returns undefined where it can't be told
    */
   boundOf(incarnation: string, trusted: boolean): number | undefined {
     if (typeof this.#largest !== 'number') return undefined

@@ -208,7 +208,7 @@ export class ProcessMemory {
 
   /**
    * Whether every present process is older than any replaced one can live. What was replaced before the
-   * first look was started with a value that nobody has read: only the operator knows of it.
+   * first look was started with a value that was not read: only the operator knows of it.
    */
   #outlived(processes: readonly Process[]): boolean {
     const { largest } = this.#hardStops

@@ -37,7 +37,7 @@ export class RuntimeEyes {
    * The same look with the processes that the Runtime API lists.
    *
    * @returns undefined where HAProxy was reloaded between the two looks: a state of the process before
-   * beside the counts of the one after it would read as if somebody had changed it
+   * beside the counts of the one after it would read as if another client had changed it
    * @throws `CONFLICT` where the two don't show the same servers
    */
   async see(

@@ -21,7 +21,7 @@
 //   DOWN              maint         cannot be told
 //
 // A state that is hidden is taken for the one that hides it: nothing but that is in force, so a drain is
-// judged by the counts at once, and nothing is sent that could lower what nobody can see. It is not
+// judged by the counts at once, and nothing is sent that could lower what can't be seen. It is not
 // called sealed, and an undo waits until the own state shows.
 import { atLeast } from '../../../provider/admin-state.js'
 import type { AdminState, Health } from '../../../provider/contract.js'

@@ -26,7 +26,7 @@ export interface Configured {
   readonly known: boolean
   /**
    * Where else it stands: in a `listen` section or a `server-template`, which this API can't write; not in
-   * the file at all (`run time`), or nobody can tell.
+   * the file at all (`run time`), or it can't be told.
    */
   readonly place: 'line' | 'listen' | 'template' | 'run time' | 'unknown'
   readonly weight: number | null

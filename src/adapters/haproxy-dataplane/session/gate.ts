@@ -8,7 +8,7 @@ const LONGEST_PAUSE = 4_000
 
 /**
  * Keeps polls apart. Each one makes the API dump and decode the statistics of the whole process
- * (about 0.2 ms for each server it has) behind the lock that the writes of everybody need. So polls
+ * (about 0.2 ms for each server it has) behind the lock that the writes of all clients need. So polls
  * never overlap, and the pause after one is four times as long as it took.
  */
 export class PollGate {

@@ -29,6 +29,11 @@ const EXPECTED =
 export function parseAddress(text: string): Address | string {
   if (text.startsWith('\0')) return abstract(text.replace(/\0+$/, '').slice(1))
   if (/[\0\n]/.test(text) || text === '') return EXPECTED
+  const scheme = /^([a-z][a-z0-9+]*):(?:\/\/|(?=\/))/i.exec(text)?.[0]
+  if (scheme !== undefined) {
+    const rest = printable(text.slice(scheme.length))
+    return `'${printable(scheme)}' is not how HAProxy writes an address: write ${rest}; ${EXPECTED}`
+  }
   const at = /^([a-z][a-z0-9+]*)@(.*)$/s.exec(text)
   if (at === null) return text.includes('/') ? unix(text) : tcp(text)
   const [, family = '', rest = ''] = at

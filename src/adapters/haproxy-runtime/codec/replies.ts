@@ -79,8 +79,16 @@ export function splitReplies(text: string, count: number): string[] {
   const replies = splitter.push(text)
   if (replies.length >= count) return replies.slice(0, count)
   throw cutShort(
-    `HAProxy closed the connection after ${replies.length} of ${count} replies, the last bytes were '${quote(text.slice(-200))}'`,
+    `HAProxy closed the connection after ${replies.length} of ${count} replies, the last bytes were '${quote(text.slice(-200))}'${isHttp(text) ? HTTP_THERE : ''}`,
   )
+}
+
+const HTTP_THERE =
+  "; an HTTP server answers there: expected the 'stats socket', no frontend and no stats page"
+
+/** What a frontend, or the stats page, says to a line that is no HTTP. */
+function isHttp(text: string): boolean {
+  return /^(HTTP\/\d|\S* ?400 Bad request)|<html/i.test(text)
 }
 
 /**

@@ -45,7 +45,10 @@ export function socketError(label: string, cause: unknown, sent: boolean): Drain
         "no such socket, is HAProxy running and is this the path of its 'stats socket'",
       )
     case 'ECONNREFUSED':
-      return say('UNREACHABLE', 'nothing listens there, is HAProxy running')
+      return say(
+        'UNREACHABLE',
+        "nothing listens there: HAProxy is not running, or this is not its 'stats socket'",
+      )
     case 'EAGAIN':
       return say(
         'UNREACHABLE',

@@ -42,7 +42,7 @@ export function closeDoor(draft: Draft, reading: PresentReading, fresh: boolean)
 }
 
 /**
- * Whether nobody comes to the member any more, persistent or not: an old process that stayed at drain
+ * Whether no client comes to the member any more, persistent or not: an old process that stayed at drain
  * lets them in, whoever set the member to maint since. What the provider says of the door itself counts
  * more.
  */

@@ -113,7 +113,7 @@ function firstWish(draft: Draft, reading: PresentReading): 'drain' | 'maint' {
   return allowed ? wished : 'drain'
 }
 
-/** The own state is lower than wished: never set, forgotten by a reload, or overruled by somebody. */
+/** The own state is lower than wished: never set, forgotten by a reload, or overruled by another client. */
 function putBack(draft: Draft, reading: PresentReading, own: AdminState): void {
   const cause = whyLower(draft.state, own)
   if (cause === 'theirs') meetLower(draft, own)

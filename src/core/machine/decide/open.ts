@@ -46,7 +46,7 @@ export function decideOpen(draft: Draft, goal: OpenGoal): void {
 
 /**
  * Whether another process has brought back what was taken back here, from a state file, while this run
- * still waits for other members: nobody else looks after it.
+ * still waits for other members: no other run looks after it.
  */
 function broughtBack(draft: Draft, goal: OpenGoal): boolean {
   const { ending, last, unread, hold, found } = draft.state
@@ -106,7 +106,7 @@ function step(draft: Draft, goal: OpenGoal, reading: PresentReading, own: AdminS
   else change(draft, goal, own, next)
 }
 
-/** The state to go to; null where nobody knows. */
+/** The state to go to; null where it is not known. */
 function destination(state: DrainState, goal: OpenGoal): AdminState | null {
   if (goal.of === 'anybody') return 'ready'
   const own = state.found?.own ?? 'unknown'
@@ -306,7 +306,7 @@ function answers({ last }: DrainState, until: number): boolean {
   return last !== null && last.askedAt >= until
 }
 
-/** What is said of a change that may still be carried out when nobody waits any longer. */
+/** What is said of a change that may still be carried out when no caller waits any longer. */
 function lateError(draft: Draft): DrainableError {
   const { ref, hold } = draft.state
   const bound = draft.now + draft.policy.capabilities.lateBound

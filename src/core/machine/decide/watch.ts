@@ -40,7 +40,7 @@ function removed(draft: Draft): void {
   endGone(draft, 'absent')
 }
 
-/** Nobody new is sent there: idle is said once that is proved, and taken back once something is seen. */
+/** No new client is sent there: idle is said once that is proved, and taken back once something is seen. */
 function follow(draft: Draft, what: Pick<DrainState['proof'], 'sealed' | 'unverified'>): void {
   if (draft.state.phase === 'active') draft.phase('draining')
   if (!stillIdle(draft.state)) loseIdle(draft)

@@ -73,7 +73,7 @@ export function lateChange(
   }
 }
 
-/** A change that goes out beside others of which nobody knows whether they are still to come. */
+/** A change that goes out beside others of which it is not known whether they are still to come. */
 export function sentChange(
   change: Change,
   before: SentChange['before'],

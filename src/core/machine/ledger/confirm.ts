@@ -7,7 +7,7 @@ import { forgetSamples } from '../scopes.js'
 import { incarnationsOf, loadOf } from '../state.js'
 
 /**
- * A change of ours took effect. `unknown`: its effect is there, and nobody can tell whether that is
+ * A change of ours took effect. `unknown`: its effect is there, and it is not known whether that is
  * ours; an undo leaves it alone and says so.
  */
 export function confirm(

@@ -9,7 +9,7 @@ import { anotherIncarnation, type DrainState, type OwnChange } from '../state.js
  * Keeps the ledger in step with what others made of the state that we had set, so that it is told apart
  * from the same state set again later, by whomever:
  *
- * - found lower in the same process: somebody took ours back. Noted as a restore that found it so
+ * - found lower in the same process: another client took ours back. Noted as a restore that found it so
  *   (`unchanged`); what is set after that is theirs.
  * - found lower in another process, but as we had set it before: a state file brought that back, and it is
  *   ours still.

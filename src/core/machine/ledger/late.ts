@@ -170,7 +170,7 @@ function shows(draft: Draft, reading: Reading, change: Change): boolean {
 }
 
 /**
- * It was carried out after all, by us: nobody else was seen in between. Where another hold may have brought
+ * It was carried out after all, by us: no other change was seen in between. Where another hold may have brought
  * it about, one of this process or whoever raised the member further, this one can be still to come: it stays
  * until its time is over.
  */
@@ -187,12 +187,12 @@ function happened(draft: Draft, entry: LateChange, reading: Reading, load: numbe
   confirm(draft, entry.change, 'applied')
   const { goal } = draft.state
   if (goal.kind === 'open') draft.set({ goal: ledAway(goal, entry.change, draft.now) })
-  // A lost undo came through under the next drain: to be held again, and nobody else's doing.
+  // A lost undo came through under the next drain: to be held again, and no other client's doing.
   if (entry.change.kind === 'restore') draft.hold({ confirmed: 'none' })
 }
 
 /**
- * It led away from where the member was to go, and that is nobody else's doing. One that was open is to
+ * It led away from where the member was to go, and that is no other client's doing. One that was open is to
  * be opened once more: the wait for the late hold may have taken all of the undo's time.
  */
 function ledAway(goal: OpenGoal, { kind }: Change, now: number): OpenGoal {
@@ -201,7 +201,7 @@ function ledAway(goal: OpenGoal, { kind }: Change, now: number): OpenGoal {
   return { ...goal, reached: null, until: anew ? Math.max(until, now + UNDO_LIMIT) : until }
 }
 
-/** It can't happen any more. Where its effect was there all along, nobody can tell whose that is. */
+/** It can't happen any more. Where its effect was there all along, it is not known whose that is. */
 function expired(draft: Draft, entry: LateChange, reading: Reading): void {
   replace(draft, entry, undefined)
   const known = draft.state.hold.changes

@@ -31,7 +31,7 @@ export function whyLower(state: DrainState, own: AdminState): Cause {
  * Whether a state found while a member is to be opened is ours to undo.
  *
  * - `ours`: we set it, or a change of ours whose answer is missing may have
- * - `unknown`: a change to it was only intended, and nobody can tell whether it was carried out
+ * - `unknown`: a change to it was only intended, and it is not known whether it was carried out
  * - `theirs`: another client set it
  *
  * Ready is never ours, unless it is where the undo goes: an undo of another drain led there, and this one

@@ -16,7 +16,7 @@ export function meetAgain(draft: Draft, change: Change, before: AdminState | 'un
   // What an undo has taken back was no change of ours any more.
   const since = hold.changes.slice(undoneAt(draft.state) + 1)
   if (since.some((known) => known.kind === 'hold' && known.state === 'applied')) return
-  // What another process forgot was somebody's wish: it is no state to go back to.
+  // What another process forgot was the wish of another client: it is no state to go back to.
   if (anotherIncarnation(draft.state, hold.incarnations)) return
   const maybeOurs = [
     ...hold.late.map((late) => targetOf(late.change)),
@@ -25,7 +25,7 @@ export function meetAgain(draft: Draft, change: Change, before: AdminState | 'un
   if (!maybeOurs) draft.set({ found: { ...found, own: before } })
 }
 
-/** Somebody opened it before any hold of ours changed it: that is what an undo goes back to. */
+/** Another client opened it before any hold of ours changed it: that is what an undo goes back to. */
 export function meetLower(draft: Draft, own: AdminState): void {
   const { found, hold } = draft.state
   if (found === null || found.own === 'unknown' || atLeast(own, found.own)) return

@@ -106,7 +106,7 @@ export interface Membership {
 /**
  * Joins the runs of a balancer. An entry exists only while a run lives.
  *
- * @param counts - false for a run that wants nothing: nobody else sees it
+ * @param counts - false for a run that wants nothing: no other run sees it
  */
 export function joinBalancer(
   provider: DrainableProvider,
@@ -156,14 +156,14 @@ export function joinBalancer(
       if (balancer.stakes.size === 0 && map.get(key) === balancer) map.delete(key)
       for (const [member, changes] of late) {
         const of = `${key}\0${member}`
-        // Several runs may end before anybody comes: each of their changes may still be carried out.
+        // Several runs may end before another run comes: each of their changes may still be carried out.
         left.set(of, oneEach([...(left.get(of) ?? []), ...changes]))
         const forget = (): void => {
           const rest = (left.get(of) ?? []).filter((entry) => !changes.includes(entry))
           if (rest.length > 0) left.set(of, rest)
           else left.delete(of)
         }
-        // By the real clock: nobody may be left who moves another one on.
+        // By the real clock: no test may be left that moves another one on.
         setBackgroundTimer(systemClock, forget, lateBound + LEFT_FOR)
       }
     },
@@ -221,8 +221,8 @@ export function inheritedLate(
 }
 
 /**
- * A restore that was missing when its answer was lost, and shows from now on, was carried out: it is nobody
- * else's doing, and what is set after it is. It or its repeat: this one may still come. Whose a hold is depends
+ * A restore that was missing when its answer was lost, and shows from now on, was carried out: it is no
+ * other client's doing, and what is set after it is. It or its repeat: this one may still come. Whose a hold is depends
  * on the run, which sees for itself.
  */
 function lackedBy(

@@ -74,7 +74,7 @@ export class Contest {
     this.#down = new Map()
     this.#membership = this.#join()
     this.#floor = new Floor(this.#membership, this.#down, this.#run.spec.keepReady)
-    // Nobody told it what other runs sent while it was away.
+    // It was not told what other runs sent while it was away.
     this.#share(this.#run.members?.keys ?? [])
   }
 
@@ -121,7 +121,7 @@ export class Contest {
    * Decides for each member against every other run. What an earlier one has under way is waited for,
    * and what it never got an answer to is inherited.
    *
-   * @returns whether nobody else was there, so that the look the members were picked from still holds
+   * @returns whether no other run was there, so that the look the members were picked from still holds
    */
   async decide(): Promise<boolean> {
     const { members, spec } = this.#run

@@ -15,7 +15,7 @@ export function listenersOf(provider: DrainableProvider): Listeners<DrainEvent> 
   return listeners
 }
 
-/** Emits on the provider, where anybody listens. */
+/** Emits on the provider, where there is a listener. */
 export function emitOn(provider: DrainableProvider, event: DrainEvent): void {
   emitters.get(provider)?.emit(event)
 }

@@ -25,8 +25,8 @@ export class Floor {
   }
 
   /**
-   * Whether a member may be taken. Where it may, the wish is entered in the same turn, so that nobody
-   * else can take the same place.
+   * Whether a member may be taken. Where it may, the wish is entered in the same turn, so that no other run
+   * can take the same place.
    *
    * @returns why not, or undefined
    */
@@ -42,7 +42,7 @@ export class Floor {
   }
 
   /**
-   * Whether a look has told of everybody that any of us wishes down in the pools of these members. Where it
+   * Whether a look has told of every member that any of us wishes down in the pools of these members. Where it
    * has not, a refusal is none yet: one whose wish is newer than the look may be down in it already, and is
    * then taken off twice.
    */
@@ -135,7 +135,7 @@ export class Floor {
   }
 }
 
-/** What the product does with a pool of which nobody serves, as far as that is known. */
+/** What the product does with a pool of which no member serves, as far as that is known. */
 function thenOf(pool: PoolReading | undefined): string {
   switch (pool?.whenNone) {
     case 'refuse':

@@ -63,7 +63,7 @@ function forget(key: string, keys: readonly string[], weak: WeakRef<Ledger>): vo
   if (members.size === 0) map.delete(key)
 }
 
-/** Who wants to know what was seen of a member of this balancer; undefined where nobody does. */
+/** Who wants to know what was seen of a member of this balancer; undefined where no run does. */
 export function ledgersOf(
   provider: DrainableProvider,
 ): ((ref: MemberRef) => readonly Ledger[]) | undefined {

@@ -1,7 +1,7 @@
 import type { DrainableProvider } from '../../../provider/contract.js'
 import type { DrainState } from '../../machine/state.js'
 
-/** Who wants to know what a drain leaves idle on a provider. Nobody remembers it where nobody does. */
+/** Who wants to know what a drain leaves idle on a provider. It is remembered only where a drain does. */
 const listeners = new WeakMap<DrainableProvider, (state: DrainState) => void>()
 
 /** Listens to members that drains leave idle, so that their idle is not announced twice. */

@@ -25,7 +25,7 @@ interface Part {
   readonly permit: Permit | undefined
 }
 
-/** Changes of everybody who asked in one turn: one call. */
+/** The changes of all who asked in one turn: one call. */
 export class Batch {
   readonly changes: Change[] = []
   /** Resolves when the call has ended, however: each part has got all of its results by then. */
@@ -73,7 +73,7 @@ export class Batch {
   }
 
   /**
-   * Nobody waits any more. The answer may still be waited for a little longer, because a ticket that
+   * No caller waits any more. The answer may still be waited for a little longer, because a ticket that
    * learns of it can undo the change; then the call goes too.
    */
   #linger(after: number, reason: unknown): void {

@@ -14,7 +14,7 @@ export const QUIET_LIMIT = 5_000
 /** How long the end, and a change that is in a hurry, wait until the ticket is written, in milliseconds. */
 export const STORE_LIMIT = 2_000
 
-/** How long a change is waited for that nobody waits for any more, in milliseconds. */
+/** How long a change is waited for that no caller waits for any more, in milliseconds. */
 export const LINGER = 2_000
 
 /** What a bounded call needs to know. */
@@ -64,7 +64,7 @@ export async function bounded<T>(
       undo.push(() => signal.removeEventListener('abort', onAbort))
     }
   })
-  giveUp.catch(() => undefined) // the race below sees it, or nobody needs it any more
+  giveUp.catch(() => undefined) // the race below sees it, or it is not needed any more
   const its = permit === undefined ? clock : permitted(clock, permit, own)
   const context = { signal: own.signal, clock: its, ...(result === undefined ? {} : { result }) }
   try {

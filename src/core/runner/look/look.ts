@@ -12,11 +12,11 @@ export type SeenLook = Extract<Look, { readonly snapshot: Snapshot }>
 interface LookTimes {
   readonly askedAt: number
   readonly at: number
-  /** How long the answer took; 0 where nobody asked (a push). */
+  /** How long the answer took; 0 where it was not asked for (a push). */
   readonly took: number
 }
 
-/** Somebody who wants to be shown some members from time to time. */
+/** A subscriber that wants to be shown some members from time to time. */
 export interface Subscriber {
   /** Asked anew for each look. */
   readonly refs: () => readonly MemberRef[] | 'all'

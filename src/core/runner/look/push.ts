@@ -7,7 +7,7 @@ import { readingsOf } from './readings.js'
 export type OnPush = (snapshot: Snapshot) => void
 
 /**
- * Listens to what a provider pushes about the members somebody looks at. A push is a look like any
+ * Listens to what a provider pushes about the members that a subscriber looks at. A push is a look like any
  * other, only sooner: the polling goes on beside it, so a push that stays away costs time and never
  * the truth.
  */

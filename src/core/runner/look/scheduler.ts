@@ -34,7 +34,7 @@ export interface Subscription {
 }
 
 /**
- * The one way to one provider: everybody who drains on it shares one observe per tick and one apply
+ * The one way to one provider: all drains on it share one observe per tick and one apply
  * per batch. An abort of one waits for no shared call.
  */
 export class Scheduler {
@@ -50,7 +50,7 @@ export class Scheduler {
   #counts: Capabilities['counts'] | undefined
   #lastLook = -Infinity
   #batch: Batch | undefined
-  /** Gives up the look under way, once nobody waits for it any more. */
+  /** Gives up the look under way, once no caller waits for it any more. */
   #stopLook = new AbortController()
 
   constructor(provider: DrainableProvider, clock: Clock) {
@@ -140,7 +140,7 @@ export class Scheduler {
   }
 
   /**
-   * Sends changes, together with those of everybody else who asks in the same turn; each result is
+   * Sends changes, together with those of all others who ask in the same turn; each result is
    * told as soon as it is known. After a signal the answer still comes, or the call is given up.
    *
    * @param permit - asked when the call goes out: where it says no, these changes are `rejected`
@@ -190,7 +190,7 @@ export class Scheduler {
     this.#push.follow([...new Map(refs.map((ref) => [refKey(ref), ref])).values()])
   }
 
-  /** What the provider says of its own accord goes to everybody it speaks for. */
+  /** What the provider says of its own accord goes to all runs it speaks for. */
   #pushed(snapshot: Snapshot): void {
     const at = this.clock.now()
     let safe: Snapshot
@@ -223,7 +223,7 @@ export class Scheduler {
       : this.clock.setTimeout(look, wait)
   }
 
-  /** A clock that throws is met by the look itself, which tells everybody. */
+  /** A clock that throws is met by the look itself, which tells all who wait. */
   #waitUntil(due: number): number {
     try {
       const now = this.clock.now()
@@ -291,7 +291,7 @@ function union(seats: readonly Seat[]): readonly MemberRef[] | 'all' {
 
 const schedulers = new WeakMap<DrainableProvider, WeakMap<Clock, Scheduler>>()
 
-/** The scheduler of a provider object: one per clock, shared by everybody in this process. */
+/** The scheduler of a provider object: one per clock, shared by all of this process. */
 export function schedulerOf(provider: DrainableProvider, clock: Clock): Scheduler {
   const byClock = schedulers.get(provider) ?? new WeakMap<Clock, Scheduler>()
   schedulers.set(provider, byClock)

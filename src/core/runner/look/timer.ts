@@ -20,7 +20,7 @@ export class Alarm {
   readonly #broken: (thrown: unknown) => void
   #cancel: (() => void) | undefined
 
-  /** @param broken - called with what the call throws: a timer has nobody else to tell */
+  /** @param broken - called with what the call throws: a timer has no caller to tell */
   constructor(clock: Clock, broken: (thrown: unknown) => void) {
     this.#clock = clock
     this.#broken = broken

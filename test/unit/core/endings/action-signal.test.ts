@@ -210,3 +210,72 @@ describe("the action's signal does not", () => {
     expect(clock.pending).toBe(0)
   })
 })
+
+describe("the caller's signal fires while the action works", () => {
+  const stopped = new Error('stopped by Ctrl-C')
+
+  async function interrupted(
+    action: (signal: AbortSignal, clock: FakeClock) => Promise<string>,
+    policy: Policy = {},
+  ) {
+    const { clock, lb } = balancer({ latency: 0 })
+    const stop = new AbortController()
+    const options = { clock, timeout: '1m', signal: stop.signal, ...policy } as const
+    const run = drain(lb, web1, options, (_, { signal }) => {
+      clock.setTimeout(() => stop.abort(stopped), 500)
+      return action(signal, clock)
+    })
+    const ended = run.then(
+      (value) => ({ value, error: undefined }),
+      (error: unknown) => ({ value: undefined, error }),
+    )
+    return { ...(await clock.runUntil(ended)), lb }
+  }
+
+  test('and the action is told, with the reason', async () => {
+    const { error } = await interrupted((signal, clock) => work(clock, 10_000, signal))
+    expect(error).toBe(stopped)
+  })
+
+  test('and the reason is given where an API wrapped it', async () => {
+    const { error } = await interrupted((signal, clock) =>
+      work(clock, 10_000, signal).catch((cause: unknown) => {
+        throw new Error('The operation was aborted', { cause })
+      }),
+    )
+    expect(error).toBe(stopped)
+  })
+
+  test('and the member stays drained, whatever onAbort says', async () => {
+    const half = (signal: AbortSignal, clock: FakeClock) => work(clock, 10_000, signal)
+    const { lb } = await interrupted(half, { onAbort: 'restore' })
+    expect(lb.state(web1)).toBe('maint')
+  })
+
+  test('and an action that ends all the same gives its value', async () => {
+    const { value } = await interrupted((_, clock) =>
+      work(clock, 1_000, new AbortController().signal),
+    )
+    expect(value).toBe('done')
+  })
+
+  test('and before the action has begun the member is put back', async () => {
+    const { clock, lb } = balancer({ latency: 0 })
+    const stop = new AbortController()
+    const options: Policy = {
+      clock,
+      signal: stop.signal,
+      onAbort: 'restore',
+      onEvent: (event) => {
+        if (event.type === 'end') stop.abort(stopped)
+      },
+    }
+    let acted = false
+    const run = drain(lb, web1, options, () => {
+      acted = true
+      return Promise.resolve()
+    })
+    expect(await clock.runUntil(run.catch((error: unknown) => error))).toBe(stopped)
+    expect([acted, lb.state(web1)]).toEqual([false, 'ready'])
+  })
+})

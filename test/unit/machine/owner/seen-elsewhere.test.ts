@@ -71,7 +71,7 @@ describe('what another run saw lower than a drain that still looks had set it', 
     for (const own of ['drain', 'maint'] as const) expect(see(held().look(), { own })).toBe(false)
   })
 
-  test('tells nothing by a look that was asked for before the hold had its answer', () => {
+  test('tells nothing by a look asked for before the hold had its answer', () => {
     const run = held().look()
     const { confirmedAt } = run.state.hold
     expect(see(run, { askedAt: confirmedAt })).toBe(false)
@@ -116,7 +116,7 @@ describe('what another run saw of a member that this one has let go of', () => {
     expect(run.state.hold.incarnations).toEqual(OTHER)
   })
 
-  test('says in which process it is open, also beside an undo without an answer', () => {
+  test('names the process where it is open, also beside an unanswered undo', () => {
     const run = aborted()
     see(run)
     expect(see(withLate(run, 'restore', 'ready'), { incarnations: OTHER })).toBe(true)

@@ -1,0 +1,88 @@
+import { listed, nearest } from './nearest.js'
+import { quote } from './quote.js'
+import type { Schema, SchemaIssue } from './options.js'
+
+/** One issue in words: the field, what was expected, and for an unknown name which one was probably meant. */
+export function describeIssue(issue: SchemaIssue, schema: Schema<unknown>): string {
+  const nested = issue.code === 'invalid_union' ? nearestBranch(issue) : undefined
+  if (nested !== undefined) {
+    return nested
+      .map((inner) => describeIssue({ ...inner, path: [...issue.path, ...inner.path] }, schema))
+      .join('; ')
+  }
+  const field = issue.path.length === 0 ? 'the options' : formatPath(issue.path)
+  if (issue.code === 'unrecognized_keys') {
+    const known = optionNames(schema, issue.path)
+    const said = (issue.keys ?? []).map((key) => unknownName(key, known)).join('; ')
+    return `${issue.path.length === 0 ? '' : `${field}: `}${said}`
+  }
+  const message = plain(issue)
+  return message.startsWith('is ') ? `${field} ${message}` : `${field}: ${message}`
+}
+
+/** An option that there is none of, with the one that was probably meant, or all that there are. */
+export function unknownName(given: string, known: readonly string[]): string {
+  const said = `unknown option '${quote(given)}'`
+  if (known.length === 0) return `${said}, check the spelling`
+  const meant = nearest(given, known)
+  return meant === undefined
+    ? `${said}, expected one of ${listed(known, 40)}`
+    : `${said}, did you mean '${meant}'?`
+}
+
+/** Zod's own words say `Too small: expected number to be >=1`. */
+function plain(issue: SchemaIssue): string {
+  const { code, values, minimum, maximum, origin } = issue
+  if (code === 'invalid_value' && values !== undefined && values.length > 1)
+    return `expected one of ${listed(values.map(String))}`
+  if (code === 'too_small' && /^Too small/.test(issue.message)) {
+    if (origin === 'string') return 'expected a text that is not empty'
+    if (origin === 'array') return `expected at least ${String(minimum)}`
+    return `expected a number from ${String(minimum)}`
+  }
+  if (code === 'too_big' && /^Too big/.test(issue.message)) {
+    return origin === 'number' || origin === 'int'
+      ? `expected a number up to ${String(maximum)}`
+      : `expected at most ${String(maximum)}`
+  }
+  return issue.message.replace(/^Invalid input: /, '')
+}
+
+/** As much of a zod schema as is read to tell its option names; a caller's zod may be another copy. */
+interface SchemaNode {
+  readonly shape?: Readonly<Record<string, SchemaNode>>
+  readonly def?: {
+    readonly innerType?: SchemaNode
+    readonly in?: SchemaNode
+    readonly options?: readonly SchemaNode[]
+  }
+}
+
+function optionNames(schema: object, path: readonly PropertyKey[]): readonly string[] {
+  let node = opened(schema)
+  for (const part of path) node = opened(node?.shape?.[String(part)])
+  return Object.keys(node?.shape ?? {})
+}
+
+/** The object schema inside what makes it optional, gives it a default, or reads it further. */
+function opened(node: SchemaNode | undefined): SchemaNode | undefined {
+  let at = node
+  while (at !== undefined && at.shape === undefined) {
+    const { innerType, in: input, options } = at.def ?? {}
+    at = innerType ?? input ?? options?.find((option) => option.shape !== undefined)
+  }
+  return at
+}
+
+/** Where one form of several was clearly meant, what is wrong inside it says more than the list of forms. */
+function nearestBranch(issue: SchemaIssue): readonly SchemaIssue[] | undefined {
+  return issue.errors?.find((branch) => branch.every(({ path }) => path.length > 0))
+}
+
+function formatPath(path: readonly PropertyKey[]): string {
+  return path
+    .map((part, i) =>
+      typeof part === 'number' ? `[${part}]` : `${i === 0 ? '' : '.'}${String(part)}`,
+    )
+    .join('')
+}

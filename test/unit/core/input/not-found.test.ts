@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest'
+import { combineProviders, drain, select, type DrainableProvider, type Target } from 'drainable'
+import { fakeProvider } from 'drainable/testing'
+
+const pools = { web: ['web1', 'web2'], Api: ['api1'] }
+
+async function said(call: Promise<unknown>): Promise<{ code: string; message: string }> {
+  return call.then(
+    () => ({ code: 'none', message: 'found' }),
+    (error: unknown) => error as { code: string; message: string },
+  )
+}
+
+const missed = (lb: DrainableProvider, target: unknown) => said(select(lb, target as Target))
+
+describe('a target that hits nothing', () => {
+  test.each<[Target, string]>([
+    [{ pool: 'web', member: 'Web1' }, "pool web has no such member, did you mean 'web1'?"],
+    [{ pool: 'web', member: 'wbe2' }, "did you mean 'web2'?"],
+    [{ pool: 'web', member: 'db' }, "pool web has no such member, its members are 'web1', 'web2'"],
+    [{ pool: 'api', member: 'api1' }, "no such pool or member, did you mean 'Api'?"],
+    [{ pool: 'db', member: 'x' }, "no such pool or member, the pools are 'web', 'Api'"],
+    [{ pool: 'wbe' }, "there is no pool wbe, did you mean 'web'?"],
+    [{ pool: 'database' }, "there is no pool database, the pools are 'web', 'Api'"],
+    [{ address: '10.9.9.9' }, 'no member has address 10.9.9.9; members have '],
+    [{ address: 'localhost' }, 'a name is not resolved: give the address that the balancer has'],
+  ])('%j: %s', async (target, words) => {
+    const error = await missed(fakeProvider({ pools }), target)
+    expect(error.code).toBe('NOT_FOUND')
+    expect(error.message).toContain(words)
+  })
+
+  test('an address with another port is told its ports', async () => {
+    const lb = fakeProvider({ pools })
+    const [web1] = await select(lb, { pool: 'web', member: 'web1' })
+    const { address = '', port = 0 } = web1?.present === true ? web1 : {}
+    const error = await missed(lb, { address, port: port + 1 })
+    expect(error.message).toContain(`port ${port + 1}, its ports are '${port}'`)
+  })
+
+  test('a look for the message that fails leaves the error as it is', async () => {
+    const lb = fakeProvider({ pools })
+    const observe = lb.observe.bind(lb)
+    lb.observe = (refs, ctx) =>
+      refs === 'all' ? Promise.reject(new Error('busy')) : observe(refs, ctx)
+    const error = await missed(lb, { pool: 'web', member: 'web9' })
+    expect(error).toMatchObject({ code: 'NOT_FOUND' })
+    expect(error.message).toBe(
+      'web/web9 was not found: pool web has no such member, check the spelling',
+    )
+  })
+})
+
+describe('a target that is not understood', () => {
+  test.each<[unknown, string]>([
+    ['web/web1', "write { pool: 'web', member: 'web1' }"],
+    ['web1', 'expected { pool, member }, a list of those'],
+    [{ backend: 'web', server: 'web1' }, "'backend' is called 'pool' here, 'server' is called"],
+    [{ ip: '10.0.0.1' }, "'ip' is called 'address' here"],
+    [{ pool: 'web', members: ['web1'] }, "unknown 'members'; expected { pool, member }"],
+    [{ pool: 'web', member: '' }, 'member: is empty'],
+    [[], 'is empty; expected { pool, member }'],
+    [{ address: 'http://10.0.0.1:80' }, 'is a URL; give the address and the port apart'],
+    [{ address: '10.0.0.0/8' }, 'is a range, expected one address'],
+  ])('%j: %s', async (target, words) => {
+    const error = await missed(fakeProvider({ pools }), target)
+    expect(error.code).toBe('INVALID_OPTIONS')
+    expect(error.message).toContain(words)
+  })
+
+  test('a pool of several balancers is told how one of them is named', async () => {
+    const all = combineProviders({ a: fakeProvider({ pools }), b: fakeProvider({ pools }) })
+    const error = await missed(all, { pool: 'web' })
+    expect(error.message).toContain("name one, as in { balancer: 'a', ... }; a roll takes a list")
+  })
+})
+
+describe('what a verb is given in the wrong place', () => {
+  test('a factory that was not called', async () => {
+    const error = await missed(fakeProvider as unknown as DrainableProvider, { pool: 'web' })
+    expect(error.message).toContain('found a function: call it, and pass what it gives')
+  })
+
+  test('an action where the policy belongs', async () => {
+    const action = (() => Promise.resolve()) as never
+    const error = await said(
+      drain(fakeProvider({ pools }), { pool: 'web', member: 'web1' }, action),
+    )
+    expect(error.message).toContain('the action comes after them: drain(lb, target,')
+  })
+})

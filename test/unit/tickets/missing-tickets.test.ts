@@ -1,0 +1,49 @@
+import { describe, expect, test } from 'vitest'
+import {
+  restore,
+  resumeDrain,
+  startDrain,
+  stepDrain,
+  type Ticket,
+  type TicketStore,
+} from 'drainable'
+import { fakeClock, fakeProvider } from 'drainable/testing'
+
+const lb = fakeProvider({ pools: { web: ['web1'] } })
+
+describe('a ticket that there is none of', () => {
+  test('restore() says what that means', async () => {
+    const error: unknown = await restore(lb, undefined as never).catch((e: unknown) => e)
+    expect(error).toMatchObject({ code: 'TICKET_INVALID' })
+    expect(String(error)).toContain('there is no ticket (found undefined): the store has none')
+  })
+
+  test('resumeDrain() says what that means', () => {
+    expect(() => resumeDrain(lb, null as never)).toThrow('there is no ticket (found null)')
+  })
+
+  test('stepDrain() with a target alone is told how to begin', async () => {
+    const from = { pool: 'web', member: 'web1' } as unknown as Ticket
+    const error: unknown = await stepDrain(lb, from).catch((e: unknown) => e)
+    expect(String(error)).toContain('found a target alone: write { target: ... }')
+  })
+})
+
+test('why() of a drain whose store hangs names the store, not the balancer', async () => {
+  const clock = fakeClock()
+  const lb = fakeProvider({ pools: { web: ['web1', 'web2'] }, clock })
+  const tickets: TicketStore = {
+    get: () => Promise.resolve(undefined),
+    set: () => new Promise(() => undefined),
+    delete: () => Promise.resolve(true),
+  }
+  const web1 = { pool: 'web', member: 'web1' }
+  const { members } = await clock.runUntil(
+    startDrain(lb, web1, { clock, tickets, timeout: '2m' }).done,
+  )
+  const said = members.flatMap(({ why }) => why.map(({ text }) => text))
+  expect(said[0]).toBe(
+    "web/web1: 'hold' was not sent: the ticket could not be saved: no answer from the ticket store within 30 s",
+  )
+  expect(lb.requests.filter(({ verb }) => verb === 'apply')).toEqual([])
+})
