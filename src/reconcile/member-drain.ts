@@ -116,11 +116,10 @@ export class MemberDrain {
     return state === undefined ? this.state === 'running' : state.ending.holding
   }
 
-  /** Nothing of it can have reached the balancer. */
-  get isUnsent(): boolean {
+  /** Nothing says yet that its hold is in place. What was, and is put back, takes no place of another. */
+  get isToBegin(): boolean {
     const hold = this.#run.parts?.members.all[0]?.hold
-    if (hold === undefined) return true
-    return hold.changes.length === 0 && hold.pending === null && hold.late.length === 0
+    return this.state === 'running' && !this.restoring && (hold?.confirmed ?? 'none') === 'none'
   }
 
   get deadline(): number | null {

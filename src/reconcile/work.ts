@@ -100,7 +100,7 @@ export class Work {
       const reading = readingsOf(snapshot).get(key)
       const isThere = reading?.present === true && reading.identity === drain.identity
       if (!isThere || plan.unsaid.has(drain.ref.pool)) continue
-      const goesOn = down.has(key) && (planned.has(key) || !drain.isUnsent)
+      const goesOn = down.has(key) && (planned.has(key) || !drain.isToBegin)
       if (!goesOn) this.#takeBack(key, drain)
     }
   }
@@ -154,7 +154,9 @@ export class Work {
     const again = drain.state === 'failed' && step !== undefined
     // Ready again, and the plan has no place for it: it is not held once more.
     const undoing = drain.restoring && (step !== undefined || reading.own !== 'ready')
-    if (removes && !this.#spec.waits) this.singles.send(key, step.change)
+    // Begun by an earlier set that had a place for it.
+    if (step === undefined && reading.own === 'ready' && drain.isToBegin) this.#takeBack(key, drain)
+    else if (removes && !this.#spec.waits) this.singles.send(key, step.change)
     else if (raised || removes || keeps || again || undoing)
       void this.#replace(key, drain, shape, { reading, look: wanted.look })
   }

@@ -76,14 +76,23 @@ function forProcess<T>(mine: UserProcess, call: () => Promise<T>): Promise<T> {
   return mine.alive ? call().then((answer) => (mine.alive ? answer : never)) : never
 }
 
-/** The same balancer as one process sees it. */
-function balancerOf(lb: FakeProvider, mine: UserProcess): DrainableProvider {
+/** The same balancer as one process sees it. `seen`: told of the members of each look that came through. */
+function balancerOf(
+  lb: FakeProvider,
+  mine: UserProcess,
+  seen: (members: readonly string[]) => void,
+): DrainableProvider {
   return {
     specVersion: 1,
     name: lb.name,
     instance: lb.instance,
     describe: (ctx) => forProcess(mine, () => lb.describe(ctx)),
-    observe: (refs, ctx) => forProcess(mine, () => lb.observe(refs, ctx)),
+    observe: (refs, ctx) =>
+      forProcess(mine, async () => {
+        const snapshot = await lb.observe(refs, ctx)
+        seen(snapshot.readings.map(({ ref }) => ref.member))
+        return snapshot
+      }),
     apply: (changes, ctx) => forProcess(mine, () => lb.apply(changes, ctx)),
     close: () => Promise.resolve(),
     [Symbol.asyncDispose]: () => Promise.resolve(),
@@ -110,6 +119,15 @@ function leaseOf(lease: FakeLease, mine: UserProcess): Lease {
 
 /** How often a roll is resumed at most before it must be done. */
 const RESUMES = 6
+/** Two balancers are looked at one after the other: so long before it is acted on, a server is seen at most, in milliseconds. */
+const LOOKS_APART = 100
+
+/** A look at one server on one balancer. */
+interface Seen {
+  readonly at: number
+  /** Whether it was out, and held no work, on both balancers in that moment. */
+  readonly idle: boolean
+}
 
 /**
  * A roll over two balancers with a truth of their own, told as a story of what happens to it. Nothing may be acted on
@@ -134,6 +152,8 @@ class RollPlay {
   readonly #done = new Set<string>()
   readonly #failed = new Set<string>()
   readonly #acting = new Set<string>()
+  /** The newest look at each server, by side. */
+  readonly #seen: readonly [Map<string, Seen>, Map<string, Seen>] = [new Map(), new Map()]
   /** The process that rolls; another one after each crash. */
   #process: UserProcess
   #processes = 1
@@ -192,7 +212,9 @@ class RollPlay {
 
   #all(): ReturnType<typeof combineProviders> {
     const [one, two] = this.#sides
-    const [a, b] = [balancerOf(one, this.#process), balancerOf(two, this.#process)]
+    const [seenOne, seenTwo] = this.#seen
+    const a = balancerOf(one, this.#process, (members) => this.#see(members, seenOne))
+    const b = balancerOf(two, this.#process, (members) => this.#see(members, seenTwo))
     return combineProviders({ a, b }, { onUnreachable: 'wait' })
   }
 
@@ -247,11 +269,21 @@ class RollPlay {
     const under = this.#done.size + this.#acting.size
     if (this.#done.size < canary && under >= canary)
       this.faults.push(`${member} is acted on before ${canary} canaries are through`)
-    for (const [side, lb] of this.#sides.entries()) {
-      const ref = { pool: 'web', member }
-      if (lb.load(ref) > 0) this.faults.push(`${member} is acted on with work on ${side}`)
-      if (!this.#isOut(side, member))
-        this.faults.push(`${member} is acted on while it is open on ${side}`)
+    // A reload between the newest look at one balancer and that at the other is not seen by either.
+    const looks = this.#seen.map((seen) => seen.get(member) ?? { at: -Infinity, idle: false })
+    const { at, idle } = looks.reduce((one, other) => (one.at <= other.at ? one : other))
+    if (!idle) this.faults.push(`${member} is acted on, and was not out and idle on both at once`)
+    if (this.#clock.now() - at > LOOKS_APART)
+      this.faults.push(`${member} is acted on, and was seen last ${this.#clock.now() - at} ms ago`)
+  }
+
+  #see(members: readonly string[], seen: Map<string, Seen>): void {
+    const at = this.#clock.now()
+    for (const member of members) {
+      const idle = this.#sides.every(
+        (lb, side) => this.#isOut(side, member) && lb.load({ pool: 'web', member }) === 0,
+      )
+      seen.set(member, { at, idle })
     }
   }
 

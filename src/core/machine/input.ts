@@ -35,6 +35,8 @@ export type Input = { readonly at: number; readonly wall: number } & (
     }
   /** The hold under way is not to be sent any more: see `isRough`. */
   | { readonly type: 'recalled' }
+  /** What was called idle must be seen once more before that is the outcome. */
+  | { readonly type: 'doubt' }
   /** The floor's answer to a first hold: it was not sent. */
   | { readonly type: 'denied'; readonly error: DrainableError }
   /** The caller's own health check ended. */

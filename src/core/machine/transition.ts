@@ -63,8 +63,7 @@ function absorb(state: DrainState, input: Input, policy: MachinePolicy): Draft {
       absorbFailure(draft, input.error, input.askedAt)
       break
     case 'overdue':
-      if (state.goal.kind === 'open') openOverdue(draft, state.goal, input.error)
-      else endOverdue(draft)
+      overdue(draft, input.error)
       break
     case 'inherit':
       inherit(draft, input)
@@ -90,6 +89,9 @@ function absorb(state: DrainState, input: Input, policy: MachinePolicy): Draft {
     case 'end':
       draft.finish(input.outcome, input.error)
       break
+    case 'doubt':
+      doubt(draft)
+      break
     case 'settle':
       settle(draft)
       break
@@ -100,6 +102,12 @@ function absorb(state: DrainState, input: Input, policy: MachinePolicy): Draft {
       input satisfies never
   }
   return draft
+}
+
+function overdue(draft: Draft, error: Parameters<Draft['fault']>[0]): void {
+  const { goal } = draft.state
+  if (goal.kind === 'open') openOverdue(draft, goal, error)
+  else endOverdue(draft)
 }
 
 /** Changes of other runs, without those that this one knows of already. Another that asks for the same is another one. */
@@ -135,6 +143,12 @@ function settle(draft: Draft): void {
   }
   const quiet = outcome === 'idle' || outcome === 'terminated'
   draft.ending({ settled: true, marks: quiet ? marksOf(draft.state) : null })
+}
+
+/** Idle as far as it was seen: the next look says whether it is so still, and at the deadline it is not known. */
+function doubt(draft: Draft): void {
+  const { ended, settled } = draft.state.ending
+  if (ended?.outcome === 'idle' && !settled) draft.ending({ ended: null })
 }
 
 /** The floor said no: nothing was sent. */

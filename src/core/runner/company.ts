@@ -2,6 +2,13 @@
 export interface Companion {
   /** Whether all its members have an outcome, or it is over for itself. */
   readonly hasEnded: () => boolean
+  /**
+   * Since when its members have been idle, and until when that was seen, by the clock: null where idle is not what it
+   * has ended with, `seen` -Infinity where it can't be read.
+   */
+  readonly idle: () => { readonly from: number; readonly seen: number } | null
+  /** That it is idle was not seen late enough: it has not ended before another look has shown it. */
+  readonly doubt: () => void
   /** Whether an idle of it was lost since it said that it has ended. */
   readonly hasLost: () => boolean
   /** All have ended: it closes its ticket, and says {@link Company.closed} then. */
@@ -45,6 +52,11 @@ export class Company {
     if (this.#awaited > 0 || this.#closing.size > 0 || this.#open.size === 0) return
     const runs = [...this.#open]
     if (!runs.every((run) => run.hasEnded())) return
+    const late = unconfirmed(runs)
+    if (late.length > 0) {
+      for (const run of late) run.doubt()
+      return
+    }
     this.#closing = new Set(runs)
     for (const run of runs) run.close()
   }
@@ -70,4 +82,16 @@ export class Company {
     }
     if (lost) this.check()
   }
+}
+
+/**
+ * Those of which it is not known whether they were idle still when the last one became so. Where one has not ended as
+ * idle, nothing rests on that.
+ */
+function unconfirmed(runs: readonly Companion[]): readonly Companion[] {
+  if (runs.length < 2) return []
+  const idle = runs.map((run) => ({ run, when: run.idle() }))
+  const from = Math.max(...idle.map(({ when }) => when?.from ?? Infinity))
+  if (from === Infinity) return []
+  return idle.flatMap(({ run, when }) => (when !== null && when.seen < from ? [run] : []))
 }

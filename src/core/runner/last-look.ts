@@ -28,6 +28,14 @@ export class LastLook {
     else alarm.set(Math.min(...moments), () => this.#ask())
   }
 
+  /** The others were idle later than these members were looked at: another look says whether they are so still. */
+  doubt(): void {
+    const { members } = this.#run
+    for (const key of members?.keys ?? []) members?.take(key, { type: 'doubt' })
+    this.arm()
+    this.#looking.soon()
+  }
+
   #ask(): void {
     if (this.#giveUpUndo()) this.#changed()
     if (this.#run.isReleased()) return

@@ -15,6 +15,7 @@ import { Contest } from './balancer/contest.js'
 import { Ending } from './ending.js'
 import type { HandleBody } from './handle.js'
 import { checkHealth } from './health-check.js'
+import { idleTime } from './idle-time.js'
 import { InForce } from './in-force.js'
 import { LastLook } from './last-look.js'
 import { LINGER, settledWithin } from './look/call.js'
@@ -316,6 +317,8 @@ export class Run implements HandleBody {
         if (members === undefined || this.#undo.underWay !== undefined) return false
         return life !== 'looking' || states.every(({ ending }) => ending.ended !== null)
       },
+      idle: () => idleTime(this.#run.states),
+      doubt: () => this.#run.guard(() => this.#lastLook.doubt()),
       hasLost: () => this.#ending.hasLost(),
       close: () => this.#run.guard(() => this.#ending.end()),
       settle: () => this.#run.guard(() => this.#ending.stand()),

@@ -23,11 +23,12 @@ const happening = fc.record({
   ),
 })
 
-/** What the newest look at each balancer truly met. */
+/** What the newest look at each balancer truly met; no number where it failed. */
 function watchTruth(lb: FakeProvider): () => number {
   let met = Number.NaN
   const observe = lb.observe.bind(lb)
   lb.observe = async (refs, ctx) => {
+    met = Number.NaN
     const snapshot = await observe(refs, ctx)
     met = lb.load(bare)
     return snapshot

@@ -54,6 +54,18 @@ describe('a wish that changes', () => {
     expect(at.sent()).not.toContain('hold b drain')
   })
 
+  it('of others, while a hold hangs, leaves no place under the floor', async () => {
+    const at = bench('a', 'b', 'c', 'd')
+    await using loop = at.start({ keepReady: 2 })
+    at.lb.failNext('hang', { verb: 'apply' })
+    loop.set(desired({ a: 'serve', b: 'absent', c: 'serve', d: 'serve' }))
+    while (at.sent().length === 0) await at.clock.advance(1)
+    loop.set(desired({ a: 'serve', b: 'drain', c: 'dead', d: 'dead' }))
+    await at.clock.runUntil(loop.settled(), 120_000)
+    expect(at.states('a', 'b', 'c', 'd')).toEqual(['ready', 'ready', 'maint', 'maint'])
+    expect(loop.status().find(({ ref }) => ref.member === 'b')?.held).toContain('keepReady is 2')
+  })
+
   it('from absent to drain before it is idle keeps the member', async () => {
     const at = bench('a', 'b')
     const end = at.lb.occupy(web('b'))

@@ -49,6 +49,8 @@ export class World {
   readonly processes = new Set<Process>()
   /** Members that we hold, or held until a reload forgot it: putting that back takes no place. */
   readonly #heldByUs = new Set<string>()
+  /** Of these: what was wished to serve since. Whoever looked meanwhile has let go of it, and asks for a place again. */
+  readonly #letGo = new Set<string>()
   /** When an operator changed something, or another set was wished. */
   #changedAt = -Infinity
   /** How often the floor was asked of a hold, and there was a place. */
@@ -106,9 +108,9 @@ export class World {
     if (left < least) this.wrong.push(`${at}: ${left} are left, at least ${least} must be`)
   }
 
-  /** What a reload forgot is put back, unless it is to serve again: then it serves, and counts. */
+  /** What a reload forgot is put back, unless it is to serve again, or was meanwhile: then it serves, and counts. */
   #isToBePutBack(name: string): boolean {
-    return this.#heldByUs.has(name) && this.wanted[name] !== 'serve'
+    return this.#heldByUs.has(name) && this.wanted[name] !== 'serve' && !this.#letGo.has(name)
   }
 
   /** After it: what we closed is ours to open. */
@@ -117,6 +119,7 @@ export class World {
     if (now === before) return
     if (now === 'ready' || now === 'gone') this.closedBy.opened(ref.member)
     else this.closedBy.byUs(ref.member)
+    this.#letGo.delete(ref.member)
     if (now === 'ready' || now === 'gone') this.#heldByUs.delete(ref.member)
     else this.#heldByUs.add(ref.member)
   }
@@ -171,6 +174,7 @@ export class World {
     this.wanted = Object.fromEntries(
       left.map((name) => [name, states[this.random(states.length)] ?? 'serve']),
     )
+    for (const name of this.#heldByUs) if (this.wanted[name] === 'serve') this.#letGo.add(name)
   }
 
   /** Where each of them is: one that was taken out is added at the same place again. */

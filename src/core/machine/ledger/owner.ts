@@ -43,7 +43,9 @@ export function whoseHold(state: DrainState, own: AdminState): 'ours' | 'unknown
   const late = state.hold.late.filter(({ sight }) => sight !== 'gone')
   if (mayBeOurs(late, own)) return 'ours'
   const applied = changes.findLastIndex(isApplied)
-  const earlier = changes.some((change) => isApplied(change) && change.to === own)
+  // What another client was seen to have taken back comes from no state file: who sets it again means it.
+  const known = changes.slice(changes.findLastIndex(isTakenBack) + 1)
+  const earlier = known.some((change) => isApplied(change) && change.to === own)
   if (earlier && anotherIncarnation(state, incarnations)) return 'ours'
   if (lastInPlace(state) !== undefined) {
     // A raise over our own that was only intended is ours in either state.
@@ -69,9 +71,7 @@ export function lastInPlace(state: DrainState): AdminState | undefined {
   const { changes } = state.hold
   const applied = changes.findLastIndex(isApplied)
   if (applied < 0 || applied === undoneAt(state)) return undefined
-  const takenBack = changes
-    .slice(applied)
-    .some((change) => change.kind === 'restore' && change.state === 'unchanged')
+  const takenBack = changes.slice(applied).some(isTakenBack)
   return takenBack ? undefined : (changes[applied]?.to ?? undefined)
 }
 
@@ -80,6 +80,11 @@ export function undoneAt({ hold, found }: DrainState): number {
   return hold.changes.findLastIndex(
     (change) => change.kind === 'restore' && isApplied(change) && change.to === found?.own,
   )
+}
+
+/** Whether an entry says that another client was seen to have taken ours back. */
+function isTakenBack({ kind, state }: OwnChange): boolean {
+  return kind === 'restore' && state === 'unchanged'
 }
 
 function isApplied(change: OwnChange): boolean {

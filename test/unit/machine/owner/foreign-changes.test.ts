@@ -35,6 +35,14 @@ describe('a state of ours that somebody took back, and set again', () => {
     expect(run.outcome).toBe('overruled')
   })
 
+  test('is theirs also in a process that was reloaded since', () => {
+    const run = held().look().set({ own: 'ready' }).look()
+    expect(run.outcome).toBe('overruled')
+    run.open().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.sent).toBe(null)
+    expect(run.outcome).toBe('overruled')
+  })
+
   test('is ours again where it was put back by us', () => {
     const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look()
     run.look({ after: 250 }).answer().look().open().look()

@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest'
+import { startDrain } from 'drainable'
+import { a1, b1, bare, setUp } from './set-up.js'
+
+const both = [a1, b1]
+
+describe('idle on two balancers at once', () => {
+  test('is not said of one that was idle and can not be read since', async () => {
+    const { clock, a, b, all } = setUp()
+    const endB = b.occupy(bare)
+    await using run = startDrain(all, both, { clock, timeout: '60s' })
+    let isOver = false
+    void run.done.then(() => (isOver = true))
+    await clock.advance(5_000)
+    expect(run.report().members.map(({ phase }) => phase)).toEqual(['idle', 'draining'])
+    a.disconnect()
+    a.setBehind(bare, 'ready')
+    const endA = a.occupy(bare)
+    endB()
+    await clock.advance(10_000)
+    expect(isOver).toBe(false)
+    expect(run.why()[0]).toMatchObject({ code: 'unreadable', ref: a1 })
+    a.connect()
+    await clock.advance(1_000)
+    expect(run.report()).toMatchObject({ outcome: 'overruled', members: [{ ref: a1 }, {}] })
+    endA()
+  })
+
+  test('ends as unreachable where one that was idle is never read again', async () => {
+    const { clock, a, b, all } = setUp()
+    const endB = b.occupy(bare)
+    await using run = startDrain(all, both, { clock, timeout: '30s' })
+    await clock.advance(5_000)
+    a.disconnect()
+    endB()
+    const report = await clock.runUntil(run.done)
+    expect(report.outcome).toBe('unreachable')
+    expect(report.members.map(({ outcome }) => outcome)).toEqual(['unreachable', 'idle'])
+  })
+
+  test('goes on where one that was idle can be read again', async () => {
+    const { clock, a, b, all } = setUp()
+    const endB = b.occupy(bare)
+    await using run = startDrain(all, both, { clock, timeout: '60s' })
+    await clock.advance(5_000)
+    a.disconnect()
+    endB()
+    await clock.advance(5_000)
+    a.connect()
+    const report = await clock.runUntil(run.done)
+    expect(report.outcome).toBe('idle')
+    expect(report.members.every(({ verifiedIdle }) => verifiedIdle)).toBe(true)
+  })
+
+  test('rests on a look at each from the time when all were idle', async () => {
+    const { clock, a, b, all } = setUp({}, { a: { latency: 400 } })
+    const endB = b.occupy(bare)
+    await using run = startDrain(all, both, { clock, timeout: '60s' })
+    await clock.advance(10_000)
+    expect(run.report().members.map(({ phase }) => phase)).toEqual(['idle', 'draining'])
+    endB()
+    await clock.runUntil(run.done)
+    const looks = a.requests.filter(({ verb }) => verb === 'observe').map(({ at }) => at)
+    const idleOnB = run.report().members[1]?.proof?.samples[0]?.scopes[0]?.sampledAt
+    expect(idleOnB).toBeGreaterThan(11_000)
+    expect(Math.max(...looks)).toBeGreaterThanOrEqual(idleOnB ?? Infinity)
+  })
+})
