@@ -15,7 +15,9 @@ export function idleTime(
     // From the first of its two samples on nothing arrived.
     const [first] = proof.proof?.samples ?? []
     const proved = Math.max(...(first?.scopes ?? []).map(({ sampledAt }) => sampledAt))
-    from = Math.max(from, Number.isFinite(proved) ? proved : ended.at)
+    // A process that has ended is in no sample, and may have worked until shortly before the verdict.
+    const alive = proof.ended === 0 ? -Infinity : (proof.verdict?.at ?? ended.at)
+    from = Math.max(from, alive, Number.isFinite(proved) ? proved : ended.at)
     seen = Math.min(seen, unread === null ? last.askedAt : -Infinity)
   }
   return { from, seen }
