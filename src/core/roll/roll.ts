@@ -14,6 +14,7 @@ import { RollHandle, RollHub, toRollError, type Roll } from './handle.js'
 import { Leadership, type Term } from '../lease/leadership.js'
 import { RollLedger, thawServers } from './ledger.js'
 import { enterRoll } from './live.js'
+import { newestRoll } from './newest.js'
 import {
   parseResume,
   parseRoll,
@@ -98,12 +99,14 @@ export function startRoll(
 /**
  * Goes on with a roll from its ticket, in this process or another. A server that is done stays so; one
  * that was drained goes on from there; one whose `act` had begun, or failed, is acted on again with the
- * next `attempt`; one that was acted on is made ready. Their time to drain begins anew.
+ * next `attempt`; one that was acted on is made ready. Their time to drain begins anew. With a lease and a
+ * store the ticket is read once more when the lease is held: what was done meanwhile stays done.
  *
  * @param provider - a provider of the balancers that the ticket names
  * @param ticket - of the roll, as a store gave it back
  * @param options - what to do with each server: a function is in no ticket
- * @throws `INVALID_OPTIONS`, `TICKET_INVALID` at once, `CONFLICT` where the process that rolls still lives
+ * @throws `INVALID_OPTIONS`, `TICKET_INVALID` at once, `CONFLICT` where the process that rolls still lives,
+ *   or the store has the ticket no more
  *
  * @example
  * ```ts
@@ -140,19 +143,27 @@ export function resumeRoll(
     id: known.id,
     owner: owner ?? known.owner.name ?? undefined,
   }
-  const servers = thawServers(data, clock, known.policy.timeout)
+  const thaw = (roll: RollData): RollLedger['servers'] =>
+    thawServers(roll, clock, known.policy.timeout)
+  const servers = thaw(data)
   const head = { ...headOf(provider, policy, known.id), startedAt: known.startedAt }
   const spec = { provider, subject, policy, act: call.act, check: call.waitHealthy }
   const [first] = servers.flatMap(({ refs }) => refs)
   return open(spec, call.onEvent, async (aborted, waits) => {
     const { leave, claim } = enterRoll(provider, known.id, subject)
+    let term: Term | undefined
     try {
       claim(servers.flatMap(({ refs, state }) => (state === 'done' ? [] : refs)))
-      const term = await takeLease(call.lease, policy, aborted, subject, (text) =>
+      term = await takeLease(call.lease, policy, aborted, subject, (text) =>
         waits(first === undefined ? [] : [{ code: 'lease', ref: first, text }]),
       )
-      return prepared(provider, policy, { head, plan: data.plan, servers, leave, term })
+      const { plan } = data
+      if (term === undefined)
+        return prepared(provider, policy, { head, plan, servers, leave, term })
+      const left = thaw(await newestRoll(tickets, known, data, subject))
+      return prepared(provider, policy, { head, plan, servers: left, leave, term })
     } catch (error) {
+      await term?.release()
       leave()
       throw error
     }

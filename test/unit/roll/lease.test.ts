@@ -169,4 +169,62 @@ describe('a roll under a lease', () => {
     expect(refs.map((ref) => lb.state(ref))).toEqual(['ready', 'ready', 'ready'])
     expect(tickets.map.size).toBe(0)
   })
+
+  describe('that is resumed from a ticket read long before', () => {
+    /** A roll, and its ticket as it was at the beginning. */
+    async function rolling(servers: number) {
+      const { clock, lb, refs } = setUp(servers)
+      const lease = fakeLease({ clock })
+      const tickets = jsonStore()
+      const first = actor(clock)
+      const run = startRoll(lb, web, {
+        act: first.act,
+        clock,
+        lease,
+        tickets,
+        id: 'job',
+        leaseTtl: '1m',
+      })
+      await clock.runUntil(run.ticket)
+      const ticket = (await tickets.get('job')) as Ticket
+      return { clock, lb, refs, lease, tickets, first, run, ticket }
+    }
+
+    test('acts on no server that was done meanwhile', async () => {
+      const { clock, lb, lease, tickets, first, run, ticket } = await rolling(3)
+      while (first.calls.length < 2) await clock.advance(500)
+      await clock.runUntil(run.close())
+      const { act, calls } = actor(clock)
+      const resumed = resumeRoll(lb, ticket, { act, clock, lease, tickets })
+      expect((await clock.runUntil(resumed.done)).outcome).toBe('done')
+      expect(calls.map((call) => call.split(' ')[0])).not.toContain('web1')
+      expect(calls.at(-1)).toBe('web3 1')
+    })
+
+    test('is refused where that one has ended it', async () => {
+      const { clock, lb, lease, tickets, run, ticket } = await rolling(2)
+      await clock.runUntil(run.done)
+      expect(tickets.map.size).toBe(0)
+      const { act, calls } = actor(clock)
+      const report = await clock.runUntil(
+        resumeRoll(lb, ticket, { act, clock, lease, tickets }).done,
+      )
+      expect(report.outcome).not.toBe('done')
+      expect(report.error?.code).toBe('CONFLICT')
+      expect(report.error?.message).toContain("ticket 'job' is not in the store any more")
+      expect(calls).toEqual([])
+      expect(lease.held).toBeNull()
+    })
+
+    test('is refused where its id is of a drain now', async () => {
+      const { clock, lb, lease, tickets, run, ticket } = await rolling(2)
+      await clock.runUntil(run.done)
+      await tickets.set('job', { ...ticket, roll: undefined })
+      const { act } = actor(clock)
+      const report = await clock.runUntil(
+        resumeRoll(lb, ticket, { act, clock, lease, tickets }).done,
+      )
+      expect(report.error?.message).toContain("ticket 'job' is of a drain now")
+    })
+  })
 })
