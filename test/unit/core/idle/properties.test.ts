@@ -235,8 +235,11 @@ describe('the machine', () => {
                   phase = event.to
                 }
                 if (event.type === 'idle') {
+                  // What others have removed is watched until its work has ended.
                   expect(
-                    reading.present && reading.own !== 'ready' && reading.own !== 'unknown',
+                    reading.present
+                      ? reading.own !== 'ready' && reading.own !== 'unknown'
+                      : goal.kind === 'watch',
                   ).toBe(true)
                   for (const scope of listed.filter((s) => s.state !== 'ended')) {
                     expect(scope).toMatchObject({
