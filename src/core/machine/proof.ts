@@ -180,10 +180,14 @@ export function stillIdle(state: DrainState): boolean {
 /**
  * Whether work was seen on a member whose idle was said, as far as counters can tell: something in
  * flight or queued, or arrivals that moved. Where counters began anew, any arrival came after; a process
- * that joined beside the old ones brings its history along.
+ * that joined beside the old ones brings its history along. One that counts no arrivals tells nothing of them.
+ *
+ * @param marks - the scopes as they were when it was idle
  */
-export function workSeen(state: DrainState): boolean {
-  const { marks } = state.ending
+export function workSeen(
+  state: DrainState,
+  marks: ReadonlyMap<string, ScopeMark> | null = state.ending.marks,
+): boolean {
   if (marks === null) return false
   const { scopes } = state.proof
   const replaced = [...marks].some(([name, mark]) => {
@@ -194,9 +198,10 @@ export function workSeen(state: DrainState): boolean {
   return [...scopes].some(([name, { last }]) => {
     if (last.state !== 'read') return false
     if (last.active > 0 || last.queued > 0) return true
-    const arrivals = last.arrivals ?? 0
+    const { arrivals } = last
+    if (arrivals === undefined) return false
     const mark = marks.get(name)
-    if (mark !== undefined) return arrivedSince(mark, last)
+    if (mark !== undefined) return arrivedSince(mark, { ...last, arrivals })
     return replaced && !known.has(last.incarnation) && arrivals > 0
   })
 }
@@ -204,7 +209,7 @@ export function workSeen(state: DrainState): boolean {
 /** Whether work came to a process since the mark, as its counter tells. */
 function arrivedSince(
   mark: ScopeMark,
-  { incarnation, arrivals = 0, countersFrom }: LoadScope,
+  { incarnation, arrivals, countersFrom }: LoadScope & { readonly arrivals: number },
 ): boolean {
   const beganAnew =
     mark.countersFrom !== undefined &&

@@ -1,6 +1,6 @@
 import type { PresentReading } from '../../../provider/contract.js'
 import type { Draft } from '../draft.js'
-import { inWishedState, marksOf, stillIdle } from '../proof.js'
+import { inWishedState, marksOf, stillIdle, workSeen } from '../proof.js'
 import type { DrainState } from '../state.js'
 import { isClosed } from './door.js'
 import { endGone, endUncounted, goneForCertain } from './gone.js'
@@ -33,7 +33,10 @@ function present(draft: Draft, reading: PresentReading): void {
  */
 function removed(draft: Draft): void {
   endUncounted(draft)
-  if (draft.state.proof.scopes.size > 0) {
+  const { phase, proof } = draft.state
+  // Counters may go with it: only work takes an idle back that was said before.
+  const stays = phase === 'idle' && !workSeen(draft.state, proof.verdict?.scopes ?? null)
+  if (!stays && proof.scopes.size > 0) {
     follow(draft, { sealed: false, unverified: null })
     if (draft.state.phase !== 'idle') return
   }

@@ -84,4 +84,14 @@ describe('an idle that only holds, of a product without counters', () => {
     expect(from(1).all('idle-lost')).toHaveLength(1)
     expect(from(0).all('idle-lost')).toEqual([])
   })
+
+  test('is lost where it counts clients now, and has one', () => {
+    const from = (arrivals: number) =>
+      idle({ scopes: { w1: none } })
+        .settle()
+        .scope('w1', { arrivals })
+        .look()
+    expect(from(1).all('idle-lost')).toHaveLength(1)
+    expect(from(0).all('idle-lost')).toEqual([])
+  })
 })

@@ -42,6 +42,21 @@ describe('the end of a watch', () => {
     expect(run.outcome).toBe(null)
     expect(run.all('idle-lost')).toHaveLength(1)
   })
+
+  test('of a removed member that was idle comes at once, where its counters go with it', () => {
+    const run = watching()
+      .looks(2_000)
+      .scope('w1', { arrivals: undefined as never })
+    run.vanish().look().look({ after: 20 })
+    expect([run.outcome, run.all('idle-lost').length]).toEqual(['gone', 0])
+  })
+
+  test('of a removed member that was idle waits where clients came since', () => {
+    const run = watching().looks(2_000).scope('w1', { arrivals: 101 })
+    run.vanish().look().look({ after: 20 })
+    expect([run.outcome, run.all('idle-lost').length]).toEqual([null, 1])
+    expect(run.looks(2_000).outcome).toBe('gone')
+  })
 })
 
 describe('a watch says that the member is sealed', () => {
