@@ -66,14 +66,14 @@ export const entries: readonly Entry[] = [
   ...adapter('envoy', {
     about: 'Envoy, by file, REST or a callback; `drainable/envoy/grpc` by xDS',
     externals: [...http, 'yaml'],
-    kilobytes: 730,
+    kilobytes: 740,
     fake: { kilobytes: 305 },
   }),
   entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js'], 545),
   ...adapter('envoy-listener', {
     about: 'Envoy itself, as a gateway or a sidecar that is drained',
     externals: http,
-    kilobytes: 565,
+    kilobytes: 575,
     fake: { kilobytes: 250 },
   }),
   entry('endpoints', 'src/endpoints/index.ts', [], 85, {
