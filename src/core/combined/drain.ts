@@ -5,9 +5,8 @@ import { formatRef } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
 import type { DrainEvent } from '../events.js'
 import { CALL_LIMIT } from '../runner/look/call.js'
-import { answerOfStore } from '../tickets/answer.js'
-import { parseStored } from '../tickets/store.js'
-import { belongsTo, parseTicket, refuseRoll, type Ticket } from '../tickets/ticket.js'
+import { keptTicket } from '../tickets/read-tickets.js'
+import { belongsTo, refuseRoll, type Ticket } from '../tickets/ticket.js'
 import { deadlineOf, newDrainRun, resumedRun } from '../verbs/drain-run.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
 import { newKeeper } from '../verbs/spec.js'
@@ -144,9 +143,8 @@ export async function checkEarlier(
   provider: DrainableProvider,
 ): Promise<void> {
   if (store === undefined || id === undefined) return
-  const kept = await answerOfStore(store.get(id))
-  if (kept === undefined || kept === null) return
-  const old = parseTicket(parseStored(kept), `ticket '${id}'`)
+  const old = await keptTicket(store, id)
+  if (old === undefined) return
   const left = old.members.find(
     ({ ref, changes }) => changes.length > 0 && !divided.has(ref.balancer ?? ''),
   )

@@ -1,9 +1,9 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import { answerOfStore } from '../tickets/answer.js'
+import { keptTicket } from '../tickets/read-tickets.js'
 import { TicketWriter, type TicketTargets } from '../tickets/writer.js'
-import { parseStored, type TicketStore } from '../tickets/store.js'
-import { parseTicket, type Ticket } from '../tickets/ticket.js'
+import type { TicketStore } from '../tickets/store.js'
+import type { Ticket } from '../tickets/ticket.js'
 import type { Target } from '../verbs/target.js'
 import type { Parts } from './parts.js'
 import { bareRef, tagRef } from './tag.js'
@@ -130,8 +130,7 @@ export class SharedTicket {
   /** An earlier ticket of the same id: what it still owes is taken over, part by part. */
   async #stored(id: string, key: string, provider: DrainableProvider): Promise<unknown> {
     const { store } = this.#options
-    const kept = store && (await answerOfStore(store.get(id)))
-    if (kept === undefined || kept === null) return undefined
-    return sliceTicket(parseTicket(parseStored(kept), `ticket '${id}'`), key, provider)
+    const kept = store && (await keptTicket(store, id))
+    return kept && sliceTicket(kept, key, provider)
   }
 }

@@ -1,7 +1,7 @@
 import { DrainableError } from '../../provider/error.js'
-import { answerOfStore } from '../tickets/answer.js'
-import { parseStored, type TicketStore } from '../tickets/store.js'
-import { parseTicket, type RollData, type Ticket } from '../tickets/ticket.js'
+import { keptTicket } from '../tickets/read-tickets.js'
+import type { TicketStore } from '../tickets/store.js'
+import type { RollData, Ticket } from '../tickets/ticket.js'
 
 /**
  * What is still to be done, as the store has it. The process that had the lease may have gone on since the ticket was
@@ -16,15 +16,14 @@ export async function newestRoll(
   subject: string,
 ): Promise<RollData> {
   if (store === undefined) return given
-  const kept = await answerOfStore(store.get(id))
-  if (kept === undefined || kept === null)
+  const kept = await keptTicket(store, id, `${subject}: ticket '${id}'`)
+  if (kept === undefined)
     throw new DrainableError(
       'CONFLICT',
       `${subject}: ticket '${id}' is not in the store any more, so this roll has ended since it was read; where it was read from another store, give that one`,
       { retryable: false },
     )
-  const { roll } = parseTicket(parseStored(kept), `${subject}: ticket '${id}'`)
-  if (roll === undefined)
+  if (kept.roll === undefined)
     throw new DrainableError('TICKET_INVALID', `${subject}: ticket '${id}' is of a drain now`)
-  return roll
+  return kept.roll
 }

@@ -3,9 +3,8 @@ import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { checkKeys } from '../combined/divide.js'
 import { partsOf } from '../combined/parts.js'
-import { answerOfStore } from '../tickets/answer.js'
-import { parseStored } from '../tickets/store.js'
-import { parseTicket, type RollData } from '../tickets/ticket.js'
+import { keptTicket } from '../tickets/read-tickets.js'
+import type { RollData } from '../tickets/ticket.js'
 import type { ResolvedPolicy } from '../verbs/policy.js'
 import { parseTarget, type Target } from '../verbs/target.js'
 import { splitTarget, type RollTarget, type Server } from './servers.js'
@@ -50,11 +49,10 @@ export async function refuseEarlier(
   subject: string,
 ): Promise<void> {
   if (store === undefined || id === undefined) return
-  const kept = await answerOfStore(store.get(id))
-  if (kept === undefined || kept === null) return
-  const { roll: isRoll } = parseTicket(parseStored(kept), `${subject}: ticket '${id}'`)
+  const kept = await keptTicket(store, id, `${subject}: ticket '${id}'`)
+  if (kept === undefined) return
   const way =
-    isRoll === undefined
+    kept.roll === undefined
       ? 'is of a drain: restore it'
       : 'is of a roll that is not over: resumeRoll() goes on with it, restore() takes back what it holds'
   throw new DrainableError(

@@ -157,11 +157,9 @@ export function resumeRoll(
       term = await takeLease(call.lease, policy, aborted, subject, (text) =>
         waits(first === undefined ? [] : [{ code: 'lease', ref: first, text }]),
       )
-      const { plan } = data
-      if (term === undefined)
-        return prepared(provider, policy, { head, plan, servers, leave, term })
-      const left = thaw(await newestRoll(tickets, known, data, subject))
-      return prepared(provider, policy, { head, plan, servers: left, leave, term })
+      const left =
+        term === undefined ? servers : thaw(await newestRoll(tickets, known, data, subject))
+      return prepared(provider, policy, { head, plan: data.plan, servers: left, leave, term })
     } catch (error) {
       await term?.release()
       leave()

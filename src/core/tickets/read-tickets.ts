@@ -1,7 +1,9 @@
+import type { Clock } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { quote } from '../../provider/quote.js'
+import { answerOfStore } from './answer.js'
 import { storedTickets } from './saved.js'
-import type { TicketStore } from './store.js'
+import { parseStored, type TicketStore } from './store.js'
 import { parseTicket, type Ticket } from './ticket.js'
 
 /** Takes a ticket that can't be read. */
@@ -38,4 +40,22 @@ export async function readTickets(
     )
   }
   return tickets
+}
+
+/**
+ * The ticket that a store has under an id; undefined: none.
+ *
+ * @param subject - what the ticket is called in an error
+ * @throws what the store threw, `TICKET_INVALID`
+ */
+export async function keptTicket(
+  store: TicketStore,
+  id: string,
+  subject = `ticket '${id}'`,
+  clock?: Clock,
+  limit?: number,
+): Promise<Ticket | undefined> {
+  const kept = await answerOfStore(Promise.resolve(store.get(id)), clock, limit)
+  if (kept === undefined || kept === null) return undefined
+  return parseTicket(parseStored(kept), subject)
 }

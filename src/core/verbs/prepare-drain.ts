@@ -3,16 +3,15 @@ import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { lacksEffect } from '../machine/ledger/changes.js'
 import { initialState, type DrainState } from '../machine/state.js'
-import { answerOfStore } from '../tickets/answer.js'
+import { keptTicket } from '../tickets/read-tickets.js'
 import { readingsOf } from '../runner/look/readings.js'
 import type { SeenLook } from '../runner/look/look.js'
 import type { Floor } from '../runner/balancer/floor.js'
 import type { Prepared, RunContext } from '../runner/run-spec.js'
 import type { TicketKeeper } from '../tickets/keeper.js'
-import { parseStored } from '../tickets/store.js'
 import { owedOf, type Owed } from '../tickets/owed.js'
 import { thawMember } from '../tickets/thaw.js'
-import { parseTicket, refuseRoll, type PolicyData } from '../tickets/ticket.js'
+import { refuseRoll, type PolicyData } from '../tickets/ticket.js'
 import { firstLook } from './first-look.js'
 import { checkTimeout, toMachinePolicy, type Costs, type ResolvedPolicy } from './policy.js'
 import { wallOffsetOf } from './spec.js'
@@ -171,10 +170,8 @@ export async function inheritTicket(
   const inherited = new Map<string, Owed>()
   const { tickets: store, id } = resolved
   if (store === undefined || id === undefined) return inherited
-  const answer = Promise.resolve(store.get(id))
-  const kept = await answerOfStore(answer, scheduler.clock, limit())
-  if (kept === undefined || kept === null) return inherited
-  const old = parseTicket(parseStored(kept), `ticket '${id}'`)
+  const old = await keptTicket(store, id, `ticket '${id}'`, scheduler.clock, limit())
+  if (old === undefined) return inherited
   if (old.instance !== provider.instance) {
     throw new DrainableError(
       'TICKET_INVALID',
