@@ -1,6 +1,34 @@
-import { listed, nearest } from './nearest.js'
+import { nearest, quotedList } from './nearest.js'
 import { quote } from './quote.js'
-import type { Schema, SchemaIssue } from './options.js'
+
+/** What a schema of zod 4 can do, as far as it is used here: a caller's own zod may be another copy than ours. */
+export interface Schema<T> {
+  /** The checked value, or every issue that it has. Nothing is thrown. */
+  safeParse(value: unknown):
+    | { readonly success: true; readonly data: T; readonly error?: undefined }
+    | {
+        readonly success: false
+        readonly data?: undefined
+        readonly error: { readonly issues: readonly SchemaIssue[] }
+      }
+}
+
+/** One thing that a schema finds wrong. */
+export interface SchemaIssue {
+  readonly code?: string | undefined
+  readonly path: readonly PropertyKey[]
+  readonly message: string
+  /** The keys that are none of its own. */
+  readonly keys?: readonly string[]
+  /** Of a choice between values: the values. */
+  readonly values?: readonly unknown[]
+  /** What a value that is too small or too big is: a number, a text, a list. */
+  readonly origin?: string
+  readonly minimum?: number | bigint
+  readonly maximum?: number | bigint
+  /** Of a choice: what is wrong under each of its forms. */
+  readonly errors?: readonly (readonly SchemaIssue[])[]
+}
 
 /** One issue in words: the field, what was expected, and for an unknown name which one was probably meant. */
 export function describeIssue(issue: SchemaIssue, schema: Schema<unknown>): string {
@@ -26,7 +54,7 @@ export function unknownName(given: string, known: readonly string[]): string {
   if (known.length === 0) return `${said}, check the spelling`
   const meant = nearest(given, known)
   return meant === undefined
-    ? `${said}, expected one of ${listed(known, 40)}`
+    ? `${said}, expected one of ${quotedList(known, 40)}`
     : `${said}, did you mean '${meant}'?`
 }
 
@@ -34,7 +62,7 @@ export function unknownName(given: string, known: readonly string[]): string {
 function plain(issue: SchemaIssue): string {
   const { code, values, minimum, maximum, origin } = issue
   if (code === 'invalid_value' && values !== undefined && values.length > 1)
-    return `expected one of ${listed(values.map(String))}`
+    return `expected one of ${quotedList(values.map(String))}`
   if (code === 'too_small' && /^Too small/.test(issue.message)) {
     if (origin === 'string') return 'expected a text that is not empty'
     if (origin === 'array') return `expected at least ${String(minimum)}`

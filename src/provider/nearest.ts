@@ -21,7 +21,7 @@ export function nearest(given: string, known: Iterable<string>): string | undefi
 }
 
 /** Which names there are, as the end of a sentence; the first ones of many. */
-export function listed(names: readonly string[], most = 12): string {
+export function quotedList(names: readonly string[], most = 12): string {
   const shown = names.slice(0, most).map((name) => `'${name}'`)
   const more = names.length - shown.length
   return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ')

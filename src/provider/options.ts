@@ -1,34 +1,7 @@
-import { describeIssue } from './describe-issue.js'
+import { describeIssue, type Schema, type SchemaIssue } from './describe-issue.js'
 import { DrainableError } from './error.js'
 
-/** What a schema of zod 4 can do, as far as it is used here: a caller's own zod may be another copy than ours. */
-export interface Schema<T> {
-  /** The checked value, or every issue that it has. Nothing is thrown. */
-  safeParse(value: unknown):
-    | { readonly success: true; readonly data: T; readonly error?: undefined }
-    | {
-        readonly success: false
-        readonly data?: undefined
-        readonly error: { readonly issues: readonly SchemaIssue[] }
-      }
-}
-
-/** One thing that a schema finds wrong. */
-export interface SchemaIssue {
-  readonly code?: string | undefined
-  readonly path: readonly PropertyKey[]
-  readonly message: string
-  /** The keys that are none of its own. */
-  readonly keys?: readonly string[]
-  /** Of a choice between values: the values. */
-  readonly values?: readonly unknown[]
-  /** What a value that is too small or too big is: a number, a text, a list. */
-  readonly origin?: string
-  readonly minimum?: number | bigint
-  readonly maximum?: number | bigint
-  /** Of a choice: what is wrong under each of its forms. */
-  readonly errors?: readonly (readonly SchemaIssue[])[]
-}
+export type { Schema, SchemaIssue } from './describe-issue.js'
 
 /**
  * Checks what a caller gave against a schema and returns a frozen copy.

@@ -8,7 +8,7 @@ import type {
 } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
-import { listed, nearest } from '../../../provider/nearest.js'
+import { nearest, quotedList } from '../../../provider/nearest.js'
 import { quote } from '../../../provider/quote.js'
 import { readingsOf } from './readings.js'
 
@@ -61,13 +61,13 @@ function whyNoAddress({ address, port }: AddressTarget, known: readonly PresentR
   const ports = there.flatMap((one) =>
     canonicalAddress(one.address ?? '') === wished ? [String(one.port ?? 'none')] : [],
   )
-  if (ports.length > 0) return `${said}, its ports are ${listed(unique(ports))}`
+  if (ports.length > 0) return `${said}, its ports are ${quotedList(unique(ports))}`
   const resolved =
     isIP(wished) === 0 ? ', a name is not resolved: give the address that the balancer has' : ''
   const addresses = unique(there.map((one) => one.address ?? ''))
   if (addresses.length === 0)
     return `${said}${resolved}, check the spelling or list what there is with select()`
-  return `${said}${resolved}; members have ${listed(addresses, 5)}`
+  return `${said}${resolved}; members have ${quotedList(addresses, 5)}`
 }
 
 /** `, did you mean 'web1'?`, or what there is. */
@@ -75,7 +75,7 @@ function meantOr(given: string, names: readonly string[], what: string): string 
   if (names.length === 0) return ', check the spelling'
   const meant = nearest(given, names)
   return meant === undefined
-    ? `, ${what} are ${listed(unique(names), 8)}`
+    ? `, ${what} are ${quotedList(unique(names), 8)}`
     : `, did you mean '${quote(meant)}'?`
 }
 
