@@ -5,13 +5,25 @@ import type { AdminLink } from './admin-client.js'
 import { isSwitchedOff, runtimeThreshold, type ServerInfo } from '../codec/admin.js'
 import { AssignmentProblem } from '../codec/assignment.js'
 import { parseClusters, type ClusterConfig, type OtherCluster } from '../codec/config-dump.js'
-import type { ProxyFacts } from './proxy.js'
 import { readBusy } from './stats.js'
 
-export async function readConfigs(
-  link: AdminLink,
-  from: string,
-): Promise<Pick<ProxyFacts, 'configs' | 'others'>> {
+/** The clusters of one proxy. */
+export interface ProxyClusters {
+  /** EDS clusters by cluster name; undefined: `/config_dump` is not allowed. */
+  readonly configs: ReadonlyMap<string, ClusterConfig> | undefined
+  /** Clusters that are not fed by EDS. */
+  readonly others: readonly OtherCluster[]
+}
+
+/** What its version and its runtime say. */
+export interface ProxyRuntime {
+  /** Changes of health take effect with the acknowledgement, not a merge window later. */
+  readonly immediate: boolean
+  /** Of all clusters, where the runtime sets it; percent. */
+  readonly panicThreshold: number | undefined
+}
+
+export async function readConfigs(link: AdminLink, from: string): Promise<ProxyClusters> {
   const configs: ClusterConfig[] = []
   const others: OtherCluster[] = []
   for (const kind of ['static_clusters', 'dynamic_active_clusters']) {
@@ -29,7 +41,7 @@ export async function readRuntime(
   { version }: ServerInfo,
   link: AdminLink,
   from: string,
-): Promise<Pick<ProxyFacts, 'immediate' | 'panicThreshold'>> {
+): Promise<ProxyRuntime> {
   const text = await link.allowed('/runtime')
   const isOff = text !== undefined && isSwitchedOff(text, 'enable_batch_aware_update', from)
   return {
@@ -40,7 +52,7 @@ export async function readRuntime(
 
 /** Clusters that have work and are in no configuration: CDS removed them. By what their statistics go by. */
 export async function readStrays(
-  { configs, others }: Pick<ProxyFacts, 'configs' | 'others'>,
+  { configs, others }: ProxyClusters,
   link: AdminLink,
   from: string,
 ): Promise<readonly string[]> {

@@ -12,15 +12,15 @@ import {
   type ClusterRows,
   type ServerInfo,
 } from '../codec/admin.js'
+import { adoptable, parseBootStamp, parseEndpointsDump, statName } from '../codec/config-dump.js'
 import {
-  adoptable,
-  parseBootStamp,
-  parseEndpointsDump,
-  statName,
-  type ClusterConfig,
-  type OtherCluster,
-} from '../codec/config-dump.js'
-import { decoded, readConfigs, readRuntime, readStrays } from './configuration.js'
+  decoded,
+  readConfigs,
+  readRuntime,
+  readStrays,
+  type ProxyClusters,
+  type ProxyRuntime,
+} from './configuration.js'
 import { GoneClusters, type Gone } from './gone-clusters.js'
 import { Parent, type Previous } from './previous.js'
 import { quoted, readLargest, readStats, type Stats } from './stats.js'
@@ -59,17 +59,9 @@ export interface Sought {
 }
 
 /** What is known of one start of a proxy. */
-export interface ProxyFacts {
+export interface ProxyFacts extends ProxyClusters, ProxyRuntime {
   readonly incarnation: string
   readonly info: ServerInfo
-  /** EDS clusters by cluster name; undefined: `/config_dump` is not allowed. */
-  readonly configs: ReadonlyMap<string, ClusterConfig> | undefined
-  /** Clusters that are not fed by EDS. */
-  readonly others: readonly OtherCluster[]
-  /** Changes of health take effect with the acknowledgement, not a merge window later. */
-  readonly immediate: boolean
-  /** Of all clusters, where the runtime sets it; percent. */
-  readonly panicThreshold: number | undefined
   readonly readAt: number
   /** {@link Stats.clusters} from before the configuration was read. */
   readonly clusters: string | undefined
