@@ -35,7 +35,7 @@ export type Input = { readonly at: number; readonly wall: number } & (
     }
   /** The hold under way is not to be sent any more: see `isRough`. */
   | { readonly type: 'recalled' }
-  /** What was called idle must be seen once more before that is the outcome. */
+  /** What was called idle is to be looked at once more: where it can't be read, that is no outcome before. */
   | { readonly type: 'doubt' }
   /** The floor's answer to a first hold: it was not sent. */
   | { readonly type: 'denied'; readonly error: DrainableError }

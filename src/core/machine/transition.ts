@@ -145,7 +145,10 @@ function settle(draft: Draft): void {
   draft.ending({ settled: true, marks: quiet ? marksOf(draft.state) : null })
 }
 
-/** Idle as far as it was seen: the next look says whether it is so still, and at the deadline it is not known. */
+/**
+ * Idle as far as it was seen: where it can't be read now, the next look says whether it is so still, and at the deadline it
+ * is not known. What can be read ends again on the word of the newest reading.
+ */
 function doubt(draft: Draft): void {
   const { ended, settled } = draft.state.ending
   if (ended?.outcome === 'idle' && !settled) draft.ending({ ended: null })

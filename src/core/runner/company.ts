@@ -7,7 +7,10 @@ export interface Companion {
    * has ended with, `seen` -Infinity where it can't be read.
    */
   readonly idle: () => { readonly from: number; readonly seen: number } | null
-  /** That it is idle was not seen late enough: it has not ended before another look has shown it. */
+  /**
+   * That it is idle was not seen late enough: it looks once more. Where it can't be read it has not ended before a look
+   * has shown it.
+   */
   readonly doubt: () => void
   /** Whether an idle of it was lost since it said that it has ended. */
   readonly hasLost: () => boolean
