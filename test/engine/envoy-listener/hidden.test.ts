@@ -1,24 +1,14 @@
 import { rename, writeFile } from 'node:fs/promises'
-import { createServer, type AddressInfo } from 'node:net'
-import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { startDrain } from 'drainable'
 import { engines } from '../../support/engines.js'
+import { freePort } from '../../support/haproxy.js'
 import { quietTcp, startGateway, TARGET } from '../../support/envoy-gateway.js'
 import { workDir } from '../../support/envoy/proxy.js'
 import { until } from '../../support/wait.js'
 import { systemClock } from '../../../src/provider/clock.js'
 
 const TCP = 'type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy'
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 describe.each(engines('envoy'))('Envoy $version with one listener hidden', ({ path }) => {
   test('it is unread, also while that listener drains after LDS removed it', async () => {

@@ -9,6 +9,7 @@ import {
   type Effect,
   type Goal,
   type Input,
+  type LateChange,
   type MachinePolicy,
   type OpenOptions,
   type ReadingInput,
@@ -95,6 +96,19 @@ export function policyOf(options: RunOptions): MachinePolicy {
 
 function pick<T extends object>(from: object, keys: T): Partial<T> {
   return Object.fromEntries(Object.entries(from).filter(([key]) => key in keys)) as Partial<T>
+}
+
+/** A hold or an undo of another run whose answer never came; the member was seen without its effect. */
+export function unanswered(
+  change: Extract<Change, { kind: 'hold' | 'restore' }>,
+  more: Partial<LateChange> = {},
+): LateChange {
+  return { change, lostAt: 990, until: null, lackedAt: 990, ...more }
+}
+
+/** An undo, as a run sends it. */
+export function undoOf(expect: AdminState, to: AdminState): Extract<Change, { kind: 'restore' }> {
+  return { kind: 'restore', ref: WEB1, expect, to }
 }
 
 /** A failure of a balancer. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { failure, held, started, WEB1 } from '../member-run.js'
+import { failure, held, started, unanswered, undoOf, WEB1 } from '../member-run.js'
 
 describe('a state before our own change', () => {
   test('lower than found is no reason not to hold', () => {
@@ -189,15 +189,8 @@ describe('the state to go back to, seldom', () => {
   })
 
   test('stays what was found, where an inherited undo went there too', () => {
-    const change = {
-      kind: 'restore' as const,
-      ref: WEB1,
-      expect: 'maint' as const,
-      to: 'drain' as const,
-    }
-    const late = [{ change, lostAt: 990, until: null, lackedAt: 990 }]
     const run = started({ hold: 'maint', own: 'drain' })
-      .put({ type: 'inherit', late })
+      .put({ type: 'inherit', late: [unanswered(undoOf('maint', 'drain'))] })
       .look()
       .look()
     run.answer().set({ own: 'ready' }).look()

@@ -1,7 +1,15 @@
-import type { AdminState } from 'drainable/provider'
 import type { FoundMember, LateChange } from 'drainable/machine'
 import { describe, expect, test } from 'vitest'
-import { failure, held, started, WEB1, type FreeInput, type MemberRun } from '../member-run.js'
+import {
+  failure,
+  held,
+  started,
+  unanswered,
+  undoOf,
+  WEB1,
+  type FreeInput,
+  type MemberRun,
+} from '../member-run.js'
 
 interface Owned {
   readonly own?: FoundMember['own']
@@ -18,9 +26,8 @@ function owned({ own = 'drain', identity = '10.0.0.1:80', late = [] }: Owned = {
   return { type: 'inherit', late, owned: { found, changes } }
 }
 
-function lateHold(to: AdminState, more: Partial<LateChange> = {}): LateChange {
-  const change = { kind: 'hold' as const, ref: WEB1, to: to as 'drain' }
-  return { change, lostAt: 990, until: null, lackedAt: 990, ...more }
+function lateHold(to: 'drain' | 'maint', more: Partial<LateChange> = {}): LateChange {
+  return unanswered({ kind: 'hold', ref: WEB1, to }, more)
 }
 
 const found = (run: MemberRun) => run.state.found?.own
@@ -93,15 +100,9 @@ describe('the state that an undo of another run has found', () => {
   })
 
   test('is one, where a restore of ours may have made it', () => {
-    const restore = {
-      kind: 'restore' as const,
-      ref: WEB1,
-      expect: 'maint' as const,
-      to: 'drain' as const,
-    }
     const run = started()
       .look()
-      .put({ type: 'inherit', late: [{ ...lateHold('drain'), change: restore }] })
+      .put({ type: 'inherit', late: [unanswered(undoOf('maint', 'drain'))] })
     expect(found(run.put(owned()))).toBe('drain')
   })
 

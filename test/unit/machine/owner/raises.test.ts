@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { failure, held, started, WEB1, type MemberRun } from '../member-run.js'
+import { failure, held, started, unanswered, undoOf, type MemberRun } from '../member-run.js'
 
 /** The newest entry of the ledger, in words. */
 function newest({ state }: MemberRun): string {
@@ -103,14 +103,10 @@ describe('what an undo goes back to', () => {
 })
 
 test('a raise is of unknown owner, where only an undo of ours was there before', () => {
-  const change = {
-    kind: 'restore' as const,
-    ref: WEB1,
-    expect: 'drain' as const,
-    to: 'ready' as const,
-  }
-  const late = [{ change, lostAt: 990, until: null, lackedAt: 990 }]
-  const run = started().put({ type: 'inherit', late }).look().look()
+  const run = started()
+    .put({ type: 'inherit', late: [unanswered(undoOf('drain', 'ready'))] })
+    .look()
+    .look()
   expect(run.state.hold.changes).toMatchObject([{ kind: 'restore', state: 'applied' }])
   run.answer('unchanged')
   expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'hold', state: 'intended' })

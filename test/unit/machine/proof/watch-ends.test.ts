@@ -35,7 +35,7 @@ describe('the end of a watch', () => {
     expect(run.state.proof.lost).toMatchObject([{ scope: 'w1', active: 2 }])
   })
 
-  test('of a removed member that was idle is proved once more, where work was seen since', () => {
+  test('of a removed idle member is proved anew, where work was seen', () => {
     const run = watching().looks(2_000)
     expect(run.phase).toBe('idle')
     run.scope('w1', { active: 1, arrivals: 101 }).vanish().look().look({ after: 20 })
