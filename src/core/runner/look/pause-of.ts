@@ -1,7 +1,7 @@
 import { dueIn } from '../../machine/due.js'
 import type { MachinePolicy } from '../../machine/policy.js'
 import type { DrainState } from '../../machine/state.js'
-import { FASTEST, nextPause } from './cadence.js'
+import { FASTEST, nextPause, sharedPause } from './cadence.js'
 import type { Scheduler } from './scheduler.js'
 
 /** Pause between looks while a drain that is over is still held, in milliseconds. */
@@ -15,12 +15,14 @@ const SLOW_PAUSE = 100
 /** While a drain is held, or an action runs, looks may take one part in that many of the time. */
 const HELD_SHARE = 10
 const ACTION_SHARE = 5
+/** Looks a second for all balancers of a process whose drains' actions run: what a reload forgot is seen soon. */
+const ACTION_LOOKS = 1_000
 
 /** What the pause of a run depends on. */
 export interface PauseInput {
   readonly states: readonly DrainState[]
   readonly policy: MachinePolicy | undefined
-  readonly scheduler: Pick<Scheduler, 'cost' | 'floor'>
+  readonly scheduler: Pick<Scheduler, 'cost' | 'floor' | 'lanes'>
   readonly now: number
   /** Looks that failed in a row. */
   readonly failures: number
@@ -35,10 +37,11 @@ export interface PauseInput {
 /** How long a run waits before its next look. */
 export function pauseOf(input: PauseInput): number {
   const { states, policy, now, failures, pace = 0 } = input
-  const { cost, floor } = input.scheduler
+  const { cost, floor, lanes } = input.scheduler
   if (policy === undefined) return HOLD_PAUSE
-  if (input.acting) return Math.max(ACTION_PAUSE, floor, cost * ACTION_SHARE)
-  if (input.held) return Math.max(HOLD_PAUSE, floor, cost * HELD_SHARE, pace)
+  if (input.acting)
+    return Math.max(ACTION_PAUSE, floor, cost * ACTION_SHARE, sharedPause(lanes, ACTION_LOOKS))
+  if (input.held) return Math.max(HOLD_PAUSE, floor, cost * HELD_SHARE, pace, sharedPause(lanes))
   const pauses = states.map((state) => {
     if (isPastDeadline(state, now)) return Math.max(LAST_PAUSE, floor)
     const due = soon(dueIn(state, policy, now))
@@ -51,6 +54,7 @@ export function pauseOf(input: PauseInput): number {
       cost,
       floor,
       failures,
+      lanes,
       fastest: Math.max(fastest, pace),
     })
   })

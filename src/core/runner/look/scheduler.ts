@@ -16,6 +16,7 @@ import { Batch, type OnResult, type SendSignals } from './batch.js'
 import { bounded, CALL_LIMIT } from './call.js'
 import { toDrainableError } from '../../../provider/thrown.js'
 import { checkInfo, checkRefs, checkSnapshot } from './gate.js'
+import { countLane, lanesOf } from './lanes.js'
 import type { Look, SeenLook, Subscriber } from './look.js'
 import { dateOf, Push, speaksFor } from './push.js'
 import { setBackgroundTimer } from './timer.js'
@@ -70,6 +71,11 @@ export class Scheduler {
   /** Shortest pause between two looks, as the provider wants it. */
   get floor(): number {
     return this.#floor
+  }
+
+  /** How many balancers this process looks at by this clock. */
+  get lanes(): number {
+    return lanesOf(this.clock)
   }
 
   /** Product and capabilities, asked once. A failure is not remembered. */
@@ -162,6 +168,7 @@ export class Scheduler {
   /** Takes a place; the first look is due at once. */
   join(subscriber: Subscriber): Subscription {
     const seat: Seat = { subscriber, due: this.clock.now(), pause: 0 }
+    if (this.#seats.size === 0) countLane(this.clock, 1)
     this.#seats.add(seat)
     this.#follow()
     this.#schedule()
@@ -173,7 +180,10 @@ export class Scheduler {
       },
       leave: () => {
         if (!this.#seats.delete(seat)) return
-        if (this.#seats.size === 0) this.#stopLook.abort()
+        if (this.#seats.size === 0) {
+          countLane(this.clock, -1)
+          this.#stopLook.abort()
+        }
         this.#follow()
         this.#schedule()
       },

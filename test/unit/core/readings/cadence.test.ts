@@ -19,6 +19,11 @@ describe('the pause before the next look', () => {
     ['what is due where the floor allows no look before', { floor: 2_000, due: 3_900 }, 3_900],
     ['a caller that comes seldom', { fastest: 100 }, 100],
     ['a caller that comes seldom, and something due', { fastest: 100, due: 30 }, 30],
+    ['one of two balancers', { lanes: 2 }, 10],
+    ['one of fifty balancers', { lanes: 50 }, 200],
+    ['one of a thousand balancers', { lanes: 1_000 }, 1_000],
+    ['one of fifty balancers, and something due', { lanes: 50, due: 30 }, 30],
+    ['one of fifty dear ones', { lanes: 50, cost: 20 }, 600],
     ['a look that failed', { failures: 1 }, 100],
     ['looks that fail', { failures: 9 }, 1_000],
   ])('is that of %s', (_, input, pause) => {
