@@ -45,6 +45,19 @@ export function urlsOption(
   })
 }
 
+/**
+ * What names a balancer that is reached by these URLs: the same in whichever order its units are given, with the
+ * paths, because behind one gateway each path is a balancer of its own.
+ */
+export function instanceOf(urls: readonly string[]): string {
+  const names = urls
+    .map((url) => new URL(url))
+    .map((url) => url.origin + withoutSlash(url.pathname))
+  return names.sort().join(',')
+}
+
+const withoutSlash = (path: string): string => path.replace(/\/$/, '')
+
 /** Refuses a URL over which the credentials would travel in the clear: for the `superRefine` of a whole schema. */
 export function refusePlaintext(
   options: {

@@ -1,3 +1,4 @@
+import { instanceOf } from '../../kit/options.js'
 import type {
   AddressTarget,
   CallContext,
@@ -55,8 +56,7 @@ export class CitrixAdcProvider implements DrainableProvider {
     this.#looks = new Looks(options.freshness)
     this.#writer = new Writer(options, this.#pair, this.#memory, this.#looks)
     const partition = options.partition === undefined ? '' : `#${options.partition}`
-    const urls = options.urls.map((url) => new URL(url))
-    this.instance = `${urls.map((url) => url.origin + url.pathname.replace(/\/$/, '')).join(',')}${partition}`
+    this.instance = `${instanceOf(options.urls)}${partition}`
   }
 
   async describe(ctx: CallContext): Promise<ProviderInfo> {

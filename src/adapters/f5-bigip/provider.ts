@@ -1,5 +1,6 @@
 import { carefulApply } from '../../kit/careful-apply.js'
 import { SharedTrials } from '../../kit/login.js'
+import { instanceOf } from '../../kit/options.js'
 import type {
   AddressTarget,
   CallContext,
@@ -70,7 +71,7 @@ export class F5BigipProvider implements DrainableProvider {
     this.#afterChange = new AfterChange(settings)
     this.#vanished = new Vanished(settings.freshness)
     this.#resolver = new Resolver(settings.partition)
-    this.instance = settings.urls.map((url) => new URL(url).origin).join(',')
+    this.instance = instanceOf(settings.urls)
   }
 
   async describe(ctx: CallContext): Promise<ProviderInfo> {

@@ -1,6 +1,7 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError, type ErrorCode } from '../../../provider/error.js'
 import { HttpClient, type HttpCall, type HttpReply } from '../../../kit/http.js'
+import { instanceOf } from '../../../kit/options.js'
 import { retried } from '../../../kit/retry.js'
 import { Credentials } from '../../../kit/login.js'
 import { redact } from '../../../kit/secret.js'
@@ -81,9 +82,8 @@ export class DataplaneApi implements AsyncDisposable {
       callTimeout: settings.callTimeout,
       maxReply: 128 * 1024 * 1024, // statistics of a process with 100,000 servers
     })
-    const prefix = new URL(settings.url).pathname.replace(/\/$/, '')
     const where = settings.socketPath === undefined ? '' : `unix:${settings.socketPath} `
-    this.instance = `${where}${this.#http.origin}${prefix}`
+    this.instance = `${where}${instanceOf([settings.url])}`
     this.#credentials = new Credentials({
       provider: PROVIDER,
       subject: this.instance,
