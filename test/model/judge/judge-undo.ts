@@ -1,8 +1,9 @@
-import type { AdminState, DrainReport, MemberRef } from 'drainable'
+import type { AdminState, DrainReport } from 'drainable'
 import type { Call, Chain } from '../user/drain-call.js'
 import type { Delivery } from '../world/model-provider.js'
 import type { Judge } from './judge.js'
 import { describeChange } from './judge.js'
+import { mayBeLate, raiseIntended, savedMember, wasAnnounced } from './saved-ticket.js'
 import type { SentChange } from './sent-change.js'
 import { keyOf, RANK, type Member } from '../world/member.js'
 import type { UserProcess } from '../user/user-process.js'
@@ -202,14 +203,22 @@ export function looksLikeOurs(judge: Judge, sent: SentChange, member: Member): b
   )
 }
 
-/** Undos of the member that were under way when its sender began: a drain takes over what they had to undo. */
-function undosOf(judge: Judge, { key, process, candidates }: SentChange): readonly Call[] {
+/**
+ * Undos of the member that were under way when its sender began: a drain takes over what they had to undo, and
+ * its ticket carries that into other processes.
+ */
+function undosOf(judge: Judge, { key, authors, candidates }: SentChange): readonly Call[] {
+  const heirs = new Set([
+    ...candidates,
+    ...judge.calls.filter(({ chain }) => chain !== undefined && authors.has(chain.id)),
+  ])
   return judge.calls.filter(
-    ({ verb, number, closedAt, process: of, keys }) =>
+    ({ verb, number, closedAt, process, keys }) =>
       verb === 'undo' &&
-      of === process &&
       keys.has(key) &&
-      candidates.some((call) => number < call.number && call.startedAt <= closedAt),
+      [...heirs].some(
+        (heir) => heir.process === process && number < heir.number && heir.startedAt <= closedAt,
+      ),
   )
 }
 
@@ -269,80 +278,6 @@ function looksOf(
 /** Whether a drain was shown that others had taken back what it had set: the same again is theirs. */
 function isLower(own: AdminState): (shown: AdminState) => boolean {
   return (shown) => RANK[shown] < RANK[own]
-}
-
-/** What a ticket holds of a member, as far as it matters here. */
-interface SavedMember {
-  readonly ref: MemberRef
-  readonly wasAdmin: AdminState | null
-  readonly changes: readonly {
-    readonly kind: string
-    readonly to?: AdminState
-    readonly state: string
-  }[]
-}
-
-function savedMember(judge: Judge, id: string, key: string): SavedMember | undefined {
-  const saved = judge.calls.find(({ chain }) => chain?.id === id)?.chain?.saved
-  if (saved === undefined) return undefined
-  const { members } = JSON.parse(saved) as { readonly members: readonly SavedMember[] }
-  return members.find(({ ref }) => keyOf(ref) === key)
-}
-
-/**
- * Whether the ticket of a drain has a hold to this state, and an undo by it saw the member without, for no
- * longer than such a hold can be late: its process may have been killed while it sent it.
- */
-function mayBeLate(
-  judge: Judge,
-  { provider, candidates, change }: SentChange,
-  id: string,
-  { key, own, setter }: Member,
-): boolean {
-  const known = savedMember(judge, id, key)?.changes.some(
-    ({ kind, to, state }) => kind === 'hold' && to === own && state !== 'unchanged',
-  )
-  if (known !== true || change.kind !== 'restore') return false
-  const begun = Math.min(
-    ...candidates.filter(({ chain }) => chain?.id === id).map(({ startedAt }) => startedAt),
-  )
-  const first = judge.looksAt(provider, key).find(({ askedAt }) => askedAt >= begun)
-  if (first === undefined || first.readAt >= setter.at) return false
-  return setter.at <= first.at + judge.truth.product.capabilities.lateBound
-}
-
-/**
- * Whether the ticket of a drain has a raise to this state, over a hold that was applied, as intended:
- * an undo takes that for its own in either state.
- */
-function raiseIntended(judge: Judge, id: string, { key, own }: Member): boolean {
-  const member = savedMember(judge, id, key)
-  if (member === undefined) return false
-  const { changes, wasAdmin } = member
-  const applied = changes.findLastIndex(
-    ({ kind, state }) => (kind === 'hold' || kind === 'restore') && state === 'applied',
-  )
-  const last = changes[applied]
-  if (last === undefined || (last.kind === 'restore' && last.to === wasAdmin)) return false
-  return changes
-    .slice(applied)
-    .some(({ kind, to, state }) => kind === 'hold' && to === own && state === 'intended')
-}
-
-/**
- * Whether somebody set what a step of this drain had announced, for as long as that can be late: it is in
- * the ticket, and for all that the next step knows another one has sent it and crashed.
- */
-function wasAnnounced(judge: Judge, id: string, { key, own, setter }: Member): boolean {
-  const steps = judge.calls.filter(({ chain, verb }) => chain?.id === id && verb === 'stepDrain')
-  const { lateBound } = judge.truth.product.capabilities
-  return steps.some(({ chain, provider }) =>
-    chain?.announced.some((announced) => {
-      if (announced.key !== key || announced.to !== own || setter.at < announced.at) return false
-      const first = judge.looksAt(provider, key).find(({ askedAt }) => askedAt > announced.at)
-      return first === undefined || setter.at <= first.at + lateBound
-    }),
-  )
 }
 
 /**

@@ -1,0 +1,78 @@
+import type { AdminState, MemberRef } from 'drainable'
+import { keyOf, type Member } from '../world/member.js'
+import type { Judge } from './judge.js'
+import type { SentChange } from './sent-change.js'
+
+/** What a ticket holds of a member, as far as it matters here. */
+interface SavedMember {
+  readonly ref: MemberRef
+  readonly wasAdmin: AdminState | null
+  readonly changes: readonly {
+    readonly kind: string
+    readonly to?: AdminState
+    readonly state: string
+  }[]
+}
+
+export function savedMember(judge: Judge, id: string, key: string): SavedMember | undefined {
+  const saved = judge.calls.find(({ chain }) => chain?.id === id)?.chain?.saved
+  if (saved === undefined) return undefined
+  const { members } = JSON.parse(saved) as { readonly members: readonly SavedMember[] }
+  return members.find(({ ref }) => keyOf(ref) === key)
+}
+
+/**
+ * Whether the ticket of a drain has a hold to this state, and an undo by it saw the member without, for no
+ * longer than such a hold can be late: its process may have been killed while it sent it.
+ */
+export function mayBeLate(
+  judge: Judge,
+  { provider, candidates, change }: SentChange,
+  id: string,
+  { key, own, setter }: Member,
+): boolean {
+  const known = savedMember(judge, id, key)?.changes.some(
+    ({ kind, to, state }) => kind === 'hold' && to === own && state !== 'unchanged',
+  )
+  if (known !== true || change.kind !== 'restore') return false
+  const begun = Math.min(
+    ...candidates.filter(({ chain }) => chain?.id === id).map(({ startedAt }) => startedAt),
+  )
+  const first = judge.looksAt(provider, key).find(({ askedAt }) => askedAt >= begun)
+  if (first === undefined || first.readAt >= setter.at) return false
+  return setter.at <= first.at + judge.truth.product.capabilities.lateBound
+}
+
+/**
+ * Whether the ticket of a drain has a raise to this state, over a hold that was applied, as intended:
+ * an undo takes that for its own in either state.
+ */
+export function raiseIntended(judge: Judge, id: string, { key, own }: Member): boolean {
+  const member = savedMember(judge, id, key)
+  if (member === undefined) return false
+  const { changes, wasAdmin } = member
+  const applied = changes.findLastIndex(
+    ({ kind, state }) => (kind === 'hold' || kind === 'restore') && state === 'applied',
+  )
+  const last = changes[applied]
+  if (last === undefined || (last.kind === 'restore' && last.to === wasAdmin)) return false
+  return changes
+    .slice(applied)
+    .some(({ kind, to, state }) => kind === 'hold' && to === own && state === 'intended')
+}
+
+/**
+ * Whether somebody set what a step of this drain had announced, for as long as that can be late: it is in
+ * the ticket, and for all that the next step knows another one has sent it and crashed.
+ */
+export function wasAnnounced(judge: Judge, id: string, { key, own, setter }: Member): boolean {
+  const steps = judge.calls.filter(({ chain, verb }) => chain?.id === id && verb === 'stepDrain')
+  const { lateBound } = judge.truth.product.capabilities
+  return steps.some(({ chain, provider }) =>
+    chain?.announced.some((announced) => {
+      if (announced.key !== key || announced.to !== own || setter.at < announced.at) return false
+      const first = judge.looksAt(provider, key).find(({ askedAt }) => askedAt > announced.at)
+      return first === undefined || setter.at <= first.at + lateBound
+    }),
+  )
+}
