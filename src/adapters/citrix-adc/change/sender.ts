@@ -11,7 +11,8 @@ import {
 } from '../codec/nitro.js'
 import { classify, isWarning } from '../codec/errors.js'
 import { isInCharge } from '../session/standing.js'
-import type { InCharge, Pair } from '../session/pair.js'
+import type { InCharge } from '../session/address.js'
+import type { Pair } from '../session/pair.js'
 import { about, isRefusal, leftBehind } from '../../../kit/errors.js'
 import { askedAgain, isBusy } from '../session/busy.js'
 

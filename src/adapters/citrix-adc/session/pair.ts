@@ -1,24 +1,12 @@
 import { SharedTrials } from '../../../kit/login.js'
 import type { CallContext } from '../../../provider/contract.js'
 import { DrainableError, isDrainableError } from '../../../provider/error.js'
+import type { Address, InCharge } from './address.js'
 import { isInCharge, notInCharge, type Standing, Standings } from './standing.js'
 import type { Settings } from '../options.js'
 import { type Rival, Rivals } from './rivals.js'
 import { isNetworkError, NitroSession } from './session.js'
 import { HEAD_START, within } from './within.js'
-
-/** An address that is in charge, as it stood when it was asked. */
-export interface InCharge {
-  readonly session: NitroSession
-  readonly standings: Standings
-  readonly standing: Standing
-}
-
-/** One address, and what is asked there. */
-export interface Address {
-  readonly session: NitroSession
-  readonly standings: Standings
-}
 
 /** All addresses of one appliance, pair or cluster; finds the one to talk to. */
 export class Pair {

@@ -1,6 +1,6 @@
 import type { CallContext } from '../../../provider/contract.js'
 import { quote } from '../../../provider/quote.js'
-import type { Address, InCharge } from './pair.js'
+import type { Address, InCharge } from './address.js'
 import type { Standing } from './standing.js'
 import { within } from './within.js'
 
