@@ -28,7 +28,9 @@ function project(name: string, timeout: number, group: number, extra: object = {
       // For a loaded machine: what is polled for is there within milliseconds.
       expect: { poll: { timeout: 15_000, interval: 10 } },
       sequence: { groupOrder: group },
-      setupFiles: ['test/support/standstill.ts'],
+      // A process of its own for each file would cost as much as its tests; left-over.ts keeps them apart.
+      isolate: false,
+      setupFiles: ['test/support/standstill.ts', 'test/support/left-over.ts'],
       retry: { count: 1, condition: /the machine stood still/ },
       ...extra,
     },
@@ -47,7 +49,8 @@ export default defineConfig({
   test: {
     pool: 'forks',
     // On two cores the default is one worker, and most tests wait more than they work.
-    maxWorkers: 2 * availableParallelism(),
+    maxWorkers: 3 * availableParallelism(),
+    maxConcurrency: 10,
     ...counted,
     projects: [
       project('unit', 60_000, 0),
