@@ -13,6 +13,15 @@ const alias = Object.entries(compilerOptions.paths).map(([name, [path]]) => ({
   replacement: new URL(path, import.meta.url).pathname,
 }))
 
+const STANDSTILL = 'test/support/standstill.ts'
+
+/** A process of its own for each file would cost as much as its tests: `left-over.ts` keeps them apart. */
+const TOGETHER = {
+  isolate: false,
+  setupFiles: [STANDSTILL, 'test/support/left-over.ts'],
+  maxConcurrency: 10,
+}
+
 /**
  * One project a kind of test, so that each can be run alone: `vitest run --project unit`. Groups run one after the other:
  * what runs beside real engines must leave them a core.
@@ -28,7 +37,7 @@ function project(name: string, timeout: number, group: number, extra: object = {
       // For a loaded machine: what is polled for is there within milliseconds.
       expect: { poll: { timeout: 15_000, interval: 10 } },
       sequence: { groupOrder: group },
-      setupFiles: ['test/support/standstill.ts'],
+      setupFiles: [STANDSTILL],
       retry: { count: 1, condition: /the machine stood still/ },
       ...extra,
     },
@@ -47,11 +56,11 @@ export default defineConfig({
   test: {
     pool: 'forks',
     // On two cores the default is one worker, and most tests wait more than they work.
-    maxWorkers: 2 * availableParallelism(),
+    maxWorkers: 3 * availableParallelism(),
     ...counted,
     projects: [
-      project('unit', 60_000, 0),
-      project('contract', 60_000, 1),
+      project('unit', 60_000, 0, TOGETHER),
+      project('contract', 60_000, 0, TOGETHER),
       project('engine', 120_000, 2, { maxWorkers: 2 }),
       project('clients', 120_000, 3, { fileParallelism: false }),
       project('docs', 120_000, 0),

@@ -57,6 +57,8 @@ export class Connecting {
     const clock = [...this.#clocks].at(-1)?.clock ?? systemClock
     const cancel = clock.setTimeout(() => controller.abort(new ConnectTimeout(ms)), ms)
     this.#attempts.add(controller)
+    // undici goes on to the next request that it has queued, also where all of their calls have ended.
+    if (this.#clocks.size === 0) this.giveUp()
     const end = (): void => {
       cancel()
       this.#attempts.delete(controller)
@@ -115,7 +117,9 @@ export function connector(
       callback(wrong, null)
     })
     const { signal } = attempt
-    signal.addEventListener('abort', () => socket.destroy(signal.reason as Error), { once: true })
+    const giveUp = (): void => void socket.destroy(signal.reason as Error)
+    if (signal.aborted) giveUp()
+    else signal.addEventListener('abort', giveUp, { once: true })
   }
 }
 

@@ -1,5 +1,6 @@
 import type * as Undici from 'undici'
 import type { Agent, Dispatcher } from 'undici'
+import { abortable } from '../provider/abort.js'
 import type { Clock } from '../provider/clock.js'
 import type { Tls } from '../provider/contract.js'
 import { DrainableError, type ErrorCode } from '../provider/error.js'
@@ -130,7 +131,7 @@ export class HttpClient implements AsyncDisposable {
     const text = typeof call.body === 'string'
     for (;;) {
       try {
-        return await request(`${this.origin}${this.#prefix}${call.path}`, {
+        const sent = request(`${this.origin}${this.#prefix}${call.path}`, {
           method: call.method,
           dispatcher: this.#options.dispatcher ?? (await this.#agent()),
           signal,
@@ -141,6 +142,8 @@ export class HttpClient implements AsyncDisposable {
           },
           body: call.body === undefined ? null : text ? call.body : JSON.stringify(call.body),
         })
+        // undici tells a request that waits for its connection of an abort only when that is made, or is not.
+        return await abortable(sent, signal)
       } catch (error) {
         if (!(error instanceof GivenUp) || signal.aborted) throw error
       }

@@ -1,7 +1,8 @@
+import { cases, casesOf } from '../support/cases.js'
 import type { Lie } from './world/product.js'
 import { play } from './scenario.js'
 
-/** The scenarios of continuous integration; `npm run soak -- model` plays more of them. */
+/** The scenarios of continuous integration in one test; `npm run soak -- model` plays more of them. */
 const CHUNK = 100
 
 /** First seeds of chunks of scenarios, so that a run of the tests can be split. */
@@ -9,10 +10,13 @@ export function chunks(first: number, scenarios: number): readonly number[] {
   return Array.from({ length: scenarios / CHUNK }, (_, i) => first + i * CHUNK)
 }
 
+/** How much of each chunk this run plays. */
+export const PLAYED = casesOf(CHUNK)
+
 /** Plays one chunk; what failed, one line each, with the command that shows it again. */
 export async function playChunk(first: number): Promise<readonly string[]> {
   const failed: string[] = []
-  for (let seed = first; seed < first + CHUNK; seed += 1) {
+  for (let seed = first; seed < first + cases(CHUNK); seed += 1) {
     const { faults } = await play(seed)
     for (const { rule, text } of faults)
       failed.push(`${rule}: ${text} (npm run soak -- model --seed ${seed} --runs 1 --trace)`)

@@ -8,7 +8,10 @@ const TURNS = 25
 
 /** A clock that stands still while a request is on its way. Made by {@link ioClock}. */
 export interface IoClock extends Required<Clock>, Disposable {
-  /** For the fake: what waits there for its latency to pass is not on its way. */
+  /**
+   * For the fake: what waits there for its latency to pass is not on its way. While nothing is run it has none: the
+   * logout at the end of a test would wait for its limit by the real clock.
+   */
   readonly latency: Pick<Clock, 'setTimeout'>
   /** Moves from timer to timer until the promise has settled. */
   run<T>(promise: Promise<T>): Promise<T>
@@ -29,6 +32,7 @@ export function ioClock(): IoClock {
   let now = 0
   let sent = 0
   let waiting = 0
+  let running = 0
   const create = (): void => void (sent += 1)
   const end = (): void => void (sent -= 1)
   const ENDS = ['undici:request:trailers', 'undici:request:error']
@@ -51,6 +55,10 @@ export function ioClock(): IoClock {
     setTimeout: setTimer,
     latency: {
       setTimeout(fn, ms) {
+        if (running === 0) {
+          const turn = setImmediate(fn)
+          return () => clearImmediate(turn)
+        }
         waiting += 1
         let over = false
         const done = (): void => {
@@ -68,11 +76,12 @@ export function ioClock(): IoClock {
       },
     },
     async run(promise) {
+      running += 1
       const state = { settled: false }
       const done = (): void => {
         state.settled = true
       }
-      promise.then(done, done)
+      promise.then(done, done).finally(() => (running -= 1))
       // The client is loaded at its first call, and no request tells of that.
       await undici()
       await settle()

@@ -41,7 +41,7 @@ export interface Host {
 }
 
 /** Wishes per balancer, changes without an answer, calls and rolls under way. */
-const SHARED = ['balancers', 'left', 'calls', 'rolls'].map((name) =>
+const SHARED = ['balancers', 'left', 'coming', 'calls', 'rolls'].map((name) =>
   Symbol.for(`drainable.${name}.1`),
 )
 const processes = new AsyncLocalStorage<Globals>()
@@ -52,13 +52,14 @@ export function inProcess<T>(globals: Globals, run: () => T): T {
   return processes.run(globals, run)
 }
 
-/** Puts a host under this process; the returned function takes it away. */
+/** Puts a host under this process; the returned function takes it away, and all that its user processes still wait for. */
 export function withHost(host: Host): () => void {
   const real = {
     Date: globalThis.Date,
     random: Math.random,
     uptime: os.uptime,
     boot: ownHost.boot,
+    setTimeout: globalThis.setTimeout,
   }
   const wall = (): number => host.wall() + machine().ahead
   class HostDate extends real.Date {
@@ -83,7 +84,19 @@ export function withHost(host: Host): () => void {
       set: (value: unknown) => void (processes.getStore() ?? nowhere).set(name, value),
     })
   }
+  const timers = new Set<NodeJS.Timeout>()
+  globalThis.setTimeout = ((fn: () => void, ms?: number) => {
+    const timer = real.setTimeout(() => {
+      timers.delete(timer)
+      fn()
+    }, ms)
+    timers.add(timer)
+    return timer
+  }) as typeof setTimeout
   return () => {
+    // The library limits some calls by the machine's own clock: a process that was killed in one would wake up later.
+    for (const timer of timers) clearTimeout(timer)
+    globalThis.setTimeout = real.setTimeout
     globalThis.Date = real.Date
     Math.random = real.random
     os.uptime = real.uptime

@@ -258,7 +258,7 @@ describe('a drain', { concurrent: true }, () => {
     await using at = await setup()
     const { fake, adc } = at
     await fake.occupy(WEB1)
-    await expect(drain(adc, WEB1, { timeout: '1500ms' })).rejects.toMatchObject({
+    await expect(drain(adc, WEB1, { timeout: '3s' })).rejects.toMatchObject({
       code: 'DRAIN_TIMEOUT',
     })
     expect(fake.look(WEB1)).toMatchObject({ active: 1, cut: 0 })

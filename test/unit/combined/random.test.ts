@@ -77,5 +77,6 @@ test('idle is never said of two while one of them holds work', async () => {
     ),
     { numRuns: 120 },
   )
-  expect(idle).toBeGreaterThan(40)
+  // A third on the whole: chance alone never makes it so few.
+  expect(idle).toBeGreaterThan(15)
 }, 120_000)

@@ -101,7 +101,7 @@ describe('the ticket of a drain over two balancers', () => {
     expect(ticket.parts[1]).toMatchObject({ balancer: 'b', target: [bare] })
     b.connect()
     b.occupy(bare)
-    const resumed = resumeDrain(combineProviders({ a, b }), ticket, { clock, tickets })
+    await using resumed = resumeDrain(combineProviders({ a, b }), ticket, { clock, tickets })
     const report = await clock.runUntil(resumed.done)
     expect(report.members.map(({ ref, outcome }) => [ref.balancer, outcome])).toEqual([
       ['a', 'idle'],

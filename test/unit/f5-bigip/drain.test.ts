@@ -233,7 +233,7 @@ test('an ephemeral member that vanishes with its work is reported as lost', asyn
 test('a deadline with work left leaves it disabled, restore undoes that', async () => {
   await using it = await rig()
   await it.fake.occupy(WEB1)
-  const run = startDrain(it.lb, WEB1, { ...FAST, timeout: '1s' })
+  await using run = startDrain(it.lb, WEB1, { ...FAST, timeout: '1s' })
   expect((await run.done).outcome).toBe('timeout')
   expect(it.fake.state(WEB1)).toBe('drain')
   await restore(it.lb, await run.ticket)

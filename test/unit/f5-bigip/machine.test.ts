@@ -48,7 +48,7 @@ describe('a machine in many pools', () => {
     expect((await present(it.lb, FIRST)).serves).toBe(true)
   })
 
-  test('work of one pool of many, and work past all pools, is seen', async () => {
+  test.concurrent('work of one pool of many, and work past all pools, is seen', async () => {
     await using it = await rig({ pools: pools(30) })
     const inPool = await it.fake.occupy({ ...FIRST, pool: '/Common/pool17' })
     const byRule = await it.fake.occupyNode('10.0.0.1')
@@ -60,25 +60,28 @@ describe('a machine in many pools', () => {
     expect((await run.done).outcome).toBe('idle')
   })
 
-  test('a node whose own counters show nothing is believed only with its pools', async () => {
-    await using it = await rig({ pools: pools(30) })
-    await it.fake.occupy(FIRST)
-    const path = '/mgmt/tm/ltm/node/~Common~10.0.0.1/stats'
-    const zeros = {
-      'serverside.curConns': { value: 0 },
-      'serverside.totConns': { value: 0 },
-      totRequests: { value: 0 },
-    }
-    const body = { entries: { [path]: { nestedStats: { entries: zeros } } } }
-    it.fake.fail({ match: /ltm\/node\/.*\/stats/, how: 'status', status: 200, body })
-    const run = startDrain(it.lb, ADDRESS, { ...FAST, timeout: '1500ms' })
-    const report = await run.done
-    expect(report.outcome).toBe('timeout')
-    expect(report.members[0]?.verifiedIdle).toBe(false)
-    await run.close()
-  })
+  test.concurrent(
+    'a node whose own counters show nothing is believed only with its pools',
+    async () => {
+      await using it = await rig({ pools: pools(30) })
+      await it.fake.occupy(FIRST)
+      const path = '/mgmt/tm/ltm/node/~Common~10.0.0.1/stats'
+      const zeros = {
+        'serverside.curConns': { value: 0 },
+        'serverside.totConns': { value: 0 },
+        totRequests: { value: 0 },
+      }
+      const body = { entries: { [path]: { nestedStats: { entries: zeros } } } }
+      it.fake.fail({ match: /ltm\/node\/.*\/stats/, how: 'status', status: 200, body })
+      const run = startDrain(it.lb, ADDRESS, { ...FAST, timeout: '3s' })
+      const report = await run.done
+      expect(report.outcome).toBe('timeout')
+      expect(report.members[0]?.verifiedIdle).toBe(false)
+      await run.close()
+    },
+  )
 
-  test.each([
+  test.concurrent.each([
     ['without counters of nodes', { nodeStats: false }],
     ['without a list of all counters', { allStats: false }],
     ['without either', { nodeStats: false, allStats: false }],

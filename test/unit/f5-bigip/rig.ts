@@ -80,9 +80,9 @@ export function lines(fake: BigipFake, since = 0): string[] {
 
 /** Waits for a condition; no fixed wait. */
 export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 15_000
+  const deadline = performance.now() + 30_000
   while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`not within 15 s: ${what}`)
+    if (performance.now() > deadline) throw new Error(`not within 30 s: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }

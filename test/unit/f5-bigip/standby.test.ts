@@ -10,7 +10,7 @@ const hold = { kind: 'hold', ref: WEB1, to: 'drain' } as const
 /** Asked at once, then 2 s, 4 s, ... later: so often at most, on a machine of any speed. */
 const mostSince = (begun: number): number => 1 + (performance.now() - begun) / 2_000
 
-describe('a standby whose management hangs', () => {
+describe.concurrent('a standby whose management hangs', () => {
   test('does not hold up a drain, and is named with its age', async () => {
     await using it = await rig(PAIR, { callTimeout: '5m' })
     it.fake.fail({ how: 'silent', unit: it.fake.units[1]! })
@@ -85,7 +85,7 @@ describe('a standby whose management hangs', () => {
   })
 })
 
-test('a unit that was active and hangs is waited for', async () => {
+test.concurrent('a unit that was active and hangs is waited for', async () => {
   await using it = await rig({ pair: { autoSync: true } }, { callTimeout: '2s' })
   await it.fake.occupy(WEB1)
   await present(it.lb, WEB1)
@@ -99,7 +99,7 @@ test('a unit that was active and hangs is waited for', async () => {
   await run.close()
 })
 
-describe('units that do not know each other', () => {
+describe.concurrent('units that do not know each other', () => {
   const called = (name: string) => ({
     kind: 'x',
     items: [{ name, selfDevice: 'true', failoverState: 'active' }],
@@ -123,7 +123,7 @@ describe('units that do not know each other', () => {
   })
 })
 
-test('a pair that knows itself is asked for it once', async () => {
+test.concurrent('a pair that knows itself is asked for it once', async () => {
   await using it = await rig(PAIR)
   for (let i = 0; i < 3; i += 1) await present(it.lb, WEB1)
   const asked = lines(it.fake).filter((line) => line.endsWith('/cm/device'))
@@ -133,7 +133,7 @@ test('a pair that knows itself is asked for it once', async () => {
   expect(lines(it.fake).filter((line) => line.endsWith('/cm/device'))).toHaveLength(2)
 })
 
-test('of a version the first unit that answers tells', async () => {
+test.concurrent('of a version the first unit that answers tells', async () => {
   await using it = await rig(PAIR, { callTimeout: '5m' })
   it.fake.fail({ how: 'silent', unit: it.fake.units[0]! })
   expect((await it.lb.describe(ctx())).version).toBe('15.1.10')

@@ -61,7 +61,7 @@ describe.concurrent('credentials', () => {
       },
     )
     const end = await r.fake.occupy(WEB1)
-    const run = startDrain(r.lb, WEB1, { timeout: '10s' })
+    const run = startDrain(r.lb, WEB1, { timeout: '30s' })
     await until('the drain', async () => (await present(r.lb, WEB1)).own === 'drain')
     expect(asked).toBe(1)
     password = 'second'

@@ -34,7 +34,8 @@ describe.concurrent('idle is verified only where no old process can be left', ()
     async (version, stop, uptime, oldWorkers, verified) => {
       await using fake = await startFake({ version, config: config(stop), uptime })
       await using lb = connect(fake, { oldWorkers })
-      const [member] = (await startDrain(lb, WEB1, { timeout: '60s' }).done).members
+      await using run = startDrain(lb, WEB1, { timeout: '60s' })
+      const [member] = (await run.done).members
       expect(member!.outcome).toBe('idle')
       expect(member!.verifiedIdle).toBe(verified === true)
       if (verified !== true) expect(JSON.stringify(member)).toContain(verified)

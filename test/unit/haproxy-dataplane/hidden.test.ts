@@ -26,7 +26,7 @@ describe.concurrent('a server and its tracker', () => {
     await using fake = await startFake({ version, pools: POOLS })
     await using lb = connect(fake, options)
     const end = await fake.occupy(API1)
-    const run = startDrain(lb, { address: '10.0.0.1' }, { timeout: '60s' })
+    await using run = startDrain(lb, { address: '10.0.0.1' }, { timeout: '60s' })
     await until('both drains', async () => {
       return [await maskOf(fake, WEB1), await maskOf(fake, API1)].every((mask) => mask & 0x0b)
     })
@@ -44,7 +44,7 @@ describe.concurrent('a server and its tracker', () => {
     await using fake = await startFake({ pools: POOLS })
     let ticket: Ticket | undefined
     await using first = connect(fake)
-    const run = startDrain(
+    await using run = startDrain(
       first,
       { address: '10.0.0.1' },
       { timeout: '60s', onTicket: (next) => void (ticket = next) },
@@ -63,7 +63,7 @@ describe.concurrent('a server and its tracker', () => {
       await fake.setBehind(WEB1, state)
       await using lb = connect(fake)
       const end = await fake.occupy(API1)
-      const run = startDrain(lb, API1, { timeout: '60s', keepReady: 0 })
+      await using run = startDrain(lb, API1, { timeout: '60s', keepReady: 0 })
       const reading = await present(lb, API1)
       expect(reading).toMatchObject({ own: state, inherited: state, sealed: false })
       expect(reading.setBy).toContain('web/web1')
@@ -88,20 +88,19 @@ describe.concurrent('a server whose name does not resolve', () => {
     await using fake = await startFake()
     await using lb = connect(fake, { maintCuts: false, durable: false })
     const end = await fake.occupy(WEB1)
-    const run = startDrain(lb, WEB1, { timeout: '60s' })
+    await using run = startDrain(lb, WEB1, { timeout: '60s' })
     await until('the drain', async () => (await maskOf(fake, WEB1)) === 0x08)
     fake.setMask(WEB1, 0x28)
     await end()
     const report = await run.done
     expect(report.members[0]).toMatchObject({ outcome: 'idle', sealed: false })
-    await run.release()
   })
 
   test('is opened by an undo as soon as it does', async () => {
     await using fake = await startFake()
     await using lb = connect(fake, { maintCuts: false })
     const end = await fake.occupy(WEB1)
-    const run = startDrain(lb, WEB1, { timeout: '60s' })
+    await using run = startDrain(lb, WEB1, { timeout: '60s' })
     await until('the drain', async () => (await maskOf(fake, WEB1)) === 0x08)
     fake.setMask(WEB1, 0x28)
     const undo = run.restore()

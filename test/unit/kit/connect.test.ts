@@ -80,10 +80,12 @@ describe('a connection that is not made', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('is given up with the last call that waits for it', async () => {
+  test('is given up with the last call that waits for it', { timeout: 15_000 }, async () => {
     await using there = await silent()
     await using http = client(there)
-    const calls = [get(http), get(http)]
+    // By a clock that stands still no connection is too late: the abort alone ends a call.
+    const clock = fakeClock()
+    const calls = [get(http, clock), get(http, clock)]
     await expect.poll(() => there.open.size).toBeGreaterThan(0)
     calls[0]!.stop.abort(new Error('first'))
     expect(await calls[0]!.end).toMatchObject({ message: 'first' })

@@ -1,10 +1,13 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { cases } from '../../support/cases.js'
 import { memoryStore, web } from './set-up.js'
 import { OURS, randomOf, STRANGERS, World, type Process } from './world.js'
 
 const ROUNDS = 25
-/** So many seeds a test; `RECONCILE_RUNS` and `RECONCILE_FROM` play more of them. */
-const RUNS = Number(globalThis.process.env['RECONCILE_RUNS'] ?? 8)
+/** So many seeds a test in CI; `RECONCILE_RUNS` and `RECONCILE_FROM` play more of them. */
+const IN_CI = 8
+const RUNS = Number(globalThis.process.env['RECONCILE_RUNS'] ?? cases(IN_CI))
+const APART = Math.max(RUNS, IN_CI)
 const FROM = Number(globalThis.process.env['RECONCILE_FROM'] ?? 1)
 
 /** Who reconciles: one process, two that share a lease, or two that know nothing of each other. */
@@ -150,11 +153,11 @@ describe('a reconciler in a random world', () => {
 
   it.each([
     ['one process', FROM],
-    ['one process', FROM + RUNS],
-    ['two under a lease', FROM + 2 * RUNS],
-    ['two without a lease', FROM + 3 * RUNS],
+    ['one process', FROM + APART],
+    ['two under a lease', FROM + 2 * APART],
+    ['two without a lease', FROM + 3 * APART],
   ] as const)(
-    'touches ours, keeps the floor, ends as wanted: %s, seeds from %d',
+    `touches ours alone and ends as wanted: %s, ${RUNS} of the seeds from %d`,
     async (mode, from) => {
       const wrong: string[] = []
       let taken = 0

@@ -82,12 +82,16 @@ export class Contest {
   leave(): void {
     const { members, states } = this.#run
     const left = new Map<string, readonly LeftChange[]>()
-    for (const state of states) {
-      const late = this.#lateOf(state)
-      if (late.length > 0) left.set(refKey(state.ref), late)
-      this.#noteComing(state)
+    try {
+      for (const state of states) {
+        const late = this.#lateOf(state)
+        if (late.length > 0) left.set(refKey(state.ref), late)
+        this.#noteComing(state)
+      }
+    } finally {
+      // Also where the caller's clock throws: the floor would count this run for as long as the process lives.
+      this.#membership.leave(left, members?.policy.capabilities.lateBound ?? 0)
     }
-    this.#membership.leave(left, members?.policy.capabilities.lateBound ?? 0)
   }
 
   /** What this run may have to undo is told what others see, for as long as its handle lives. */

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { drain, ready, restore, resumeDrain, startDrain, type Clock, type Ticket } from 'drainable'
 import type { FakeClock } from 'drainable/testing'
+import { ONE_IN } from '../../../support/cases.js'
 import { web1 } from '../set-up.js'
 import { json, rig, type Rig } from '../rig.js'
 
@@ -61,36 +62,38 @@ type Story = (both: Rig, clock: Clock) => Promise<unknown>
 const stories: Readonly<Record<string, Story>> = {
   'a drain': async ({ lb }, clock) => {
     lb.failNext('throw', { verb: 'apply' })
-    const run = startDrain(lb, web1, { clock, timeout: '10s', settle: '0ms' })
+    await using run = startDrain(lb, web1, { clock, timeout: '10s', settle: '0ms' })
     await run.done
-    await run.release()
   },
   'a drain with an action': ({ lb }, clock) =>
     drain(lb, web1, { clock, timeout: '10s', settle: '0ms' }, () => Promise.resolve(1)),
   'an undo': async ({ lb }, clock) => {
-    const run = startDrain(lb, web1, { clock, timeout: '10s', settle: '0ms' })
+    await using run = startDrain(lb, web1, { clock, timeout: '10s', settle: '0ms' })
     await run.done
     await run.restore()
-    await run.release()
   },
   'an abort that undoes': async ({ lb, clock: real }, clock) => {
     const stop = new AbortController()
     lb.occupy(web1)
-    const run = startDrain(lb, web1, { clock, signal: stop.signal, onAbort: 'restore' })
+    await using run = startDrain(lb, web1, { clock, signal: stop.signal, onAbort: 'restore' })
     real.setTimeout(() => stop.abort('enough'), 500)
     await run.done
-    await run.release()
   },
   'a resume': async (both, clock) => {
-    const run = resumeDrain(both.lb, await ticketOf(both), { clock })
+    await using run = resumeDrain(both.lb, await ticketOf(both), { clock })
     await run.done
-    await run.release()
   },
   'restore()': async (both, clock) => restore(both.lb, await ticketOf(both), { clock }),
   'ready()': ({ lb }, clock) => {
     lb.setBehind(web1, 'maint')
     return ready(lb, web1, { clock, waitHealthy: () => Promise.resolve() })
   },
+}
+
+/** Whether a run on that balancer is still counted by the others of this process. */
+function isCounted({ instance }: Rig['lb']): boolean {
+  const balancers: unknown = Reflect.get(globalThis, Symbol.for('drainable.balancers.1'))
+  return balancers instanceof Map && balancers.has(`fake\0${instance}`)
 }
 
 /** Plays a story until everything that was asked for has settled; says how far the clock was asked. */
@@ -100,26 +103,30 @@ async function play(story: Story, at: number, always: boolean): Promise<number> 
   const end = (async () => story(both, clock))().catch(() => undefined)
   await both.clock.runUntil(end, 300_000)
   await both.clock.advance(60_000)
+  if (isCounted(both.lb)) throw new Error('its run is still counted')
   return clock.calls
 }
 
-describe.each(Object.entries(stories))('%s whose clock throws', (_, story) => {
-  // One run for each time that the clock is asked: many, and a loaded machine takes its time.
-  const timeout = 180_000
-  test.each([false, true])(
-    'ends, and leaves no rejection behind (always: %s)',
-    { timeout },
-    async (always) => {
-      const calls = await play(story, 0, always)
-      const open: string[] = []
-      for (let at = 1; at <= calls; at += 1) {
-        const before = rejections.length
-        await play(story, at, always).catch((error: unknown) =>
-          open.push(`${at}: ${String(error)}`),
-        )
-        if (rejections.length > before) open.push(`${at}: ${String(rejections.at(-1))}`)
-      }
-      expect(open).toEqual([])
-    },
-  )
-})
+describe.each(Object.entries(stories))(
+  `%s whose clock throws at one in ${ONE_IN} of its calls`,
+  (_, story) => {
+    // One run for each time that the clock is asked: many, and a loaded machine takes its time.
+    const timeout = 180_000
+    test.each([false, true])(
+      'ends, and leaves no rejection and no run behind (always: %s)',
+      { timeout },
+      async (always) => {
+        const calls = await play(story, 0, always)
+        const open: string[] = []
+        for (let at = 1; at <= calls; at += ONE_IN) {
+          const before = rejections.length
+          await play(story, at, always).catch((error: unknown) =>
+            open.push(`${at}: ${String(error)}`),
+          )
+          if (rejections.length > before) open.push(`${at}: ${String(rejections.at(-1))}`)
+        }
+        expect(open).toEqual([])
+      },
+    )
+  },
+)

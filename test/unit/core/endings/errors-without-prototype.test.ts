@@ -13,7 +13,7 @@ describe('an error without a prototype', () => {
     const apply = lb.apply.bind(lb)
     let n = 0
     lb.apply = (c, x) => (n++ === 0 ? Promise.reject(odd()) : apply(c, x))
-    const h = startDrain(lb, web1, { clock })
+    await using h = startDrain(lb, web1, { clock })
     const r = await settled(clock, h.done)
     await flush()
     expect({ o: (r as { outcome?: string }).outcome ?? r, unhandled }).toEqual({
@@ -45,7 +45,7 @@ describe('an error without a prototype', () => {
   it('of describe() refuses the drain', async () => {
     const { clock, lb } = rig()
     lb.describe = () => Promise.reject(odd())
-    const h = startDrain(lb, web1, { clock })
+    await using h = startDrain(lb, web1, { clock })
     const r = await settled(clock, h.done)
     expect({ o: (r as { outcome?: string }).outcome ?? r, unhandled }).toEqual({
       o: 'refused',

@@ -27,7 +27,7 @@ describe('a clock of the product (lived)', () => {
       }
       return observe(a, c)
     }
-    const h = startDrain(lb, web1, { clock, seal: false, timeout: '2m' })
+    await using h = startDrain(lb, web1, { clock, seal: false, timeout: '2m' })
     await flush()
     await clock.advance(200)
     expect(lb.state(web1)).toBe('drain')
@@ -48,7 +48,7 @@ describe('a clock of the product (lived)', () => {
       ...r,
       scopes: r.scopes.map((s) => ({ ...s, lived: offset + clock.now() })),
     }))
-    const h = startDrain(lb, web1, { clock, seal: false, timeout: '2m' })
+    await using h = startDrain(lb, web1, { clock, seal: false, timeout: '2m' })
     await flush()
     await clock.advance(500)
     offset = 0

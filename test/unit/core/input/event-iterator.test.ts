@@ -7,7 +7,7 @@ import { settled } from '../settled.js'
 describe('the events of a handle, iterated', () => {
   it('settle every next() of many at once', async () => {
     const { clock, lb } = rig()
-    const h = startDrain(lb, web1, { clock })
+    await using h = startDrain(lb, web1, { clock })
     const it = h[Symbol.asyncIterator]()
     const all = Promise.all(Array.from({ length: 40 }, () => it.next()))
     await settled(clock, h.done)

@@ -49,7 +49,7 @@ describe('the pace that a caller wishes', () => {
     expect(clock.now() - from).toBeLessThan(30_000)
     lb.occupy({ pool: 'web', member: 'web2' })
     const began = clock.now()
-    const late = startDrain(
+    await using late = startDrain(
       counted,
       { pool: 'web', member: 'web2' },
       { timeout: '20s', pace: '1m', keepReady: 0, clock },

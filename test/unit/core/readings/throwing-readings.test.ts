@@ -20,7 +20,7 @@ describe('odd readings', () => {
       const { clock, lb } = rig()
       lb.occupy(web1)
       showAs(lb, (r) => ({ ...r, ...field }) as unknown as Reading)
-      const h = startDrain(lb, web1, { clock, timeout: '10s', onTicket: () => undefined })
+      await using h = startDrain(lb, web1, { clock, timeout: '10s', onTicket: () => undefined })
       const r = await settled(clock, h.done)
       let t: unknown
       try {
@@ -58,7 +58,7 @@ describe('odd readings', () => {
       })
       return c
     })
-    const h = startDrain(lb, web1, { clock, timeout: '10s' })
+    await using h = startDrain(lb, web1, { clock, timeout: '10s' })
     const r = await settled(clock, h.done)
     expect({ o: typeof (r as { outcome?: string }).outcome, unhandled }).toEqual({
       o: 'string',

@@ -1,6 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { DrainableError, ready, restore, stepDrain, type Ticket } from 'drainable'
 import { Random } from '../../../model/random.js'
+import { cases, casesOf } from '../../../support/cases.js'
 import { only, thrown, web1 } from '../set-up.js'
 import { hostClock } from './host-clock.js'
 import {
@@ -65,10 +66,12 @@ async function play(seed: number): Promise<string> {
   return [step.outcome ?? 'left', outcome, lb.state(web1), error?.message ?? 'no error'].join(', ')
 }
 
+const CHUNK = 30
+
 test.each([1, 31, 61, 91, 121])(
-  'steps whose answers get lost are undone whole, seeds from %i',
+  `steps whose answers get lost are undone whole, ${casesOf(CHUNK)} seeds from %i`,
   async (first) => {
-    for (let seed = first; seed < first + 30; seed += 1)
+    for (let seed = first; seed < first + cases(CHUNK); seed += 1)
       expect(await play(seed), `seed ${seed}`).toMatch(/^(idle|left), restored, ready, no error$/)
   },
 )

@@ -1,9 +1,10 @@
 /** A process that drains is killed where it touches the world; another one goes on from its ticket. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { cases, casesOf } from '../../../support/cases.js'
 import { Children } from '../../../support/kills/children.js'
 import { killEverywhere, PLANS } from '../../../support/kills/plans.js'
 
-/** Of each story. All of them: `npm run soak -- kills`. */
+/** Of each story, in CI. All of them: `npm run soak -- kills`. */
 const MOST = 26
 
 let children: Children
@@ -15,11 +16,11 @@ beforeAll(async () => {
 afterAll(() => children[Symbol.asyncDispose]())
 
 test.for(PLANS)(
-  '$story: a kill anywhere leaves what another can finish',
+  `$story: ${casesOf(MOST)} kills leave what another can finish`,
   { timeout: 180_000 },
   async (plan) => {
-    const { planned, killed, broken } = await killEverywhere(plan, children, MOST)
+    const { planned, killed, broken } = await killEverywhere(plan, children, cases(MOST))
     expect(broken).toEqual([])
-    expect(killed).toBeGreaterThan(planned * 0.8)
+    expect(killed).toBeGreaterThanOrEqual(Math.floor(planned * 0.8))
   },
 )

@@ -156,7 +156,7 @@ describe('tickets', () => {
     const first = startDrain(lb, web1, { clock, tickets, id: 'deploy' })
     await clock.runUntil(first.done)
     await first.release() // crashed before ready()
-    const second = startDrain(lb, web1, { clock, tickets, id: 'deploy' })
+    await using second = startDrain(lb, web1, { clock, tickets, id: 'deploy' })
     const report = await clock.runUntil(second.done)
     expect(only(report).wasAdmin).toBe('ready')
     await clock.runUntil(restore(lb, await second.ticket, { clock, tickets }))
@@ -229,7 +229,7 @@ describe('tickets', () => {
     try {
       const tickets = fileTickets(join(folder, 'tickets'))
       const lb = fakeProvider({ pools: { web: ['web1', 'web2'] } }) // files take real time
-      const run = startDrain(lb, web1, { tickets, id: 'maint-1', settle: '0ms' })
+      await using run = startDrain(lb, web1, { tickets, id: 'maint-1', settle: '0ms' })
       expect((await run.done).outcome).toBe('idle')
       const kept = (await tickets.get('maint-1')) as Ticket
       expect(kept.id).toBe('maint-1')
