@@ -118,7 +118,7 @@ export class World {
     const now = this.lb.state(ref)
     if (now === before) return
     if (now === 'ready' || now === 'gone') this.closedBy.opened(ref.member)
-    else this.closedBy.byUs(ref.member)
+    else this.closedBy.byUs(ref.member, now)
     this.#letGo.delete(ref.member)
     if (now === 'ready' || now === 'gone') this.#heldByUs.delete(ref.member)
     else this.#heldByUs.add(ref.member)
