@@ -15,7 +15,7 @@
  *
  * `model` plays scenarios (`test/model`) over the public verbs; one seed is one story. It prints progress,
  * the seeds that failed, and what was reached. `rolls` does the same with rolls over two balancers, and
- * `reconcile` with controllers in a random world: each seed by one process, by two under a lease, and by two without. `search` visits every state of the machine that can be
+ * `reconcile` with controllers in a random world: one process, two under a lease and two without in turn. `search` visits every state of the machine that can be
  * reached in so many moves, and prints how many that were. `kills` ends a process at every point at which it
  * touches the world, and goes on from its ticket. `heap` looks so often, and says by how much the heap has
  * grown. `haproxy` and `envoy` drain servers of every installed version at random, and judge by what its backends know;
