@@ -70,6 +70,25 @@ describe('a reconciler beside an operator', () => {
     ])
   })
 
+  it('leaves a maint that came after its look saw the member open', async () => {
+    const at = bench('a', 'b')
+    await using loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.runUntil(loop.settled())
+    at.lb.failNext('reject', { verb: 'apply' })
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await until(at, () => loop.status()[0]?.held?.includes('told to refuse') === true)
+    at.lb.reload()
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await seesAll(at) // nothing but the loop looks before the undo is tried again
+    at.lb.setBehind(web('b'), 'maint')
+    await at.clock.advance(60_000)
+    expect(at.states('b')).toEqual(['maint'])
+    expect(loop.status()).toMatchObject([
+      { ref: web('b'), held: expect.stringContaining('not by a drain of ours') as string },
+    ])
+  })
+
   it('leaves a later maint alone while a seal has no answer', async () => {
     const at = bench('a', 'b')
     await using loop = at.start()

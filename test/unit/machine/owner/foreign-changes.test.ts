@@ -103,7 +103,7 @@ describe('a state of ours that a reload forgot', () => {
 
   test('is the work of another client where it is set again before we put it back', () => {
     const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
-    run.refuse(failure('CONFLICT', true)).look().set({ own: 'maint' }).look().open().look()
+    run.refuse(failure('CONFLICT', true)).look().set({ own: 'drain' }).look().open().look()
     expect([run.sent, run.outcome]).toEqual([null, 'overruled'])
   })
 })
