@@ -20,6 +20,8 @@ export interface Figures {
   readonly megabytes: number
   readonly parse: number
   readonly mergeAndMap: number
+  /** The same endpoints, ten parts one after another, each a Service of its own: all data is as large, and no set is. */
+  readonly inTenths: number
   readonly plan: number
   /** Peak of a process that parses once, and of one that merges and maps once as well. */
   readonly peakParse: number
@@ -117,13 +119,20 @@ type Part = (typeof PARTS)[number]
 function measure(count: number, family: Figures['family'], part: Part): Record<string, number> {
   const text = slicesText(count, family)
   const slices = JSON.parse(text) as unknown[]
-  const decide = () => mapEndpoints(mergeSlices(slices, { port: 'http' }))
+  const decideOf = (some: readonly unknown[]) => mapEndpoints(mergeSlices(some, { port: 'http' }))
+  const decide = () => decideOf(slices)
+  const tenth = Math.ceil(slices.length / 10)
+  const parts = Array.from({ length: 10 }, (_, n) => slices.slice(n * tenth, (n + 1) * tenth))
   if (part !== 'time') {
     const decisions = part === 'parse once' ? [] : decide()
     return { peak: process.resourceUsage().maxRSS / 1024, decisions: decisions.length }
   }
   const rounds = Math.max(30, Math.min(200, Math.round(200_000 / count)))
-  const times = best(rounds, { parse: () => JSON.parse(text) as unknown, mergeAndMap: decide })
+  const times = best(rounds, {
+    parse: () => JSON.parse(text) as unknown,
+    mergeAndMap: decide,
+    inTenths: () => parts.map(decideOf),
+  })
   const desired = toDesired(decide(), { pool: 'web' })
   const snapshot = snapshotOf(count, family)
   const ours = { pools: ['web'], owns: () => true }
@@ -148,6 +157,7 @@ function compare(endpoints: number, family: Figures['family']): Figures {
     megabytes: figure(all, 'megabytes'),
     parse: figure(all, 'parse'),
     mergeAndMap: figure(all, 'mergeAndMap'),
+    inTenths: figure(all, 'inTenths'),
     plan: figure(all, 'plan'),
     peakParse: Math.round(inChild(endpoints, family, 'parse once').peak ?? Number.NaN),
     peakAll: Math.round(inChild(endpoints, family, 'decide once').peak ?? Number.NaN),
@@ -169,6 +179,7 @@ if (part !== undefined) {
           'JSON MB': row.megabytes,
           'JSON.parse ms': row.parse,
           'merge and map ms': row.mergeAndMap,
+          'in ten Services ms': row.inTenths,
           share: `${Math.round((100 * row.mergeAndMap) / row.parse)} %`,
           'plan ms': row.plan,
           'µs per endpoint': Number(((1000 * row.mergeAndMap) / row.endpoints).toPrecision(2)),

@@ -3,6 +3,7 @@
  *
  *     npm run soak -- model [--runs 100000] [--seed 1] [--trace]
  *     npm run soak -- rolls [--runs 1000] [--seed 1]
+ *     npm run soak -- reconcile [--runs 1000] [--seed 1] [--only 'under a lease']
  *     npm run soak -- search [--depth 5] [--only undo]
  *     npm run soak -- kills [--only group]
  *     npm run soak -- heap [--runs 100000]
@@ -13,7 +14,8 @@
  *     npm run soak -- envoy-crowd
  *
  * `model` plays scenarios (`test/model`) over the public verbs; one seed is one story. It prints progress,
- * the seeds that failed, and what was reached. `rolls` does the same with rolls over two balancers. `search` visits every state of the machine that can be
+ * the seeds that failed, and what was reached. `rolls` does the same with rolls over two balancers, and
+ * `reconcile` with controllers in a random world: one process, two under a lease and two without in turn. `search` visits every state of the machine that can be
  * reached in so many moves, and prints how many that were. `kills` ends a process at every point at which it
  * touches the world, and goes on from its ticket. `heap` looks so often, and says by how much the heap has
  * grown. `haproxy` and `envoy` drain servers of every installed version at random, and judge by what its backends know;
@@ -33,6 +35,7 @@ import { soakHaproxy } from './haproxy.ts'
 import { drainAll } from './random-drains.ts'
 import { heapStaysFlat } from './heap.ts'
 import { killAll } from './kills.ts'
+import { reconcileAtRandom } from './reconcile.ts'
 import { rollAtRandom } from './rolls.ts'
 import { searchDeep } from './search.ts'
 
@@ -106,6 +109,8 @@ else if (what === 'search' && Number.isInteger(depth)) {
   if (!searchDeep(depth, values.only, say)) process.exitCode = 1
 } else if (what === 'rolls' && Number.isInteger(runs) && Number.isInteger(seed)) {
   if (!(await rollAtRandom({ seed, runs }, say))) process.exitCode = 1
+} else if (what === 'reconcile' && Number.isInteger(runs) && Number.isInteger(seed)) {
+  if (!(await reconcileAtRandom(values.only, { seed, runs }, say))) process.exitCode = 1
 } else if (what === 'kills') {
   if (!(await killAll(values.only, say))) process.exitCode = 1
 } else if (what === 'heap' && Number.isInteger(runs)) {
@@ -123,6 +128,7 @@ else if (what === 'search' && Number.isInteger(depth)) {
 } else {
   say('usage: npm run soak -- model [--runs 100000] [--seed 1] [--trace]')
   say('       npm run soak -- rolls [--runs 1000] [--seed 1]')
+  say("       npm run soak -- reconcile [--runs 1000] [--seed 1] [--only 'under a lease']")
   say('       npm run soak -- search [--depth 5] [--only <case>]')
   say('       npm run soak -- kills [--only <story>]')
   say('       npm run soak -- heap [--runs 100000]')

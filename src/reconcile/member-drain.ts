@@ -8,6 +8,7 @@ import type { SeenLook } from '../core/runner/look/look.js'
 import type { Ticket } from '../core/tickets/ticket.js'
 import { wallOf } from '../provider/clock.js'
 import type { DrainableProvider, MemberRef } from '../provider/contract.js'
+import type { DrainableError } from '../provider/error.js'
 import type { DrainReport, MemberReport } from '../provider/report.js'
 import { Backoff } from './backoff.js'
 
@@ -114,6 +115,15 @@ export class MemberDrain {
   get isHeld(): boolean {
     const state = this.#run.parts?.members.all[0]
     return state === undefined ? this.state === 'running' : state.ending.holding
+  }
+
+  /** Why its hold could not be put back, where the balancer refused that for good; undefined otherwise. */
+  get refusal(): DrainableError | undefined {
+    const { hold, ending } = this.#run.parts?.members.all[0] ?? {}
+    if (hold?.refusal == null || ending?.holding !== false || hold.overruled) return undefined
+    const { change, error } = hold.refusal
+    const isPutBack = change.kind === 'hold' && change.to === hold.confirmed
+    return isPutBack && !error.retryable ? error : undefined
   }
 
   /** Nothing says yet that its hold is in place. What was, and is put back, takes no place of another. */

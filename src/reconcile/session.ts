@@ -1,5 +1,6 @@
 import type { DesiredMember, HeldBack } from '../provider/desired.js'
 import type { Term } from '../core/lease/leadership.js'
+import { tellLedgers } from '../core/runner/balancer/ledgers.js'
 import type { Look, SeenLook } from '../core/runner/look/look.js'
 import { readingsOf } from '../core/runner/look/readings.js'
 import { schedulerOf, type Scheduler, type Subscription } from '../core/runner/look/scheduler.js'
@@ -232,6 +233,8 @@ export class Session {
     this.#backoff.reset()
     this.#retryAt = -Infinity
     this.#lastCost = look.took
+    const { provider, options } = this.#spec
+    tellLedgers(provider, look, options.policy.clock)
     try {
       this.#plan(look, work)
     } catch (thrown) {

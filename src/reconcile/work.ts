@@ -144,7 +144,8 @@ export class Work {
     if (drain.leftFor !== null || drain.replaced) return
     if (this.#now() < drain.backoff.notBefore) return
     if (drain.state === 'held' && !drain.isHeld && step?.change.kind === 'hold') {
-      this.#overruled(drain)
+      if (drain.refusal === undefined) this.#overruled(drain)
+      else this.#fail(drain, drain.refusal)
       return
     }
     const shape = this.#shapeOf(step, wish, drain)
@@ -280,7 +281,7 @@ export class Work {
   #openSpec(ref: MemberRef) {
     const { provider, policy, subject, changed } = this.#spec
     const onEvent = (event: DrainEvent): void => {
-      changed(false)
+      changed(event.type === 'idle-lost')
       policy.onEvent?.(event)
     }
     return { provider, subject, policy: { ...policy, id: ticketId(provider, ref), onEvent } }
@@ -365,11 +366,10 @@ export class Work {
   #forget(key: string, drain: MemberDrain, drop: boolean): void {
     this.drains.delete(key)
     this.#touched.set(key, this.#now())
-    const { ref } = drain
     void drain.release().then(() => {
       // Nothing is left of the member that the ticket is about.
       if (drop && !this.#ended && !this.drains.has(key))
-        void this.#drop(ticketId(this.#spec.provider, ref))
+        void this.#drop(ticketId(this.#spec.provider, drain.ref))
     })
   }
 

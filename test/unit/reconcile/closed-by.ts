@@ -23,17 +23,21 @@ const ANYBODY = {}
 export class ClosedBy {
   readonly #closed = new Map<string, Who>()
   readonly #unsure = new Map<string, Unsure[]>()
+  /** What we had in maint since it was open last: a state file from then may bring that back, also after we lowered it. */
+  readonly #raised = new Set<string>()
 
   get(member: string): Who | undefined {
     return this.#closed.get(member)
   }
 
   /** A change of ours is in place. */
-  byUs(member: string): void {
+  byUs(member: string, to: string): void {
+    if (to === 'maint') this.#raised.add(member)
     if (this.#closed.get(member) !== 'them') this.#closed.set(member, 'us')
   }
 
   opened(member: string): void {
+    this.#raised.delete(member)
     this.#closed.delete(member)
   }
 
@@ -53,7 +57,7 @@ export class ClosedBy {
   byThem(member: string, to: string): void {
     // What we had in maint may be in drain again, by a state file from before the raise.
     const looksLikeUs = (this.#unsure.get(member) ?? []).some(
-      (one) => one.to === to || one.to === 'maint',
+      (one) => one.to === to || one.to === 'maint' || this.#raised.has(member),
     )
     this.#closed.set(member, looksLikeUs ? 'either' : 'them')
   }

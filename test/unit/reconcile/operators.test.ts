@@ -50,6 +50,45 @@ describe('a reconciler beside an operator', () => {
     expect(at.states('a', 'b')).toEqual(['ready', 'maint'])
   })
 
+  it('leaves a drain that came after its own look saw the member open', async () => {
+    const at = bench('a', 'b')
+    await using loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.runUntil(loop.settled())
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await until(at, () => at.states('b')[0] === 'drain') // half of the undo: from maint by way of drain
+    at.lb.disconnect()
+    at.lb.reload()
+    await seesAll(at) // it fails, and the next one comes before that of the undo
+    at.lb.connect()
+    await seesAll(at)
+    at.lb.setBehind(web('b'), 'drain')
+    await at.clock.advance(60_000)
+    expect(at.states('b')).toEqual(['drain'])
+    expect(loop.status()).toMatchObject([
+      { ref: web('b'), held: expect.stringContaining('not by a drain of ours') as string },
+    ])
+  })
+
+  it('leaves a maint that came after its look saw the member open', async () => {
+    const at = bench('a', 'b')
+    await using loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.runUntil(loop.settled())
+    at.lb.failNext('reject', { verb: 'apply' })
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await until(at, () => loop.status()[0]?.held?.includes('told to refuse') === true)
+    at.lb.reload()
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await seesAll(at) // nothing but the loop looks before the undo is tried again
+    at.lb.setBehind(web('b'), 'maint')
+    await at.clock.advance(60_000)
+    expect(at.states('b')).toEqual(['maint'])
+    expect(loop.status()).toMatchObject([
+      { ref: web('b'), held: expect.stringContaining('not by a drain of ours') as string },
+    ])
+  })
+
   it('leaves a later maint alone while a seal has no answer', async () => {
     const at = bench('a', 'b')
     await using loop = at.start()
@@ -72,4 +111,10 @@ describe('a reconciler beside an operator', () => {
 /** Lets the clock go on until a condition holds; the test's own time limit ends it. */
 async function until(at: Bench, holds: () => boolean): Promise<void> {
   while (!holds()) await at.clock.advance(10)
+}
+
+/** Lets the clock go on until the loop looks at everything. */
+async function seesAll(at: Bench): Promise<void> {
+  const before = at.lb.requests.length
+  await until(at, () => at.lb.requests.slice(before).some(({ refs }) => refs === 'all'))
 }

@@ -49,7 +49,7 @@ export class World {
   readonly processes = new Set<Process>()
   /** Members that we hold, or held until a reload forgot it: putting that back takes no place. */
   readonly #heldByUs = new Set<string>()
-  /** Of these: what was wished to serve since. Whoever looked meanwhile has let go of it, and asks for a place again. */
+  /** Of these: what was wished to serve since, or could not be put back. Whoever has let go of it asks for a place again. */
   readonly #letGo = new Set<string>()
   /** When an operator changed something, or another set was wished. */
   #changedAt = -Infinity
@@ -118,10 +118,15 @@ export class World {
     const now = this.lb.state(ref)
     if (now === before) return
     if (now === 'ready' || now === 'gone') this.closedBy.opened(ref.member)
-    else this.closedBy.byUs(ref.member)
+    else this.closedBy.byUs(ref.member, now)
     this.#letGo.delete(ref.member)
     if (now === 'ready' || now === 'gone') this.#heldByUs.delete(ref.member)
     else this.#heldByUs.add(ref.member)
+  }
+
+  /** A put-back that is refused for good ends its drain: the next one asks for a place again. */
+  refused({ kind, ref }: Change): void {
+    if (kind === 'hold' && this.#heldByUs.has(ref.member)) this.#letGo.add(ref.member)
   }
 
   operate(member: string, to: 'ready' | 'drain' | 'maint'): void {
@@ -312,7 +317,10 @@ export class Process {
       return results
     } finally {
       for (const [i, answer] of answered.entries()) answer(results[i], world.clock.now())
-      changes.forEach(({ ref }, i) => world.note(ref, before[i] ?? ''))
+      changes.forEach((change, i) => {
+        world.note(change.ref, before[i] ?? '')
+        if (results[i]?.status === 'rejected') world.refused(change)
+      })
     }
   }
 

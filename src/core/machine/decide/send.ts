@@ -1,7 +1,8 @@
 import type { Change } from '../../../provider/contract.js'
 import type { Draft } from '../draft.js'
 import { endRefused, isRefused } from '../ledger/result.js'
-import { incarnationsOf } from '../state.js'
+import { incarnationsOf, ownOf } from '../state.js'
+import { loseIdle } from './idle.js'
 
 /**
  * Sends a change, unless a wait is on.
@@ -23,6 +24,11 @@ export function sendHold(draft: Draft): void {
   if (hold.wish === 'none') return
   const first = hold.floor === 'unasked'
   const change = { kind: 'hold' as const, to: hold.wish, ref, ...draft.identity }
-  if (isRefused(draft.state, change)) endRefused(draft)
-  else send(draft, change, first)
+  if (!isRefused(draft.state, change)) {
+    send(draft, change, first)
+    return
+  }
+  loseIdle(draft) // it was kept for as long as it could still be put back
+  endRefused(draft)
+  if (ownOf(draft.state) === 'ready') draft.phase('active')
 }

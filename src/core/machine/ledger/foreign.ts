@@ -11,6 +11,8 @@ import { anotherIncarnation, type DrainState, type OwnChange } from '../state.js
  *
  * - found lower in the same process: another client took ours back. Noted as a restore that found it so
  *   (`unchanged`); what is set after that is theirs.
+ * - found open in another process: it has forgotten ours, and as long as it lives nothing brings that back. The
+ *   same, until we set it again.
  * - found lower in another process, but as we had set it before: a state file brought that back, and it is
  *   ours still.
  */
@@ -22,9 +24,8 @@ export function noteForeign(draft: Draft, reading: Reading, askedAt: number): vo
   const { own } = reading
   const set = lastInPlace(state)
   if (set === undefined || atLeast(own, set)) return
-  const entry = anotherIncarnation(state, hold.incarnations)
-    ? broughtBack(state, own)
-    : takenBack(state, own)
+  const forgotten = own !== 'ready' && anotherIncarnation(state, hold.incarnations)
+  const entry = forgotten ? broughtBack(state, own) : takenBack(state, own)
   if (entry !== null)
     draft.hold({ changes: noted(hold.changes, { ...entry, to: own, at: draft.now }) })
 }

@@ -1,7 +1,9 @@
 import type { Clock } from '../../../provider/clock.js'
-import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
+import type { DrainableProvider, LoadScope, MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Sight } from '../../machine/ledger/foreign.js'
+import type { SeenLook } from '../look/look.js'
+import { readingsOf } from '../look/readings.js'
 
 /** What a run of this process knows to have set, and does not look after by itself just now. */
 export interface Ledger {
@@ -74,4 +76,21 @@ export function ledgersOf(
       const ledger = weak.deref()
       return ledger === undefined ? [] : [ledger]
     })
+}
+
+/** A look that is no run's own: each run of this process that has drained a member learns how it was found. */
+export function tellLedgers(provider: DrainableProvider, look: SeenLook, clock: Clock): void {
+  const { snapshot, askedAt, at } = look
+  for (const [key, ledgers] of kept().map.get(keyOf(provider)) ?? []) {
+    const reading = readingsOf(snapshot).get(key)
+    if (reading?.present !== true || reading.own === 'unknown') continue
+    const { ref, own, identity, scopes } = reading
+    const sight = { own, identity, askedAt, at, incarnations: incarnationsIn(scopes) }
+    for (const ledger of ledgers) ledger.deref()?.seen(ref, sight, clock)
+  }
+}
+
+function incarnationsIn(scopes: readonly LoadScope[]): ReadonlyMap<string, string> {
+  const alive = scopes.filter(({ state }) => state !== 'ended')
+  return new Map(alive.map((one) => [one.scope, one.state === 'read' ? one.incarnation : '']))
 }

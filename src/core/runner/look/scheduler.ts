@@ -268,10 +268,14 @@ export class Scheduler {
     this.#stopLook = new AbortController()
     this.#lastLook = askedAt
     for (const seat of seats) seat.due = Infinity
-    const look = await this.#observe(union(seats), askedAt)
+    const refs = union(seats)
+    const present = [...this.#seats]
+    const look = await this.#observe(refs, askedAt)
     this.#costs = [...this.#costs.slice(-2), look.at - askedAt]
+    // What a look at everything shows is news for all, also for those who wait long after failures.
+    const shown = refs === 'all' && look.error === undefined ? present : seats
     // Nothing is scheduled before all of them have said when they want the next.
-    for (const seat of seats) if (this.#seats.has(seat)) seat.subscriber.see(look)
+    for (const seat of shown) if (this.#seats.has(seat)) seat.subscriber.see(look)
     this.#looking = false
     this.#schedule()
   }

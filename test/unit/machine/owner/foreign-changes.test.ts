@@ -1,6 +1,6 @@
 import type { OwnChange } from 'drainable/machine'
 import { describe, expect, test } from 'vitest'
-import { held, idle, started, type MemberRun } from '../member-run.js'
+import { failure, held, idle, started, type MemberRun } from '../member-run.js'
 
 /** Somebody lowered what we had set, was seen to, and set the same again. */
 function setAgain(run: MemberRun): MemberRun {
@@ -96,9 +96,15 @@ describe('a state of ours that a reload forgot', () => {
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('is no doing of others', () => {
+  test('is put back, and no doing of others', () => {
     const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
-    expect(run.state.hold.changes).toHaveLength(1)
+    expect([run.sent, run.all('overruled')]).toEqual(['hold drain', []])
+  })
+
+  test('is the work of another client where it is set again before we put it back', () => {
+    const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    run.refuse(failure('CONFLICT', true)).look().set({ own: 'drain' }).look().open().look()
+    expect([run.sent, run.outcome]).toEqual([null, 'overruled'])
   })
 })
 

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest'
+import { DrainableError } from 'drainable'
+import { bench, desired, web } from './set-up.js'
+
+describe('a reconciler whose put-back after a reload is refused', () => {
+  it('calls the member active, says why, and tries again', async () => {
+    const at = bench('a', 'b')
+    await using loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.runUntil(loop.settled())
+    at.lb.failNext('reject', { verb: 'apply' })
+    at.lb.reload()
+    await at.clock.advance(500)
+    const held = expect.stringContaining('told to refuse') as string
+    expect(loop.status()).toMatchObject([{ ref: web('b'), phase: 'active', held }])
+    await at.clock.advance(30_000)
+    expect(at.states('a', 'b')).toEqual(['ready', 'maint'])
+    expect(loop.status()).toMatchObject([{ ref: web('b'), phase: 'idle', held: null }])
+  })
+
+  it('leaves what another client sets meanwhile', async () => {
+    const at = bench('a', 'b')
+    await using loop = at.start()
+    loop.set(desired({ a: 'serve', b: 'drain' }))
+    await at.clock.runUntil(loop.settled())
+    const error = new DrainableError('CONFLICT', 'it is busy', { retryable: true })
+    at.lb.failNext('reject', { verb: 'apply', times: 2, error })
+    at.lb.reload()
+    const sent = at.sent().length
+    while (at.sent().length < sent + 2) await at.clock.advance(10)
+    at.lb.setBehind(web('b'), 'maint')
+    await at.clock.advance(1_000)
+    loop.set(desired({ a: 'serve', b: 'serve' }))
+    await at.clock.advance(30_000)
+    expect(at.states('b')).toEqual(['maint'])
+    const held = expect.stringContaining('not by a drain of ours') as string
+    expect(loop.status()).toMatchObject([{ ref: web('b'), held }])
+  })
+})
