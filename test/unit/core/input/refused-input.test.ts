@@ -280,6 +280,16 @@ describe('stepDrain refuses to begin from', () => {
   })
 })
 
+test.each(['50%', 1.5, -1])(
+  'keepReady: %j is refused, with what was expected',
+  async (keepReady) => {
+    const options = { keepReady } as Policy
+    await expect(drain(balancer().lb, web1, options)).rejects.toThrow(
+      /keepReady: expected a whole number of members from 0, such as 2$/,
+    )
+  },
+)
+
 // Fault 22: the options of the other verbs.
 describe('refused by name', () => {
   test.each<[string, unknown]>([
