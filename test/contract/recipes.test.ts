@@ -424,6 +424,15 @@ describe('the recipes of the docs', () => {
     })
   })
 
+  it.concurrent('a timeout from the environment', async () => {
+    const { call } = (await recipe(
+      'How do I take a timeout from the environment?: policyOf',
+    )) as Loaded<(env: object) => object>
+    expect(call({ DRAIN_TIMEOUT: '90s' })).toEqual({ timeout: '90s' })
+    expect(call({})).toEqual({ timeout: '2m' })
+    expect(() => call({ DRAIN_TIMEOUT: '30' })).toThrow(/^DRAIN_TIMEOUT is '30', expected .* '30s'/)
+  })
+
   it.concurrent('watch drains begun by any client', async () => {
     const { lb } = balancer()
     const stop = new AbortController()
