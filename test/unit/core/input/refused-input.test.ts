@@ -18,7 +18,7 @@ import type { FakeClock } from 'drainable/testing'
 import { thrown, web1 } from '../set-up.js'
 import { balancer, json } from '../balancer.js'
 
-/** A ticket of a drain of web1, and a balancer of the same name that nobody has asked for anything. */
+/** A ticket of a drain of web1, and a balancer of the same name that was asked for nothing. */
 async function held() {
   const first = balancer()
   const run = startDrain(first.lb, web1, { clock: first.clock })
@@ -138,7 +138,7 @@ const targets: readonly (readonly [string, unknown])[] = [
   ['an unprintable balancer', { pool: 'web', member: 'web1', balancer: 'a\u0001' }],
 ]
 
-// Fault 22: what is no provider, target or option is refused before anything is asked of anybody.
+// Fault 22: what is no provider, target or option is refused before anything is asked of a balancer.
 describe.each(Object.entries(verbs))('%s refuses', (name, verb) => {
   test.each(providers)('%s for a provider', async (_, provider) => {
     const { ticket, clock } = await held()
