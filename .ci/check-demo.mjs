@@ -1,4 +1,4 @@
-// Judges the demo by the last line of what it printed: a real HAProxy, enough traffic, no error, nobody busy at a verdict.
+// Judges the demo by the last line of what it printed: a real HAProxy, enough traffic, no error, no server busy at a verdict.
 //
 //   node .ci/check-demo.mjs <file>
 import { readFileSync } from 'node:fs'

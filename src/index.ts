@@ -37,6 +37,7 @@ export type {
   Reading,
   Snapshot,
 } from './provider/index.js'
+export { toDuration } from './provider/duration.js'
 export { DrainableError, isDrainableError } from './provider/error.js'
 export type { DrainableErrorData, DrainCode, ErrorCode } from './provider/error.js'
 export type {

@@ -34,7 +34,7 @@ export class Backend implements AsyncDisposable {
     return (await answer)[0] as Count
   }
 
-  /** Asks for its count and kills it on the spot: no goodbye to anybody. */
+  /** Asks for its count and kills it on the spot: without a goodbye. */
   async end(): Promise<Count> {
     const child = this.#child
     if (!child) throw new Error(`${this.name} is not running`)

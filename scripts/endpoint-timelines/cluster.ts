@@ -147,7 +147,7 @@ export class Cluster implements AsyncDisposable {
     await this.#plane.call('POST', `${PODS}/${name}/eviction`, eviction)
   }
 
-  /** What the kubelet of a node that shuts down writes of a pod that it has ended: nobody deletes it. */
+  /** What the kubelet of a node that shuts down writes of a pod that it has ended: no client deletes it. */
   async podFailed(name: string): Promise<void> {
     const status = { phase: 'Failed', reason: 'Terminated', message: 'node shutdown' }
     await this.#plane.call('PATCH', `${PODS}/${name}/status`, { status })

@@ -2,7 +2,7 @@ import type { Mutant } from './mutants.ts'
 
 /** Why mutants of one line of code change nothing that a test could see. */
 export interface Explanation {
-  /** Empty: nobody has said it yet. */
+  /** Empty: not said yet. */
   readonly why: string
   /** Below src/core/machine. */
   readonly file: string

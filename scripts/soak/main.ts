@@ -63,7 +63,7 @@ function showFailure({ seed, faults }: Story): void {
 }
 
 async function soak(first: number, runs: number, trace: boolean): Promise<void> {
-  // Thousands of errors a second are made up here, and nobody reads their stacks.
+  // Thousands of errors a second are made up here, and their stacks are not read.
   if (!trace) Error.stackTraceLimit = 0
   const figures = new Figures()
   const failed: number[] = []

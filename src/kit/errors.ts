@@ -10,7 +10,12 @@ export interface Subject {
   readonly ref: MemberRef
 }
 
-/** An error with its provider and its member, the member named in the words too. */
+/**
+ * An error with its provider and its member, the member named in the words too.
+ *
+ * @param error - returned as it is where it names both already
+ * @param subject - the provider and the member
+ */
 export function about(error: DrainableError, { provider, ref }: Subject): DrainableError {
   if (error.ref !== undefined && error.provider !== undefined) return error
   const name = formatRef(ref)
@@ -24,7 +29,14 @@ export function thrownAbout(thrown: unknown, what: string, subject: Subject): Dr
   return about(toDrainableError(thrown, subject.provider, what), subject)
 }
 
-/** A refusal of one change, to be thrown or given as its outcome. The words name the member by themselves. */
+/**
+ * A refusal of one change, to be thrown or given as its outcome.
+ *
+ * @param code - whose fault it is
+ * @param words - the message; it names the member by itself
+ * @param subject - the provider and the member
+ * @param retryable - whether the same change can succeed later; default: by the code
+ */
 export function refusal(
   code: ErrorCode,
   words: string,

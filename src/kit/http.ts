@@ -3,7 +3,7 @@ import type { Agent, Dispatcher } from 'undici'
 import { abortable } from '../provider/abort.js'
 import type { Clock } from '../provider/clock.js'
 import type { Tls } from '../provider/contract.js'
-import { DrainableError, type ErrorCode } from '../provider/error.js'
+import { DrainableError, isDrainableError, type ErrorCode } from '../provider/error.js'
 import { Connecting, connector, GivenUp } from './connect.js'
 import { toTlsConnect, type TlsConnect } from './tls.js'
 import { isDistrust, isPlainPort } from './tls-words.js'
@@ -65,7 +65,20 @@ export interface HttpReply {
 
 /** Loaded at the first call: who imports an adapter, and calls nothing yet, does not wait for it. */
 let loaded: Promise<typeof Undici> | undefined
-export const undici = (): Promise<typeof Undici> => (loaded ??= import('undici'))
+export const undici = (): Promise<typeof Undici> =>
+  (loaded ??= import('undici').catch((cause: unknown) => {
+    throw notLoaded(cause)
+  }))
+
+/** undici is CommonJS and requires modules of Node: a bundle of ES modules has no `require` unless it is given one. */
+export function notLoaded(cause: unknown): DrainableError {
+  const words = cause instanceof Error ? cause.message : String(cause)
+  return new DrainableError(
+    'UNSUPPORTED',
+    `undici could not be loaded: ${words}; in a bundle of ES modules give it a require, or leave undici outside (docs/questions.md, "How do I bundle it?")`,
+    { cause },
+  )
+}
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i
 
@@ -151,6 +164,7 @@ export class HttpClient implements AsyncDisposable {
   }
 
   #toError(cause: unknown, late: number | undefined, call: HttpCall): DrainableError {
+    if (isDrainableError(cause, 'UNSUPPORTED')) return cause
     const what = `${call.method} ${call.path.split('?')[0] ?? ''} at ${this.origin}`
     const data = { provider: this.#options.provider, cause: withoutReply(cause) }
     if (late !== undefined) {

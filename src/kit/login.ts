@@ -210,7 +210,7 @@ const UNWANTED_FOR = 2_000
 export interface LoginContext extends Pick<CallContext, 'clock' | 'signal'> {
   /**
    * To be called where the answer is later than a call may wait for: those that wait get the error, and the
-   * login goes on for its answer, as one that nobody waits for. See {@link HttpCall.late}.
+   * login goes on for its answer, as one that no caller waits for. See {@link HttpCall.late}.
    */
   readonly late: (error: Error) => void
 }
@@ -222,7 +222,7 @@ interface Entering<T> {
   isLate: boolean
   waiting: number
   readonly stop: AbortController
-  /** Once nobody waited for it: ends the wait for its answer. */
+  /** Once no caller waited for it: ends the wait for its answer. */
   keep: (() => void) | undefined
 }
 

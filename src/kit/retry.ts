@@ -13,6 +13,9 @@ export interface RetryOptions {
 /**
  * Tries again what failed, on the clock of the call.
  *
+ * @param ctx - of the call
+ * @param options - the pauses, and what is tried again
+ * @param work - is given the number of the attempt, from 1
  * @throws what the last try threw, or `signal.reason` as soon as it fires
  */
 export function retried<T>(

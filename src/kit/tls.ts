@@ -1,14 +1,11 @@
-import {
-  checkServerIdentity,
-  connect,
-  type ConnectionOptions,
-  createSecureContext,
-  type PeerCertificate,
-} from 'node:tls'
+import type { ConnectionOptions, PeerCertificate } from 'node:tls'
 import * as z from 'zod'
 import type { CallContext, Tls } from '../provider/contract.js'
 import { DrainableError } from '../provider/error.js'
 import { readPem } from './pem.js'
+
+/** Node's own module, loaded by the first call that needs it: most connections are plain, and an import costs 3 ms. */
+const nodeTls = () => process.getBuiltinModule('node:tls')
 
 /** What {@link toTlsConnect} gives. */
 export type TlsConnect = ConnectionOptions
@@ -51,7 +48,8 @@ export function toTlsConnect(tls: Tls | undefined): ConnectionOptions {
   if (tls.servername !== undefined) options.servername = tls.servername
   if (tls.insecure === true || tls.fingerprint256 !== undefined) options.rejectUnauthorized = false
   else
-    options.checkServerIdentity = (host, cert) => checkServerIdentity(tls.servername ?? host, cert)
+    options.checkServerIdentity = (host, cert) =>
+      nodeTls().checkServerIdentity(tls.servername ?? host, cert)
   return options
 }
 
@@ -68,7 +66,7 @@ export function checkPinned(tls: Tls | undefined, cert: PeerCertificate): Error 
 /** What OpenSSL refuses later at every connection is refused now. Its words name no part of a key. */
 function assertUsable(options: ConnectionOptions): void {
   try {
-    createSecureContext(options)
+    nodeTls().createSecureContext(options)
   } catch (cause) {
     const words = cause instanceof Error ? cause.message : String(cause)
     throw new DrainableError(
@@ -91,7 +89,7 @@ export function glanceAtCertificate(
 ): Promise<string | undefined> {
   if (signal.aborted) return Promise.resolve(undefined)
   return new Promise((resolve) => {
-    const socket = connect({ ...options, rejectUnauthorized: false }, () => done())
+    const socket = nodeTls().connect({ ...options, rejectUnauthorized: false }, () => done())
     const done = (): void => {
       cancel()
       signal.removeEventListener('abort', done)

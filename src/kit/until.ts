@@ -13,6 +13,9 @@ export interface UntilOptions {
  * Looks until there is something, on the clock of the call: at once, then after each pause, the last time
  * when the time is over.
  *
+ * @param ctx - of the call
+ * @param options - how often, and for how long
+ * @param look - gives undefined as long as there is nothing
  * @returns what `look` gave, or undefined where the time was over before
  */
 export async function until<T>(

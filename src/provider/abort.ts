@@ -1,6 +1,6 @@
 /**
  * The work's end, or the signal's reason as soon as it fires; the work itself goes on, and its end is
- * told to no one any more, so a late failure is no unhandled rejection.
+ * not told any more, so a late failure is no unhandled rejection.
  */
 export function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work

@@ -44,7 +44,10 @@ export function describeIssue(issue: SchemaIssue, schema: Schema<unknown>): stri
     const said = (issue.keys ?? []).map((key) => unknownName(key, known)).join('; ')
     return `${issue.path.length === 0 ? '' : `${field}: `}${said}`
   }
-  const message = plain(issue)
+  const message =
+    issue.path.length === 0 && /expected object/.test(issue.message)
+      ? optionsExpected(issue, optionNames(schema, []))
+      : plain(issue)
   return message.startsWith('is ') ? `${field} ${message}` : `${field}: ${message}`
 }
 
@@ -56,6 +59,13 @@ export function unknownName(given: string, known: readonly string[]): string {
   return meant === undefined
     ? `${said}, expected one of ${quotedList(known, 40)}`
     : `${said}, did you mean '${meant}'?`
+}
+
+/** What stands in place of all options: a factory called with nothing, or with a bare path. */
+function optionsExpected(issue: SchemaIssue, known: readonly string[]): string {
+  const found = /received (\w+)/.exec(issue.message)?.[1] ?? 'something else'
+  const names = known.length === 0 ? '' : ` with options such as ${quotedList(known, 4)}`
+  return `expected an object${names}, found ${found}`
 }
 
 /** Zod's own words say `Too small: expected number to be >=1`. */

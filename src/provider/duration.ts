@@ -68,6 +68,29 @@ export function parseDuration(value: unknown, field: string, rule: DurationRule 
   return ms
 }
 
+/**
+ * A text from outside as a duration: of an environment variable, an argument, a file. TypeScript takes only a
+ * text that it can read for a {@link Duration}, and `string` is none.
+ *
+ * @param value - such as `'30s'`, `'1.5h'`, or a number of milliseconds
+ * @param name - what the text is called where it comes from, for the message
+ * @returns the same value
+ * @throws `INVALID_OPTIONS` naming it and what was expected; `'30'` has no unit and is refused
+ *
+ * @example
+ * ```ts
+ * import { drain, toDuration, type DrainableProvider } from 'drainable'
+ *
+ * declare const lb: DrainableProvider
+ * const timeout = toDuration(process.env['DRAIN_TIMEOUT'] ?? '2m', 'DRAIN_TIMEOUT')
+ * await drain(lb, { pool: 'web', member: 'web1' }, { timeout })
+ * ```
+ */
+export function toDuration(value: unknown, name = 'the duration'): Duration {
+  parseDuration(value, name)
+  return value as Duration
+}
+
 function show(value: unknown): string {
   if (typeof value === 'string') return `'${value}'`
   return typeof value === 'object' && value !== null ? 'an object' : String(value)

@@ -1,5 +1,7 @@
 import { unknownName } from '../provider/describe-issue.js'
 import { DrainableError } from '../provider/error.js'
+import type { MemberRef } from '../provider/contract.js'
+import { formatRef } from '../provider/member-ref.js'
 
 /**
  * Refuses options that the fake does not know: a misspelt one would be a test of something else.
@@ -16,4 +18,19 @@ export function refuseUnknown(options: object, known: Readonly<Record<string, tr
 /** What {@link refuseUnknown} throws, for what else is wrong with an option. */
 export function wrongOption(text: string): DrainableError {
   return new DrainableError('INVALID_OPTIONS', `startFake(): ${text}`)
+}
+
+/** Whether it names a member at all: a test in JavaScript can give a text. */
+export function isNamed({ pool, member }: Partial<MemberRef>): boolean {
+  return typeof pool === 'string' && typeof member === 'string'
+}
+
+/** For a test that names a member by a text, or misspells it. */
+export function noMember(ref: MemberRef, known: readonly MemberRef[]): Error {
+  const names = known.slice(0, 10).map((each) => `'${formatRef(each)}'`)
+  return new Error(
+    isNamed(ref)
+      ? `The fake has no member ${formatRef(ref)}, it has ${names.join(', ')}`
+      : `expected a member such as { pool: 'web', member: 'web1' }, found ${JSON.stringify(ref)}`,
+  )
 }

@@ -14,6 +14,7 @@ import { formatSocket } from '../provider/address.js'
 import { DrainableError } from '../provider/error.js'
 import type { ErrorCode } from '../provider/error.js'
 import { formatRef, refKey } from '../provider/member-ref.js'
+import { isNamed, noMember } from './check-options.js'
 
 /** One process of the fake balancer. */
 export interface FakeScope {
@@ -62,8 +63,7 @@ interface Process {
 export class FakeBalancer {
   readonly #members = new Map<string, FakeMember>()
   readonly #pools = new Set<string>()
-  /** Every member that there was at any time. */
-  readonly #ever = new Set<string>()
+  readonly #ever = new Set<string>() // every member that there was at any time
   readonly #capabilities: Capabilities
   readonly #whenNone: PoolReading['whenNone']
   #processes: Process[] = []
@@ -97,15 +97,16 @@ export class FakeBalancer {
     return this.#members.get(refKey(ref))
   }
 
-  /** The member, which the test believes to be there. */
+  /** @throws where it is not there */
   member(ref: MemberRef): FakeMember {
     const found = this.find(ref)
-    if (!found) throw new Error(`The fake has no member ${formatRef(ref)}`)
-    return found
+    if (found) return found
+    throw noMember(ref, this.refs())
   }
 
   /** The member, or a new one in its place. */
   revive(ref: MemberRef): FakeMember {
+    if (!isNamed(ref)) throw noMember(ref, this.refs())
     return this.find(ref) ?? this.#place(ref)
   }
 
@@ -121,7 +122,7 @@ export class FakeBalancer {
   /** Work begins; the returned function ends it, once. Work that was cut or lost meanwhile ends silently. */
   work(ref: MemberRef, n: { active: number; queued: number }, scope?: string): () => void {
     // Work of one that is gone lives on; of one that never was it would be a test of something else.
-    if (!this.#ever.has(refKey(ref))) throw new Error(`The fake has no member ${formatRef(ref)}`)
+    if (!this.#ever.has(refKey(ref))) throw noMember(ref, this.refs())
     const process = this.#processes.find((p) => !p.ended && (scope ?? p.scope) === p.scope)
     if (!process) throw new Error(`The fake has no process ${scope ?? ''}`)
     const key = refKey(ref)

@@ -391,5 +391,9 @@ function checkOptions(options: FakeProviderOptions | undefined): void {
     if (!KNOWN.includes(key)) refuse(unknownName(key, KNOWN))
   const pools: unknown = options?.pools
   if (typeof pools !== 'object' || pools === null || Array.isArray(pools))
-    refuse("pools: expected member names by pool, such as { web: ['web1', 'web2'] }")
+    return refuse("pools: expected member names by pool, such as { web: ['web1', 'web2'] }")
+  for (const [pool, members] of Object.entries(pools as Record<string, unknown>)) {
+    if (Array.isArray(members) && members.every((member) => typeof member === 'string')) continue
+    refuse(`pools.${pool}: expected a list of member names, such as ['web1', 'web2']`)
+  }
 }

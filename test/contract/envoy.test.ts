@@ -18,7 +18,7 @@ import { systemClock } from '../../src/provider/clock.js'
 import { contractTests } from '../support/contract.js'
 import { SKIPPED } from './skipped/envoy.js'
 
-// The fourth is nobody's: it keeps the cluster out of panic when the cases drain every member.
+// The fourth is never drained: it keeps the cluster out of panic when the cases drain every member.
 const ADDRESSES = ['10.0.0.1:80', '10.0.0.2:80', '[2001:db8::3]:8080', '10.0.0.4:80'] as const
 const members = ADDRESSES.slice(0, 3).map((member) => ({ pool: 'web', member })) as [
   MemberRef,

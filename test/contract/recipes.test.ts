@@ -5,6 +5,7 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
+  DrainableError,
   fileTickets,
   findOrphans,
   restore,
@@ -390,16 +391,46 @@ describe('the recipes of the docs', () => {
     end()
   })
 
-  it('a server that takes itself out', async () => {
-    const { lb } = balancer()
-    const { address } = await addressOf(lb, 'web1')
-    const { call } = (await recipe('A server that takes itself out: closeWhenIdle')) as Loaded<
-      (lb: DrainableProvider, self: object, close: () => Promise<void>) => void
-    >
-    const closed = Promise.withResolvers<string>()
-    call(lb, { address, port: 80 }, async () => closed.resolve(lb.state(web1)))
-    process.emit('SIGTERM')
-    expect(await closed.promise).toBe('maint')
+  describe('a server that takes itself out', () => {
+    /** Ends with the state of the member when the server was closed, and what its `close` was told. */
+    async function stopped(prepare: (lb: FakeProvider) => void): Promise<[string, boolean]> {
+      const { lb } = balancer()
+      const { address } = await addressOf(lb, 'web1')
+      const { call } = (await recipe('A server that takes itself out: closeWhenIdle')) as Loaded<
+        (lb: DrainableProvider, self: object, close: (idle: boolean) => Promise<void>) => void
+      >
+      const closed = Promise.withResolvers<[string, boolean]>()
+      call(lb, { address, port: 80 }, async (idle) => closed.resolve([lb.state(web1), idle]))
+      prepare(lb)
+      process.emit('SIGTERM')
+      const told = await closed.promise
+      // The provider is closed too: nothing of it keeps the process alive.
+      await expect
+        .poll(() => addressOf(lb, 'web1').catch((e: unknown) => e))
+        .toMatchObject({ code: 'CONNECTION_LOST' })
+      return told
+    }
+
+    it('closes when it is idle', async () => {
+      expect(await stopped(() => undefined)).toEqual(['maint', true])
+    })
+
+    it('closes without the balancer where that refuses', async () => {
+      const error = new DrainableError('UNAUTHENTICATED', 'the login is refused')
+      const said = vi.spyOn(console, 'error').mockImplementation(() => undefined)
+      const without = stopped((lb) => lb.failNext('throw', { error, times: 100 }))
+      expect(await without).toEqual(['ready', false])
+      expect(said).toHaveBeenCalledWith('closing without the balancer:', error)
+    })
+  })
+
+  it.concurrent('a timeout from the environment', async () => {
+    const { call } = (await recipe(
+      'How do I take a timeout from the environment?: policyOf',
+    )) as Loaded<(env: object) => object>
+    expect(call({ DRAIN_TIMEOUT: '90s' })).toEqual({ timeout: '90s' })
+    expect(call({})).toEqual({ timeout: '2m' })
+    expect(() => call({ DRAIN_TIMEOUT: '30' })).toThrow(/^DRAIN_TIMEOUT is '30', expected .* '30s'/)
   })
 
   it.concurrent('watch drains begun by any client', async () => {

@@ -361,7 +361,7 @@ class RollPlay {
       if (this.#theirs.delete(`${side} ${name}`)) this.#forgotten.add(`${side} ${name}`)
   }
 
-  /** By another client, while nobody is out: what may be taken beside it then is seen by the floor. */
+  /** By another client, while no server is out: what may be taken beside it then is seen by the floor. */
   #takeOut(side: number, name: string): void {
     const isWhole = this.#sides.every((_, of) => names.every((each) => !this.#isOut(of, each)))
     if (!isWhole || this.#theirs.size > 0 || this.#told.keepReady >= SIZE - 1) return

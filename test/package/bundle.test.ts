@@ -20,6 +20,13 @@ describe.each(named)('%s as built', (_, item) => {
     for (const { atOnce } of [esm, cjs]) expect(atOnce).not.toContain('undici')
   })
 
+  // Every ESM import of it reads all its names, and one of them loads Node's own undici: 20 ms.
+  it.skipIf(item.name.startsWith('testing/'))('imports no HTTP server of Node', () => {
+    for (const { builtin } of [esm, cjs]) {
+      expect([...builtin].filter((name) => /^http/.test(name))).toEqual([])
+    }
+  })
+
   it(`is within its budget of ${item.kilobytes} kB`, () => {
     expect(esm.bytes / 1000).toBeLessThan(item.kilobytes)
     // The same code with what CommonJS needs around it, and the packages that are ESM only.

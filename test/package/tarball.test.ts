@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { build, type BuildOptions } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { entries, output, root } from '../../scripts/package/entries.ts'
 import { startFake } from 'drainable/testing/haproxy-runtime'
@@ -111,6 +112,39 @@ describe.each(nodeNames)('on Node %s', (name) => {
 
   it('does nothing by being loaded', async () => {
     expect(await run(node(name), ['quiet.mjs'], consumer.directory)).toBe('quiet\n')
+  })
+})
+
+describe('in one file, by esbuild', () => {
+  /** As docs/questions.md tells it. */
+  const REQUIRE =
+    "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"
+
+  async function bundled(name: string, options: BuildOptions): Promise<string> {
+    const outfile = join(consumer.directory, 'bundles', name)
+    const shared: BuildOptions = { bundle: true, platform: 'node', target: 'node22' }
+    await build({
+      ...shared,
+      entryPoints: [join(consumer.directory, 'bundled.mjs')],
+      outfile,
+      ...options,
+    })
+    return run(process.execPath, [outfile], consumer.directory)
+  }
+
+  it.each<[string, BuildOptions]>([
+    ['plain.cjs', { format: 'cjs' }],
+    ['small.cjs', { format: 'cjs', minify: true }],
+    ['banner.mjs', { format: 'esm', banner: { js: REQUIRE } }],
+    ['outside.mjs', { format: 'esm', external: ['undici'] }],
+  ])('%s drains over HTTP', async (name, options) => {
+    expect(await bundled(name, options)).toContain('idle')
+  })
+
+  it('an ES module without a require says what to do', async () => {
+    await expect(bundled('bare.mjs', { format: 'esm' })).rejects.toThrow(
+      /undici could not be loaded: Dynamic require .*in a bundle of ES modules give it a require/,
+    )
   })
 })
 

@@ -35,7 +35,7 @@ const d = startDrain(all, node, {
 for await (const e of d) {
   if (e.type === 'load')
     console.log(`${e.ref.balancer}/${e.ref.pool}: ${e.complete ? e.active : '?'}`)
-  if (e.type === 'overruled') console.warn(`${e.ref.balancer}: someone set ${e.found}`)
+  if (e.type === 'overruled') console.warn(`${e.ref.balancer}: another client set ${e.found}`)
   if (e.type === 'end')
     for (const m of e.report.members)
       console.log(m.ref.balancer, m.ref.pool, m.outcome, m.verifiedIdle)

@@ -18,5 +18,5 @@ if (await errorRateHigh(600_000)) {
   const t: Ticket = await d.ticket
   await restore(lb, t)
 }
-// whole backend, traffic already moved by map: nobody may be left
+// whole backend, traffic already moved by map: no client may be left
 await startDrain(lb, { pool: 'blue' }, { keepReady: 0, timeout: '10m' }).done

@@ -129,7 +129,7 @@ export function awsTargetGroup(arn: string): DrainableProvider {
                   status: 'rejected',
                   error: new DrainableError(
                     'CONFLICT',
-                    `${c.ref.member} was changed by somebody else`,
+                    `${c.ref.member} was changed by another client`,
                     { ref: c.ref },
                   ),
                 }

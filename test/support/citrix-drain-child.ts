@@ -1,4 +1,4 @@
-/** A process that drains one machine of an appliance, with a ticket, until somebody kills it. */
+/** A process that drains one machine of an appliance, with a ticket, until it is killed. */
 import { drain, fileTickets } from 'drainable'
 import { citrixAdc } from 'drainable/citrix-adc'
 

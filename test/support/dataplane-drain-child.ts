@@ -1,4 +1,4 @@
-/** A process that drains web/web1 durably, with a ticket, and holds it until somebody kills it. */
+/** A process that drains web/web1 durably, with a ticket, and holds it until it is killed. */
 import { fileTickets, startDrain } from 'drainable'
 import { haproxyDataplane } from 'drainable/haproxy-dataplane'
 

@@ -32,7 +32,7 @@ export async function startGateway(
   options: {
     readonly envoy?: Partial<EnvoyOptions>
     readonly provider?: Partial<EnvoyListenerOptions>
-    /** Whether anybody in front checks its health. @default true */
+    /** Whether a balancer in front checks its health. @default true */
     readonly checked?: boolean
   } = {},
 ): Promise<Gateway> {

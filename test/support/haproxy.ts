@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Engine } from './engines.js'
 
-/** How HAProxy is run. `hidden`: under a master whose socket nobody knows. */
+/** How HAProxy is run. `hidden`: under a master whose socket is not known. */
 export type Mode = 'master' | 'hidden' | 'plain'
 
 export interface HaproxyOptions {

@@ -1,6 +1,6 @@
 import type { CallContext } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
-import { checkKey } from './redis-lease.js'
+import { keyOf } from './redis-lease.js'
 import type { Lease, LeaseGrant } from './lease.js'
 
 /** One entry of a bucket, as `@nats-io/kv` gives it. */
@@ -47,6 +47,7 @@ interface Seen extends Held {
  * longer one.
  *
  * @param bucket - of `new Kvm(connection).create('leases')`
+ * @param options - `key`: what all contenders of one lease name alike
  * @throws `INVALID_OPTIONS`
  *
  * @example
@@ -59,15 +60,14 @@ interface Seen extends Held {
  * }
  * ```
  */
-export function natsLease(bucket: NatsKvLike, { key }: { readonly key: string }): Lease {
+export function natsLease(bucket: NatsKvLike, options: { readonly key: string }): Lease {
   const given = Object(bucket) as Partial<Record<string, unknown>>
   const missing = ['get', 'create', 'update'].filter((name) => typeof given[name] !== 'function')
   if (missing.length > 0) {
     const words = `natsLease(): bucket: expected a bucket of @nats-io/kv, with ${missing.join(', ')}`
     throw new DrainableError('INVALID_OPTIONS', words)
   }
-  checkKey(key, 'natsLease()')
-  return new NatsLease(bucket, key)
+  return new NatsLease(bucket, keyOf(options, 'natsLease()'))
 }
 
 class NatsLease implements Lease {

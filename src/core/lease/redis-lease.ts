@@ -45,6 +45,7 @@ return redis.call('DEL', KEYS[1])`
  * want can't hurt each other; the fencing number in the tickets is the later one's.
  *
  * @param client - connected; a client that queues commands while it reconnects is fine
+ * @param options - `key`: what all contenders of one lease name alike
  * @throws `INVALID_OPTIONS`
  *
  * @example
@@ -57,13 +58,13 @@ return redis.call('DEL', KEYS[1])`
  * }
  * ```
  */
-export function redisLease(client: RedisLike, { key }: { readonly key: string }): Lease {
+export function redisLease(client: RedisLike, options: { readonly key: string }): Lease {
   const given: unknown = client
   if (typeof (given as Partial<RedisLike> | null | undefined)?.eval !== 'function') {
     const words = 'redisLease(): client: expected a client of redis 4 or newer, with eval()'
     throw new DrainableError('INVALID_OPTIONS', words)
   }
-  checkKey(key, 'redisLease()')
+  const key = keyOf(options, 'redisLease()')
   const tag = /\{[^}]+\}/.test(key) ? key : `{${key}}`
   const run = (script: string, ...args: readonly (string | number)[]): Promise<unknown> =>
     client.eval(script, { keys: [tag, `${tag}:fence`], arguments: args.map(String) })
@@ -96,11 +97,12 @@ function pairOf(reply: unknown, key: string): readonly unknown[] {
   )
 }
 
-/** Checks the name of a lease. */
-export function checkKey(key: unknown, subject: string): void {
-  if (typeof key === 'string' && /^[\w./:={}-]{1,200}$/.test(key)) return
+/** The name of a lease among its options, checked: a caller in JavaScript can leave all of them out. */
+export function keyOf(options: unknown, subject: string): string {
+  const { key } = Object(options) as { readonly key?: unknown }
+  if (typeof key === 'string' && /^[\w./:={}-]{1,200}$/.test(key)) return key
   throw new DrainableError(
     'INVALID_OPTIONS',
-    `${subject}: key: expected 1 to 200 letters, digits or _ . / : = { } -`,
+    `${subject}: key: expected 1 to 200 letters, digits or _ . / : = { } -, such as { key: 'drainable/edge' }`,
   )
 }

@@ -123,6 +123,9 @@ export const ticketShape = once(() => ({
   onTicket: fn().exactOptional() as unknown as z.ZodType<Policy['onTicket']>,
 }))
 
+/** A share of the pool is what a roll takes. */
+const WHOLE_NUMBER = 'expected a whole number of members from 0, such as 2'
+
 /** The fields of {@link Policy} that are plain data; they go into the ticket. */
 const dataShape = once(() => ({
   timeout: durationOption({ bareSeconds: 'refuse', infinite: true }).default(30_000),
@@ -132,7 +135,7 @@ const dataShape = once(() => ({
   settle: durationOption({ bareSeconds: 'refuse' }).default(1_000),
   until: z.enum(['idle', 'removed']).default('idle'),
   seal: z.boolean().exactOptional(),
-  keepReady: z.number().int().min(0).default(1),
+  keepReady: z.number(WHOLE_NUMBER).int(WHOLE_NUMBER).min(0, WHOLE_NUMBER).default(1),
   onMinimum: z.enum(['fail', 'wait']).default('fail'),
   onOverrule: z.enum(['reapply', 'fail']).default('fail'),
   onAbort: z.enum(['leave', 'restore']).default('leave'),

@@ -5,7 +5,7 @@ import { isDrainableError } from '../../provider/error.js'
 import { clock, outcome, readingOf } from './bench.js'
 import type { Bench } from './bench.js'
 
-/** How long a call may take on a clock that makes no one wait, ms of real time: shorter than any limit of a call. */
+/** How long a call may take on a clock on which no caller waits, ms of real time: shorter than any limit of a call. */
 const HASTY = 1_000
 /** How many times as fast the other clock goes: an answer over loopback is there before a limit of ten seconds. */
 const SPEED = 100

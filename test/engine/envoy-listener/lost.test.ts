@@ -28,7 +28,7 @@ describe.each(engines('envoy'))('Envoy $version out of sight in mid-drain', ({ p
   })
 
   test('one that has died is unread, and its drain ends by time', async () => {
-    // Nobody is idle within the hour, so that it dies before the drain is over on any machine.
+    // The drain lasts for an hour, so that the process dies before the drain is over on any machine.
     await using gateway = await startGateway(path, { provider: { noticed: { after: '1h' } } })
     const { proxy, provider } = gateway
     const run = startDrain(provider, TARGET, { ...POLICY, timeout: '4s' })

@@ -114,7 +114,7 @@ describe.each(engines('envoy'))('clusters by CDS, Envoy $version', ({ path }) =>
     const other = startDrain(fresh, ref, { timeout: '60s' })
     for (const one of [run, other]) {
       const isNamed = () => one.why().some(({ text }) => text.includes('on no listed endpoint'))
-      await until(isNamed, 'the work that nobody lists')
+      await until(isNamed, 'the work that no cluster lists')
     }
     await delay(1_500)
     expect(a.held).toBeGreaterThan(0)

@@ -108,7 +108,7 @@ describe.each(engines('envoy'))('a fleet of Envoy $version', ({ path }) => {
     it.b.release()
   })
 
-  test('a proxy that is gone for longer than onProxyGone.after holds nobody up', async () => {
+  test('a proxy that is gone for longer than onProxyGone.after delays no drain', async () => {
     await using it = await fleet(path, 2, { gone: '1s' })
     const ref = { pool: 'web', member: it.a.member }
     await look(it.lb, ref)

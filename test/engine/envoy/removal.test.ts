@@ -29,7 +29,7 @@ describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }
       name: 'close_connections_on_host_set_change',
       cluster: { common_lb_config: { close_connections_on_host_set_change: true } },
     },
-  ])('an endpoint is gone at once, and nobody notices: $name', async ({ cluster }) => {
+  ])('an endpoint is gone at once, and no request fails: $name', async ({ cluster }) => {
     await using stage = await fileStage(path, { servers: 3, envoy: { cluster } })
     const { a, proxy, lb, refOf } = stage
     await using traffic = startTraffic(proxy.http)
@@ -61,7 +61,7 @@ describe.each(engines('envoy'))('removal and panic on Envoy $version', ({ path }
     expect((await look(lb, refOf(b))).own).toBe('ready')
   })
 
-  test('in a panic that is allowed, or begins later, nobody is idle', async () => {
+  test('in a panic that is allowed, or begins later, no member is idle', async () => {
     await using stage = await fileStage(path, { provider: { onPanic: 'allow' } })
     const { a, b, proxy, lb, refOf } = stage
     await using traffic = startTraffic(proxy.http)

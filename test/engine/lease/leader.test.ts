@@ -82,7 +82,7 @@ describe.each(engines('redis'))('Redis $version', (engine) => {
       await loop.settled()
       const before = changes(fake)
       const sets = child.said.filter(({ set }) => set).length
-      // Nobody can tell the child that its time is over: it has to know by its own clock.
+      // The child is not told that its time is over: it has to know by its own clock.
       redis.signal('SIGSTOP')
       child.set(wish('serve', 'drain'))
       child.kill('SIGCONT')

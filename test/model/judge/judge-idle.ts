@@ -9,7 +9,7 @@ const TOLERANCE = 1
 /**
  * Idle is right when, at the last sample of its proof, no process held anything for the member, nothing
  * had come for max(settle, blind), and the sample was read by this call. What others did after that
- * sample is the only excuse: nobody could have read it.
+ * sample is the only excuse: it could not be read.
  */
 export function judgeIdle(
   judge: Judge,

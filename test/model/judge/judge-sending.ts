@@ -102,7 +102,7 @@ function holdsKnownWork(judge: Judge, key: string, provider: ModelProvider): boo
     .some(({ works }) => [...works].some((work) => work.key === key && work.since < known))
 }
 
-/** An undo that is under way wishes nothing down any more, and nobody has asked for another one of that name. */
+/** An undo that is under way wishes nothing down any more, and no other one of that name was asked for. */
 function stillWished(judge: Judge, key: string, process: UserProcess): boolean {
   const last = judge.sent.findLast((other) => other.key === key && other.process === process)
   const since = judge.truth.member(key).identities.at(-1)?.from ?? 0

@@ -8,7 +8,7 @@ import type { SentChange } from './sent-change.js'
 import { keyOf, RANK, type Member } from '../world/member.js'
 import type { UserProcess } from '../user/user-process.js'
 
-/** An undo that has settled: of one drain (`restore`), or of anybody (`ready`). */
+/** An undo that has settled: of one drain (`restore`), or of any client (`ready`). */
 export interface Undo {
   readonly chain: Chain | undefined
   readonly process: UserProcess
@@ -18,7 +18,7 @@ export interface Undo {
   /** Members it says are as they were. */
   readonly restored: ReadonlySet<string>
   readonly report?: DrainReport
-  /** Nothing went wrong and nobody else was about: it had every reason to succeed. */
+  /** Nothing went wrong and no other client changed it: it had every reason to succeed. */
   readonly calm: boolean
 }
 
@@ -30,7 +30,7 @@ export class Undos {
     this.#settled.push(undo)
   }
 
-  /** Whether a state file has brought back what an undo had opened: nobody looks after it any more. */
+  /** Whether a state file has brought back what an undo had opened: no drain looks after it any more. */
   revived(chain: Chain, { key, setter, reloadedAt }: Member): boolean {
     return this.#settled.some(
       (undo) =>
@@ -65,7 +65,7 @@ export class Undos {
 
 /**
  * Whether another client set the very state that a change asks for, after it was sent: whoever looks takes
- * that for its effect, and nobody can tell these apart.
+ * that for its effect, and these cannot be told apart.
  *
  * @param observer - who looks: what its own process does it knows of
  */
@@ -150,7 +150,7 @@ export function maybeFoundSo(
   return unsure && wasAdmin === member.own
 }
 
-/** What was sent and whose answer is not in the ticket is nobody's for sure. */
+/** What was sent and whose answer is not in the ticket has no known owner. */
 function excused(chain: Chain, key: string, judge: Judge): boolean {
   const lost = judge.sent.some(
     ({ key: of, authors, answer }) => of === key && authors.has(chain.id) && answer !== 'told',
@@ -181,7 +181,7 @@ function leadsTo({ change }: SentChange, state: AdminState): boolean {
 }
 
 /**
- * Whether nobody can tell if a change brought about what others set at that moment. A hold that was decided
+ * Whether it cannot be told if a change brought about what others set at that moment. A hold that was decided
  * before that moment, and found it done, may have been carried out before its own repeat.
  */
 function isUnsure(other: SentChange, setAt: number): boolean {

@@ -367,7 +367,7 @@ export class Judge implements TruthListener {
   }
 }
 
-/** The first turn of those that can have sent a restore; before all others where nobody is known to. */
+/** The first turn of those that can have sent a restore; before all others where none is known to. */
 function firstOpener(calls: readonly Call[]): number {
   const turns = calls.map(turnOfOpener).filter((turn) => turn !== Infinity)
   return turns.length === 0 ? -Infinity : Math.min(...turns)

@@ -62,7 +62,7 @@ export function raiseIntended(judge: Judge, id: string, { key, own }: Member): b
 }
 
 /**
- * Whether somebody set what a step of this drain had announced, for as long as that can be late: it is in
+ * Whether a client set what a step of this drain had announced, for as long as that can be late: it is in
  * the ticket, and for all that the next step knows another one has sent it and crashed.
  */
 export function wasAnnounced(judge: Judge, id: string, { key, own, setter }: Member): boolean {

@@ -21,7 +21,7 @@ export interface SentChange {
   readonly openedBy: number
   /** Whether a `ready()` is among them. */
   readonly byReady: boolean
-  /** `open`: nobody knows yet. `lost`: the library can't know. */
+  /** `open`: not known yet. `lost`: the library can't know. */
   answer: 'open' | 'told' | 'lost'
   /** Whether the library knows by now (answered), or will never. */
   answeredAt: number

@@ -22,7 +22,7 @@ export interface Chain {
   readonly held: Set<string>
   /** Holds that its steps have announced in their tickets. */
   readonly announced: { readonly key: string; readonly to: string; readonly at: number }[]
-  /** Whether somebody still works on it, also between two calls. */
+  /** Whether a process still works on it, also between two calls. */
   busy: boolean
   /** Whether a process died while it ran. */
   crashed: boolean

@@ -2,7 +2,7 @@ import type { DrainableProvider, TicketStore } from 'drainable'
 import type { FakeProvider } from 'drainable/testing'
 import type { UserProcess } from './user-process.js'
 
-/** A process dies at one of its calls: that one is carried out, or is not, and nobody hears of it. */
+/** A process dies at one of its calls: that one is carried out, or is not, and no process hears of it. */
 export interface Death {
   readonly at: number
   readonly last: 'done' | 'lost'

@@ -31,7 +31,7 @@ export class BalancerProcess {
   readonly lastArrival = new Map<string, number>()
   /** Clients that hold a connection to it. */
   attached = 0
-  /** Nobody can read it until then. */
+  /** It cannot be read until then. */
   unreadUntil = -Infinity
 
   constructor(name: string, incarnation: string, bornAt: number) {

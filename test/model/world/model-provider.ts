@@ -283,7 +283,7 @@ class ApplyCall {
   #sayUnknown(): void {
     const done = this.#plane.random.pick(['now', 'late', 'never'] as const)
     if (done === 'now') this.#execute()
-    const error = lostConnection('nobody knows')
+    const error = lostConnection('it is not known')
     this.#end(() => {
       this.#lost()
       this.#settle.resolve(

@@ -1,4 +1,4 @@
-/** Many real Envoys at once, by every protocol of the gRPC server: nobody may be idle while one of them has work. */
+/** Many real Envoys at once, by every protocol of the gRPC server: no member may be idle while one of them has work. */
 import { startDrain } from 'drainable'
 import { envoy } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'

@@ -125,7 +125,7 @@ interface SlowTraffic extends AsyncDisposable {
   served(): Promise<void>
 }
 
-/** A proxy that has just started has no endpoints yet: that is nobody's error. */
+/** A proxy that has just started has no endpoints yet: that is no error. */
 function trafficOnceReady({ http }: RunningEnvoy): SlowTraffic {
   let isOver = false
   const started = (async () => {

@@ -11,7 +11,7 @@ export interface Pauses {
   readonly pauses: readonly (readonly [number, number])[]
   /** The master and all workers, where it is not the worker that serves. */
   readonly whole?: boolean
-  /** Somebody has set it before the drain. */
+  /** Another client has set it before the drain. */
   readonly found?: 'maint'
 }
 

@@ -23,7 +23,7 @@ export const PLANS: readonly Plan[] = [
   { story: 'steps', recoveries: ['restore', 'steps', 'resume'] },
   { story: 'resume', recoveries: ['restore', 'resume'] },
   { story: 'restore', recoveries: ['resume', 'restore'] },
-  // It opens for anybody and has no ticket of its own: what it left half open, it opens when it is called again.
+  // It opens what any client drained and has no ticket of its own: what it left half open, it opens when it is called again.
   { story: 'ready', recoveries: ['ready'] },
 ]
 

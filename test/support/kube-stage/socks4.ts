@@ -9,7 +9,7 @@ export interface Socks extends AsyncDisposable {
 const GRANTED = Buffer.from([0, 0x5a, 0, 0, 0, 0, 0, 0])
 const REFUSED = Buffer.from([0, 0x5b, 0, 0, 0, 0, 0, 0])
 
-/** @param portOf - where on loopback an address is; undefined: nobody is there */
+/** @param portOf - where on loopback an address is; undefined: nothing listens there */
 export async function startSocks(portOf: (address: string) => number | undefined): Promise<Socks> {
   const sockets = new Set<Socket>()
   const keep = (socket: Socket): Socket => {

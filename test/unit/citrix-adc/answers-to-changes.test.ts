@@ -57,7 +57,7 @@ describe('changes', () => {
     expect(disables()).toHaveLength(1)
   })
 
-  test('where the look shows nothing, nobody knows', async () => {
+  test('where the look shows nothing, the outcome is unknown', async () => {
     network.use(draining(() => HttpResponse.error(), 'UP'))
     await using adc = provider()
     expect(await adc.apply(drainWeb1, ctx)).toMatchObject([

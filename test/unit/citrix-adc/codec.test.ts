@@ -119,7 +119,7 @@ describe('names', () => {
     'é',
     'a\nb',
     'x'.repeat(300),
-  ])('nobody is called %j', (name) => {
+  ])('%j is refused as a name', (name) => {
     expect(isName(name)).toBe(false)
   })
 

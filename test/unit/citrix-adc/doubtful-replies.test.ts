@@ -95,7 +95,7 @@ afterEach(() => {
 afterAll(() => network.disable())
 
 describe('a session', () => {
-  test('is used by nobody before it is in its partition', async () => {
+  test('is not used before it is in its partition', async () => {
     let switched = false
     network.use(
       appliance({
@@ -203,7 +203,7 @@ describe('a reading', () => {
     })
   })
 
-  test('says what it is worth where nobody can tell a cluster', async () => {
+  test('says what it is worth where a cluster cannot be told', async () => {
     network.use(
       appliance({
         clusterinstance: () =>

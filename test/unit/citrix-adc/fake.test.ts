@@ -298,7 +298,7 @@ describe('numbers', () => {
 })
 
 describe('a pair, partitions, saving', () => {
-  test('the secondary takes a disable silently and tells nobody', async () => {
+  test('the secondary takes a disable silently and does not pass it on', async () => {
     await using fake = await start({ ha: true })
     const secondary = { url: fake.urls[1]!, ca: fake.ca }
     const payload = { servicegroup: { servicegroupname: 'web', servername: 'web1', port: 80 } }

@@ -148,7 +148,7 @@ describe('a list of changes', { concurrent: true }, () => {
     expect(actions(fake)).toHaveLength(1)
   })
 
-  test('that nobody can look at afterwards is open, not refused', async () => {
+  test('that cannot be looked at afterwards is open, not refused', async () => {
     await using at = await setup(6, { latency: 60 })
     const { fake, adc } = at
     const ctx = context()

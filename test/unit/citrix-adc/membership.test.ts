@@ -156,7 +156,7 @@ describe('an answer that is lost', { concurrent: true }, () => {
     expect(writes(at).slice(from)).toHaveLength(1)
   })
 
-  test('and shows nothing may still come: nobody knows', async () => {
+  test('and shows nothing may still come: unknown', async () => {
     await using at = await rig({ tls: false })
     at.fake.fail({ ...lost, execute: false })
     expect(await change(at.adc, add(NEW))).toMatchObject({ status: 'unknown' })

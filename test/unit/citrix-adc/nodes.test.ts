@@ -9,7 +9,7 @@ const NSIPS = ['192.0.2.240', '192.0.2.241'] as const
 const POOLS = { web: [WEB1.member, WEB2.member] }
 
 describe('a node that hangs', { concurrent: true }, () => {
-  test('and is the secondary keeps nobody waiting', async () => {
+  test('and is the secondary delays no call', async () => {
     await using at = await rig({ ha: true }, { callTimeout: '5m' })
     const { fake, adc } = at
     await fake.failover() // the first address is the secondary now
@@ -30,7 +30,7 @@ describe('a node that hangs', { concurrent: true }, () => {
   })
 })
 
-describe('addresses of no one pair', { concurrent: true }, () => {
+describe('addresses of different pairs', { concurrent: true }, () => {
   test('are refused before anything is changed', async () => {
     await using pair = await startFake({ tls: false, ha: true, pools: POOLS })
     await using stranger = await startFake({ tls: false, pools: POOLS, address: '203.0.113.9' })

@@ -49,7 +49,7 @@ describe('a change that a node took which had just become the secondary', () => 
     expect(at.fake.look(WEB1).enabled).toBe(false)
   })
 
-  test('where it can not be put back, nobody knows', async () => {
+  test('where it can not be put back, it is unknown', async () => {
     await using at = await rig(SLOW)
     at.fake.fail({ match: /action=enable/, how: 'status', status: 599, errorcode: 257 })
     const result = await failoverDuring(at, /action=disable/, () => change(at.adc, hold))

@@ -87,7 +87,7 @@ describe("persistence: 'forget'", { concurrent: true }, () => {
   })
 })
 
-test('persistence entries are kept unless somebody says otherwise', async () => {
+test('persistence entries are kept unless an option says otherwise', async () => {
   await using at = await rig(OPTIONS)
   await at.fake.occupy(WEB1)
   await change(at.adc, { kind: 'hold', ref: WEB1, to: 'drain' })

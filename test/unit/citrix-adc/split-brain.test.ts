@@ -87,7 +87,7 @@ describe('a node of a pair that does not answer', { concurrent: true }, () => {
 
 test.each([
   ['where it tells its address', /nothing/],
-  ['where nobody may know its address', /config\/hanode/],
+  ['where its address may not be read', /config\/hanode/],
 ])('two addresses of one node are one, %s', async (_where, match) => {
   await using at = await rig(PAIR)
   at.fake.fail({ match, how: 'status', status: 403, errorcode: 2138 })

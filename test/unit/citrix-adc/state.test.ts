@@ -23,7 +23,7 @@ const ENABLED = { state: 'ENABLED', graceful: 'NO', delay: 0 }
 const SUBJECT = entry('UP').subject
 const NODE = 'node A'
 
-describe('what nobody remembers', () => {
+describe('what is not remembered', () => {
   test.each([
     ['UP', {}, false, { own: 'ready' }],
     ['DOWN', {}, false, { own: 'ready' }],
@@ -121,7 +121,7 @@ describe('what is remembered', () => {
     ])
   })
 
-  test('a plain disable of somebody over it is theirs', () => {
+  test('a plain disable of another client over it is theirs', () => {
     expect(
       after('drain', [
         ['GOING OUT OF SERVICE', GRACEFUL],
@@ -171,7 +171,7 @@ describe('what is remembered', () => {
     expect(memory.recall(entry('UP'), memory.stamp(), NODE)).toBeUndefined()
   })
 
-  test('a drain of somebody that was seen in TROFS is a drain when it is out', () => {
+  test('a foreign drain that was seen in TROFS is a drain when it is out', () => {
     const memory = new Memory()
     memory.sight(entry('GOING OUT OF SERVICE'), 1, NODE)
     const ours = memory.recall(entry('OUT OF SERVICE'), 2, NODE)

@@ -89,7 +89,7 @@ describe('a name without its balancer', () => {
     expect([a.state(bare), b.state(api1)]).toEqual(['drain', 'drain'])
   })
 
-  test('that nobody has is not found', async () => {
+  test('that no balancer has is not found', async () => {
     const { clock, all } = setUp()
     const error = await thrown(clock.runUntil(drain(all, { pool: 'x', member: 'y' }, { clock })))
     expect(isDrainableError(error, 'NOT_FOUND') && error.message).toContain("any of 'a', 'b'")
@@ -137,7 +137,7 @@ describe('an address', () => {
     expect(a.state(web4)).toBe('ready')
   })
 
-  test('that nobody has is not found', async () => {
+  test('that no balancer has is not found', async () => {
     const { clock, all } = setUp()
     const error = await thrown(clock.runUntil(drain(all, { address: '10.9.9.9' }, { clock })))
     expect(isDrainableError(error, 'NOT_FOUND')).toBe(true)

@@ -67,7 +67,7 @@ async function play(
         await clock.runUntil(resumed.restore())
       } else {
         const report = await clock.runUntil(next.run(() => restore(all, ticket, options)))
-        // A hold that was announced and not answered may be anybody's: it is left alone, and said.
+        // A hold that was announced and not answered may be any client's: it is left alone, and said.
         for (const { ref, error } of report.members)
           if (error !== undefined) named.push(ref.balancer ?? '')
       }

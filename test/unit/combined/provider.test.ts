@@ -91,7 +91,7 @@ describe('a combined provider by the contract', () => {
     events.once('phase', ({ type }) => heard.push(type))
     await clock.runUntil(drain(all, [a1, b1], { clock, seal: false }))
     expect(heard).toEqual(['phase'])
-    // Nobody listens: what is done behind our back is not looked for.
+    // Without a listener, what is done behind our back is not looked for.
     const before = a.requests.length
     await clock.advance(60_000)
     expect(a.requests).toHaveLength(before)

@@ -25,7 +25,7 @@ export async function settled(
   return out
 }
 
-/** Rejections that nobody handled, noted during each test. */
+/** Rejections that were not handled, noted during each test. */
 export function unhandledRejections(): readonly unknown[] {
   const seen: unknown[] = []
   const note = (error: unknown): void => void seen.push(error)

@@ -236,7 +236,7 @@ describe('order means nothing', () => {
     )
   })
 
-  test('what is not read, such as a BigInt or a circle, is in nobody’s way', () => {
+  test('what is not read, such as a BigInt or a circle, is ignored', () => {
     const odd = { ...slice('s', [{ addresses: ['10.0.0.1'] }]), big: 1n, self: {} }
     odd.self = odd
     expect(mergeSlices([odd, { ...odd }])).toHaveLength(1)

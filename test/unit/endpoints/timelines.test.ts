@@ -33,7 +33,7 @@ describe.each(NAMES)('%s, as recorded', (name) => {
     }
   })
 
-  test('somebody serves in every frame that has an endpoint which answers', () => {
+  test('an endpoint serves in every frame that has an endpoint which answers', () => {
     for (const { slices } of frames) {
       const decisions = mapEndpoints(mergeSlices(slices, { port: 'http' }))
       expect(decisions.some(({ action }) => action === 'serve')).toBe(

@@ -61,7 +61,7 @@ describe('counts of /stats', () => {
     expect(ignored('in', '127.0.0.1_9000', 'dns')).toMatchObject({ active: 0, arrivals: 0 })
   })
 
-  test('a listener of HTTP that is ignored leaves nobody to count', () => {
+  test('a listener of HTTP that is ignored leaves nothing to count', () => {
     expect(toCounts(stats(BUSY), new Set(['127.0.0.1_8080'])).isUncountable).toBe(true)
     expect(toCounts(stats(BUSY), new Set(['127.0.0.1_9000'])).isUncountable).toBe(false)
   })
@@ -114,7 +114,7 @@ describe('listeners of /config_dump', () => {
 test.each([
   ['no version', '{}'],
   ['the version of something else', '{"version": "2.1.0"}'],
-  ['a state nobody knows', '{"version": "a/1.40.0/Clean/RELEASE/B", "state": "ASLEEP"}'],
+  ['an unknown state', '{"version": "a/1.40.0/Clean/RELEASE/B", "state": "ASLEEP"}'],
   ['no JSON', 'Welcome to nginx!'],
 ])('/server_info with %s is no Envoy', (_, text) => {
   expect(() => parseServerInfo(text, 'here')).toThrow(

@@ -99,7 +99,7 @@ describe('a drain', () => {
 })
 
 describe('what is in front', () => {
-  test('nobody checks: nobody has noticed, and it is not idle', async () => {
+  test('without health checks nothing has noticed, and it is not idle', async () => {
     await using fake = await startFake({ checkInterval: 0 })
     await using lb = envoyListener({ admin: fake.url, noticed: { checks: 2 } })
     const run = startDrain(lb, TARGET, POLICY)

@@ -75,7 +75,7 @@ test('while the configuration loads no member is called absent', async () => {
   expect(await present(it.lb, WEB1)).toMatchObject({ own: 'ready' })
 })
 
-test('somebody who enables the member again overrules the drain', async () => {
+test('a client that enables the member again overrules the drain', async () => {
   await using it = await rig()
   await it.fake.occupy(WEB1)
   const run = startDrain(it.lb, WEB1, FAST)

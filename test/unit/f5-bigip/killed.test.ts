@@ -73,7 +73,7 @@ test.each([
   const { members } = await clock.run(undone)
   const left = disabled(it, target)
   expect(left.length).toBeLessThanOrEqual(Math.min(most, inFlight))
-  // What nobody can tell is left alone, and named with the way to open it.
+  // What cannot be told is left alone, and named with the way to open it.
   const named = members.filter(({ outcome }) => outcome !== 'restored')
   expect(named.map(({ ref }) => ref)).toEqual(left)
   for (const { error } of named) expect(error?.message).toContain('ready()')

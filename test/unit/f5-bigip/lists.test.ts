@@ -22,7 +22,7 @@ describe('a list in pages', () => {
       'ends in a page that lost its items',
       { totalItems: 2, nextLink: 'https://localhost/x?$skip=1', items: [item('10.0.0.2')] },
     ],
-  ])('that %s removes nobody', async (_what, body) => {
+  ])('that %s removes no member', async (_what, body) => {
     await using it = await rig()
     it.fake.fail(status(MEMBERS, { kind: KIND, ...body }))
     await expect(read(it.lb, WEB1)).rejects.toMatchObject({ code: 'MALFORMED_REPLY' })

@@ -122,7 +122,7 @@ test('a hold that goes to a unit that has just become standby is put right', asy
   expect(it.fake.state(WEB1, it.fake.units[1])).toBe('maint')
 })
 
-describe('a pair that does not sync, of which the other unit took over in mid-drain', () => {
+describe('a pair that does not sync and fails over in mid-drain', () => {
   const node = { pool: '@nodes', member: '/Common/10.0.0.1' }
   const stateOf = (it: Rig, ref: typeof WEB1, unit: number) =>
     ref === WEB1
@@ -155,7 +155,7 @@ describe('a pair that does not sync, of which the other unit took over in mid-dr
     expect([0, 1].map((unit) => stateOf(it, WEB1, unit))).toEqual(['ready', 'ready'])
   })
 
-  test('one that hangs keeps nobody from being opened', async () => {
+  test('one that hangs keeps no other from being opened', async () => {
     await using it = await rig({ pair: true }, { callTimeout: 200 })
     const run = startDrain(it.lb, WEB1, FAST)
     expect((await run.done).outcome).toBe('idle')

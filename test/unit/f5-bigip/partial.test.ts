@@ -51,7 +51,7 @@ describe('a change that the second active unit refuses', () => {
     expect([one, two].map((unit) => it.fake.state(WEB1, unit))).toEqual(['drain', 'drain'])
   })
 
-  test('a restore is not put back to maint, which may cut: nobody knows', async () => {
+  test('a restore is not put back to maint, which may cut: it is unknown', async () => {
     await using it = await rig(PAIR)
     const [one, two] = it.fake.units
     await it.lb.apply([{ kind: 'hold', ref: WEB1, to: 'maint' }], ctx())
@@ -64,7 +64,7 @@ describe('a change that the second active unit refuses', () => {
     expect([one, two].map((unit) => it.fake.state(WEB1, unit))).toEqual(['ready', 'maint'])
   })
 
-  test('where the first can not be put back, nobody knows', async () => {
+  test('where the first can not be put back, it is unknown', async () => {
     await using it = await rig(PAIR)
     const [one, two] = it.fake.units
     it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))
@@ -75,7 +75,7 @@ describe('a change that the second active unit refuses', () => {
     expect(it.fake.state(WEB1, one)).toBe('drain')
   })
 
-  test('where the first says that nothing is there, nobody knows', async () => {
+  test('where the first says that nothing is there, it is unknown', async () => {
     await using it = await rig(PAIR)
     const [one, two] = it.fake.units
     it.fake.fail(refuse(/^PATCH .*members/, { unit: two }))
@@ -225,7 +225,7 @@ describe('an FQDN template whose copies refuse', () => {
     expect((await present(it.lb, site)).serves).toBe(true)
   })
 
-  test('a copy that somebody had drained before stays drained', async () => {
+  test('a copy that another client had drained before stays drained', async () => {
     await using it = await rig({ ...PAIR, pools: { web: [SITE, MADE, OTHER] }, fqdnInherits: true })
     const [one, two] = it.fake.units
     await it.fake.setBehind(other, 'drain')

@@ -151,7 +151,7 @@ describe('readings', () => {
     expect(reading.hints?.join()).toContain('serviceDownAction reset')
   })
 
-  test('a session that is not known is nobody’s guess', async () => {
+  test('a session that is not known is not guessed', async () => {
     const members = () => HttpResponse.json({ items: [{ ...MEMBER, session: 'user-parked' }] })
     expect(await look({ '/mgmt/tm/ltm/pool/~Common~web/members': members })).toMatchObject({
       own: 'unknown',

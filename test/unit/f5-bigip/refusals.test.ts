@@ -29,7 +29,7 @@ interface Row {
   readonly options?: Partial<F5BigipOptions>
 }
 
-/** `retryable`: the same change can be carried out later without anybody deciding anything anew. */
+/** `retryable`: the same change can be carried out later without a new decision. */
 const ROWS: readonly Row[] = [
   {
     of: 'a member that is not there',

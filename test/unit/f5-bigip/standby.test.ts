@@ -53,7 +53,7 @@ describe.concurrent('a standby whose management hangs', () => {
     expect(scopes.map(({ scope }) => scope)).toContain(second)
   })
 
-  test('is a scope that is waited for where nobody says what it is', async () => {
+  test('is a scope that is waited for where its role is not told', async () => {
     await using it = await rig(PAIR)
     it.fake.fail({ match: /cm\/device/, how: 'status', status: 403 })
     it.fake.fail({ how: 'refuse', unit: it.fake.units[1]! })

@@ -36,7 +36,7 @@ async function openByHand(fake: DataplaneFake): Promise<void> {
   await fake.run('set server web/web1 state ready')
 }
 
-/** Whether it serves, now and after a reload by anybody. */
+/** Whether it serves, now and after a reload by any client. */
 async function expectOpen(fake: DataplaneFake, weight: number): Promise<void> {
   await using eyes = connect(fake)
   expect(await present(eyes, WEB1)).toMatchObject({ own: 'ready', serves: true, weight })
@@ -48,7 +48,7 @@ async function expectOpen(fake: DataplaneFake, weight: number): Promise<void> {
 describe.concurrent('what a durable drain left behind', () => {
   const REMAINS: readonly [string, (fake: DataplaneFake) => Promise<unknown>][] = [
     ['as it was', () => Promise.resolve()],
-    ['after a reload by anybody', (fake) => fake.reload()],
+    ['after a reload by any client', (fake) => fake.reload()],
     ['after ready by hand', (fake) => fake.run('set server web/web1 state ready')],
     [
       'after ready by hand and a reload',

@@ -202,7 +202,7 @@ describe('replies that are odd, and good', () => {
     expect((await present(lb, WEB1)).own).toBe('ready')
   })
 
-  test('unknown keys and a status text nobody has seen', async () => {
+  test('unknown keys and an unknown status text', async () => {
     await using lb = play(
       stats([
         row({ ...ROW, status: 'DRAIN (agent)', surprise: { deep: 1 } }),

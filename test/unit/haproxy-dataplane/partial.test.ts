@@ -15,7 +15,7 @@ const back = (expect_: 'drain' | 'maint', to: 'ready' | 'drain') =>
 const refuse = (match: RegExp, more: object = {}) =>
   ({ match, how: 'status', status: 403, message: 'no', ...more }) as const
 
-/** In front of a fake: somebody does something between a request like this and its answer. */
+/** In front of a fake: another client does something between a request like this and its answer. */
 async function meddling(target: string, match: RegExp, meddle: () => Promise<void>) {
   const server = createServer((request, response) => {
     const pass = async (): Promise<void> => {
@@ -76,7 +76,7 @@ describe.concurrent('a durable hold', () => {
     expect(lineOf(r.fake.config)).toMatch(/weight 0$/)
   })
 
-  test('that somebody undoes at once leaves no mark', async () => {
+  test('that another client undoes at once leaves no mark', async () => {
     await using fake = await startFake()
     await using front = await meddling(fake.url, CONFIG, () => fake.setBehind(WEB1, 'ready'))
     await using lb = connect(front, DURABLE)

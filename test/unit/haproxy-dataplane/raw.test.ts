@@ -79,7 +79,7 @@ describe.concurrent('a server that the API has not in its configuration', () => 
     expect(r.fake.requests.every(({ method }) => method === 'GET')).toBe(true)
   })
 
-  test('is not drained durably where nobody can tell if it is in the file', async () => {
+  test('is not drained durably where it is not known if it is in the file', async () => {
     await using r = await rig({ config: CONFIG }, { durable: true, maintCuts: false })
     r.fake.fail({ match: /configuration.raw/, how: 'status', status: 403 })
     const result = await change(r.lb, { kind: 'hold', ref: WEB1, to: 'drain' })

@@ -29,7 +29,7 @@ interface Row {
   readonly options?: Partial<HaproxyDataplaneOptions>
 }
 
-/** `retryable`: the same change can be carried out later without anybody deciding anything anew. */
+/** `retryable`: the same change can be carried out later without a new decision. */
 const ROWS: readonly Row[] = [
   {
     of: 'a server that is not there',
@@ -80,7 +80,7 @@ const ROWS: readonly Row[] = [
     is: ['rejected', 'CONFLICT', true],
   },
   {
-    of: 'a durable restore of a weight that nobody knows',
+    of: 'a durable restore of an unknown weight',
     change: restore,
     fake: { config: 'backend web\n  server web1 127.0.0.1:8001 weight 0\n' },
     options: { durable: true },
@@ -88,7 +88,7 @@ const ROWS: readonly Row[] = [
     is: ['rejected', 'CONFLICT', false],
   },
   {
-    of: 'a proxy that lets nobody',
+    of: 'a proxy that lets no client',
     change: hold,
     fault: status(PUT, 403),
     is: ['rejected', 'FORBIDDEN', false],
@@ -115,7 +115,7 @@ const ROWS: readonly Row[] = [
     is: ['unknown', 'UNREACHABLE', true],
   },
   {
-    of: 'a gateway that has nobody',
+    of: 'a gateway without a server',
     change: hold,
     fault: status(PUT, 502),
     is: ['unknown', 'UNREACHABLE', true],

@@ -58,7 +58,7 @@ test('what needs no second look is handed up before it', async () => {
   expect(r.fake.requests.filter(({ method }) => method === 'PUT')).toEqual([])
 })
 
-test('a batch whose second look fails has handed up that nobody knows', async () => {
+test('a batch whose second look fails has handed up that it is unknown', async () => {
   await using r = await rig()
   r.fake.fail({ match: /^PUT .*web2/, how: 'reset' })
   const { handed, ctx } = handing()

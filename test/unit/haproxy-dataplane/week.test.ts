@@ -30,7 +30,7 @@ function minutes(fake: DataplaneFake, clock: IoClock) {
   return {
     until: (at: number) =>
       clock.run(new Promise<void>((resolve) => clock.setTimeout(resolve, at - clock.now()))),
-    /** While nobody looks: a leap, with the reloads in it. */
+    /** Between two looks: a leap, with the reloads in it. */
     async leap(at: number): Promise<void> {
       stop()
       for (; next < at; next += MINUTE) await fake.reload()

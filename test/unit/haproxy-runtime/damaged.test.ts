@@ -35,7 +35,7 @@ describe.each(VERSIONS)('a damaged reply of HAProxy %s', (version) => {
     },
   )
 
-  it('show servers state opens nothing and moves nobody', () => {
+  it('show servers state opens nothing and moves no server', () => {
     const text = `${fixture(version, 'show-servers-state-all').trimEnd()}\n\n`
     const states = (reply: string) =>
       parseServersState(whole(reply)).map(({ pool, name, address, port, admin, op }) =>

@@ -27,7 +27,7 @@ interface Row {
   readonly options?: Partial<HaproxyRuntimeOptions>
 }
 
-/** `retryable`: the same change can be carried out later without anybody deciding anything anew. */
+/** `retryable`: the same change can be carried out later without a new decision. */
 const ROWS: readonly Row[] = [
   {
     of: 'a server that is not there',
@@ -99,7 +99,7 @@ const ROWS: readonly Row[] = [
     is: ['rejected', 'REJECTED', false],
   },
   {
-    of: 'a removal of a server that somebody takes out of maintenance',
+    of: 'a removal of a server that another client takes out of maintenance',
     change: remove,
     fault: answer(/^del server/, 'Only servers in maintenance mode can be deleted.'),
     is: ['rejected', 'CONFLICT', false],
@@ -131,7 +131,7 @@ const ROWS: readonly Row[] = [
     is: ['rejected', 'UNSUPPORTED', false],
   },
   {
-    of: 'an addition in words nobody has seen',
+    of: 'an addition in unknown words',
     change: add,
     fault: answer(/^add server/, 'The moon is in the wrong phase.'),
     is: ['rejected', 'REJECTED', false],

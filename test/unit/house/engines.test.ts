@@ -59,7 +59,7 @@ describe('engines of the environment', () => {
 })
 
 describe('a program that an installation waits for', () => {
-  // Its input is a pipe that nobody writes to: it never ends by itself.
+  // Its input is a pipe that nothing writes to: it never ends by itself.
   const talks = ['-c', 'echo compiling k8s.io/api; exec cat']
 
   it('is given up after its time, with what it said last', async () => {

@@ -229,7 +229,7 @@ describe('changes that are begun and ended together', () => {
     expect(batches).toEqual([['a', 'b']])
   })
 
-  test('are judged anew where somebody was faster', async () => {
+  test('are judged anew where another client was faster', async () => {
     const rows = new Rows('a', 'b')
     const batches: string[][] = []
     await rows.apply([hold(), hold(B)], together(rows, ['again', 'applied', 'applied'], batches))

@@ -85,7 +85,7 @@ describe('a password', () => {
     expect(sent).toEqual(['p4ss', 'p4ss'])
   })
 
-  test('that never comes holds up nobody who gives up', async () => {
+  test('that never comes delays no caller that gives up', async () => {
     const { stop, sent, log } = setUp(() => new Promise<string>(() => undefined))
     const run = log()
     stop.abort(new Error('given up'))
@@ -152,7 +152,7 @@ describe('a login', () => {
     expect(attempts[0]?.signal.aborted).toBe(true)
   })
 
-  test('that nobody waits for any more leaves no session that nobody ends', async () => {
+  test('that no caller waits for leaves no session open', async () => {
     const { attempts, login, ask } = door()
     const { stop, got } = ask()
     stop.abort(new Error('leaves'))
@@ -162,7 +162,7 @@ describe('a login', () => {
     expect(await ended).toBe('t')
   })
 
-  test('that nobody waits for any more is joined by the next one, for its time', async () => {
+  test('that no caller waits for is joined by the next one, for its time', async () => {
     const { attempts, ask, clock } = door()
     const first = ask()
     first.stop.abort(new Error('leaves'))

@@ -73,6 +73,15 @@ describe('options of an adapter', () => {
     expect(said).not.toContain('p4ssw0rd')
   })
 
+  test.each([
+    [undefined, 'undefined'],
+    ['/run/haproxy.sock', 'string'],
+  ])('%j in place of all options names some of them', (given, found) => {
+    expect(() => parseOptions(schema, given, 'lb()')).toThrow(
+      `lb(): the options: expected an object with options such as 'username', 'password', 'tls', 'dispatcher' and 8 more, found ${found}`,
+    )
+  })
+
   test('a URL of another scheme is not said to be in the clear', () => {
     expect(() => parse({ url: 'ftp://lb' })).toThrow(
       /^lb\(\): url: expected http or https, found 'ftp'$/,

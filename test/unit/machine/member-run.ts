@@ -379,7 +379,7 @@ function inWords(change: Change): string {
   return change.kind
 }
 
-/** A run that nobody has looked for yet. */
+/** A run that has not looked yet. */
 export function started(options?: RunOptions): MemberRun {
   return new MemberRun(options)
 }

@@ -317,7 +317,7 @@ describe('a plan of a roll', () => {
     ])
   })
 
-  test('says that nobody checks, and what ticket is in the way', async () => {
+  test('says that health is not checked, and what ticket is in the way', async () => {
     const { clock, lb, refs } = setUp(3)
     for (const ref of refs) lb.setHealth(ref, 'unchecked')
     const tickets = jsonStore()

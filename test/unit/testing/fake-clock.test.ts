@@ -92,7 +92,7 @@ describe('fakeClock', () => {
   test('waits for a file that takes thousands of turns', async () => {
     const path = join(mkdtempSync(join(tmpdir(), 'drainable-clock-')), 'pipe')
     execFileSync('mkfifo', [path])
-    const text = fakeClock().runUntil(readFile(path, 'utf8')) // until somebody writes to it
+    const text = fakeClock().runUntil(readFile(path, 'utf8')) // until it is written to
     for (let turn = 0; turn < 5_000; turn += 1) await nextTurn()
     await writeFile(path, 'at last')
     expect(await text).toBe('at last')

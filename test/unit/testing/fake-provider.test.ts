@@ -263,4 +263,27 @@ describe('fakeProvider', () => {
     await lb.close()
     await expect(lb.observe('all', ctx)).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
   })
+
+  test('refuses a member that is named by a text', () => {
+    const { lb } = setup()
+    const asText = 'web1' as unknown as typeof web1
+    const words = "expected a member such as { pool: 'web', member: 'web1' }, found \"web1\""
+    expect(() => lb.occupy(asText)).toThrow(words)
+    expect(() => lb.setBehind(asText, 'drain')).toThrow(words)
+    expect(() => lb.setHealth(asText, 'down')).toThrow(words)
+  })
+
+  test('names its members where one is misspelt', () => {
+    const { lb } = setup()
+    expect(() => lb.occupy({ pool: 'web', member: 'wbe1' })).toThrow(
+      "has no member web/wbe1, it has 'web/web1', 'web/web2'",
+    )
+  })
+
+  test('refuses pools whose members are no list of names', () => {
+    const pools = { web: 'web1' } as unknown as Record<string, string[]>
+    expect(() => fakeProvider({ pools })).toThrow(
+      "pools.web: expected a list of member names, such as ['web1', 'web2']",
+    )
+  })
 })

@@ -69,7 +69,7 @@ describe.each(subjects)('the fake of %s', (_name, subject) => {
     expect((await it.change()).text).toMatch(subject.words)
   })
 
-  test('refuse: nobody listens, nothing is remembered, until it is ended', async () => {
+  test('refuse: nothing listens, nothing is remembered, until it is ended', async () => {
     await using it = await open(subject)
     const end = it.fake.fail({ how: 'refuse' })
     const second = it.fake.fail({ how: 'refuse' })

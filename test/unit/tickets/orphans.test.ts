@@ -123,7 +123,7 @@ describe('findOrphans', () => {
     ['another boot', { boot: 'before' }],
     ['another container', { space: 'pid:[1]' }],
     ['stepped from', { pid: null }],
-  ] as const)('of %s nobody can tell: listed, and said so', async ([words, owner]) => {
+  ] as const)('of %s it cannot be told: listed, and said so', async ([words, owner]) => {
     const { clock, lb, store } = await left(() => owner)
     const [orphan] = await findOrphans(store, lb, { clock })
     expect(orphan!.owner.state).toBe('unknown')
@@ -171,7 +171,7 @@ describe('findOrphans', () => {
     expect(orphan!.owner.state).toBe('unknown')
   })
 
-  test('a member that somebody made ready owes nothing', async () => {
+  test('a member that another client made ready owes nothing', async () => {
     const { clock, lb, store } = await left(() => ({ host: 'elsewhere' }))
     lb.setBehind(web1, 'ready')
     const [orphan] = await findOrphans(store, lb, { clock })

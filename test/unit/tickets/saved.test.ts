@@ -12,7 +12,7 @@ import {
   unstorage,
 } from './set-up.js'
 
-/** Ids that have meant something to somebody. */
+/** Ids that have a meaning in a shell, a path or a key. */
 const AWKWARD = [
   'constructor',
   '__proto__',

@@ -33,7 +33,7 @@ const someProcess: fc.Arbitrary<Process> = fc.record({
   }),
 })
 
-/** What every reader must find: tickets whose save has resolved, and that nobody has begun to drop. */
+/** What every reader must find: tickets whose save has resolved, and that no caller has begun to drop. */
 class Model {
   readonly sure = new Set<string>()
   readonly faults: string[] = []

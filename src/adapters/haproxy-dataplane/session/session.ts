@@ -34,7 +34,7 @@ export interface Reply {
   readonly secrets: readonly string[]
 }
 
-/** What Go says of HAProxy's socket in the words of a 500: nobody there, or gone before its answer. */
+/** What Go says of HAProxy's socket in the words of a 500: nothing listens there, or gone before its answer. */
 const NO_HAPROXY =
   /\bdial (unix|tcp)\b|connection (refused|reset)|broken pipe|i\/o timeout|\bEOF\b/i
 const LOST: readonly ErrorCode[] = [

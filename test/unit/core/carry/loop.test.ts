@@ -1,5 +1,5 @@
 /**
- * A loop of somebody's own, as the docs show it: plan, carry out, do not wait. Random desired sets,
+ * A loop of the caller's own, as the docs show it: plan, carry out, do not wait. Random desired sets,
  * reloads and operators; in the end everything is as wished, and only what is ours was touched.
  */
 import fc from 'fast-check'
@@ -97,7 +97,7 @@ describe('a loop over plans', () => {
     )
   })
 
-  test('with nobody else there the last one is kept, and held says why', async () => {
+  test('where no other is there the last one is kept, and held says why', async () => {
     const clock = fakeClock()
     const lb = fakeProvider({ pools: { web: ['ctl-1', 'ctl-2'] }, clock })
     const context = callContext({ clock })

@@ -130,7 +130,7 @@ describe('a group of which another call has opened a member since', () => {
 })
 
 // Fault 2: what must not be overruled
-describe('a group whose own members nobody opened', () => {
+describe('a group whose own members no client opened', () => {
   test('runs its action although ready() opened another member', async () => {
     const { clock, lb, end } = halfIdle()
     lb.setBehind(web3, 'drain')

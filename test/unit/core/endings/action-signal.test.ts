@@ -63,7 +63,7 @@ describe("the action's signal fires, and drain() rejects", () => {
     expect(error).toMatchObject({ code: 'IDLE_LOST' })
   })
 
-  test('with DRAIN_OVERRULED where somebody opens the member', async () => {
+  test('with DRAIN_OVERRULED where another client opens the member', async () => {
     const { error, signal, lb } = await whileActing((lb) => lb.setBehind(web1, 'ready'))
     expect(error).toMatchObject({ code: 'DRAIN_OVERRULED' })
     expect(signal?.reason).toBe(error)

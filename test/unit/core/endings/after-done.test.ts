@@ -66,7 +66,7 @@ describe('a handle after done', () => {
     expect(types()).not.toContain('load')
   })
 
-  test('says overruled when somebody opens the member', async () => {
+  test('says overruled when another client opens the member', async () => {
     const { clock, lb, run, later } = await held()
     lb.setBehind(web1, 'ready')
     await clock.advance(1_000)

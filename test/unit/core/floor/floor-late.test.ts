@@ -11,7 +11,7 @@ function two(): Rig {
   return both
 }
 
-/** Watches for a moment at which nobody of the pool serves. */
+/** Watches for a moment at which no member of the pool serves. */
 function everNone(lb: Rig['lb']): () => boolean {
   let none = false
   const apply = lb.apply.bind(lb)
@@ -100,7 +100,7 @@ test('a drain that has its place keeps it until its first hold', async () => {
     await wait(500)
     return apply(changes, ctx)
   }
-  // While this one's call is under way, nobody trusts the look that they began with.
+  // While this one's call is under way, none of them trusts the look that they began with.
   await using busy = startDrain(lb, web3, { clock, timeout: '10m' })
   await clock.advance(100)
   const observe = lb.observe.bind(lb)

@@ -147,7 +147,7 @@ describe('a member that a drain of this process wishes down', () => {
 
 // Fault 7: what is wished down already takes nothing more away
 describe('a change of a member already wished down', () => {
-  test('a put-back is not refused while nobody else serves', async () => {
+  test('a put-back is not refused while no other member serves', async () => {
     const { clock, lb } = rig(TWO)
     await using held = startDrain(lb, web1, { clock })
     await clock.runUntil(held.done)
@@ -157,7 +157,7 @@ describe('a change of a member already wished down', () => {
     expect(lb.state(web1)).toBe('maint')
   })
 
-  test('a hold that was lost is sent again while nobody else serves', async () => {
+  test('a hold that was lost is sent again while no other member serves', async () => {
     const { clock, lb } = rig(TWO)
     loseAnswer(lb, clock, isHold)
     const sent = recordChanges(lb, clock)
@@ -170,7 +170,7 @@ describe('a change of a member already wished down', () => {
     await run.release()
   })
 
-  test('a seal is not refused while nobody else serves', async () => {
+  test('a seal is not refused while no other member serves', async () => {
     const { clock, lb } = rig(TWO)
     await using run = startDrain(lb, web1, { clock })
     await clock.advance(500)
@@ -179,7 +179,7 @@ describe('a change of a member already wished down', () => {
     expect(only(await clock.runUntil(run.done))).toMatchObject({ outcome: 'idle', sealed: true })
   })
 
-  test('an escalation is not refused while nobody else serves', async () => {
+  test('an escalation is not refused while no other member serves', async () => {
     const { clock, lb } = rig(TWO)
     lb.occupy(web1)
     await using run = startDrain(lb, web1, { clock, timeout: '1m', escalateAfter: '5s' })

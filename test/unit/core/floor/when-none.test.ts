@@ -8,7 +8,7 @@ test.each([
   ['spill', 'left serving (its work then goes elsewhere), keepReady is 1'],
   ['all', 'left serving (it then uses every member, drained ones too), keepReady is 1'],
   ['unknown', 'left serving, keepReady is 1'],
-] as const)('a refusal says what the pool does with nobody: %s', async (whenNone, words) => {
+] as const)('a refusal says what the pool does without a server: %s', async (whenNone, words) => {
   const { clock, lb } = rig({ pools: { web: ['web1'] } })
   const observe = lb.observe.bind(lb)
   lb.observe = async (refs, ctx) => {

@@ -259,7 +259,7 @@ describe('results handed up one by one', () => {
     },
   )
 
-  test('a result handed up after its call was given up is heard by nobody', async () => {
+  test('a result handed up after its call was given up is not heard', async () => {
     const { clock, lb } = balancer()
     let late = (): void => undefined
     let first = true

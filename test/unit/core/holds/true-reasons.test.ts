@@ -227,7 +227,7 @@ function codes(list: readonly Why[]): readonly string[] {
   return list.map(({ code }) => code)
 }
 
-// Fault 15: nobody is blamed before a look asked for after our own change shows it.
+// Fault 15: no client is blamed before a look asked for after our own change shows it.
 describe('"set so by another client"', () => {
   test('is not said of our own seal before the next look', async () => {
     const { clock, lb } = balancer({ latency: 50 })
@@ -260,7 +260,7 @@ describe('"set so by another client"', () => {
     expect(said).not.toContain('overruled')
   })
 
-  test('is said in no step of a drain that nobody touches', async () => {
+  test('is said in no step of a drain that no client touches', async () => {
     const { clock, lb } = balancer()
     wallFollows(clock)
     const done = await steps(lb, clock, { target: web1 })

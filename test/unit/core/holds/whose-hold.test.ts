@@ -16,7 +16,7 @@ function states(ticket: Ticket | undefined, { member }: MemberRef): readonly str
 }
 
 // Fault 13: a member seen ready by us, then intended, then found as intended is ours.
-describe('a hold whose answer nobody has', () => {
+describe('a hold whose answer is lost', () => {
   test('is ours for restore() in the process that saw it ready', async () => {
     const { clock, lb } = balancer()
     sendThrough(lb, async (changes, ctx, apply) => {

@@ -13,7 +13,7 @@ async function begun(lb: FakeProvider, clock: FakeClock): Promise<Drain> {
   return run
 }
 
-/** A drain of a member that holds 3, which somebody then takes out of its pool. */
+/** A drain of a member that holds 3, which another client then takes out of its pool. */
 function busy(options: Parameters<typeof rig>[0] = NO_COUNTS_AFTER): Rig {
   const both = rig(options)
   both.lb.occupy(web1, 3)

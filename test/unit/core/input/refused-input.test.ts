@@ -18,7 +18,7 @@ import type { FakeClock } from 'drainable/testing'
 import { thrown, web1 } from '../set-up.js'
 import { balancer, json } from '../balancer.js'
 
-/** A ticket of a drain of web1, and a balancer of the same name that nobody has asked for anything. */
+/** A ticket of a drain of web1, and a balancer of the same name that was asked for nothing. */
 async function held() {
   const first = balancer()
   const run = startDrain(first.lb, web1, { clock: first.clock })
@@ -138,7 +138,7 @@ const targets: readonly (readonly [string, unknown])[] = [
   ['an unprintable balancer', { pool: 'web', member: 'web1', balancer: 'a\u0001' }],
 ]
 
-// Fault 22: what is no provider, target or option is refused before anything is asked of anybody.
+// Fault 22: what is no provider, target or option is refused before anything is asked of a balancer.
 describe.each(Object.entries(verbs))('%s refuses', (name, verb) => {
   test.each(providers)('%s for a provider', async (_, provider) => {
     const { ticket, clock } = await held()
@@ -279,6 +279,16 @@ describe('stepDrain refuses to begin from', () => {
     expect(lb.requests).toEqual([])
   })
 })
+
+test.each(['50%', 1.5, -1])(
+  'keepReady: %j is refused, with what was expected',
+  async (keepReady) => {
+    const options = { keepReady } as Policy
+    await expect(drain(balancer().lb, web1, options)).rejects.toThrow(
+      /keepReady: expected a whole number of members from 0, such as 2$/,
+    )
+  },
+)
 
 // Fault 22: the options of the other verbs.
 describe('refused by name', () => {

@@ -127,3 +127,16 @@ describe('options of a lease', () => {
     ])
   })
 })
+
+describe.each([
+  ['natsLease', natsLease, new Bucket()],
+  ['redisLease', redisLease, { eval: () => Promise.resolve(0) }],
+] as const)('%s refuses', (name, make, engine) => {
+  const open = make as (engine: unknown, options?: unknown) => Lease
+
+  it.each([undefined, 'edge', {}, { key: '' }, { key: 'a b' }])('%j for its options', (options) => {
+    expect(() => open(engine, options)).toThrow(
+      `${name}(): key: expected 1 to 200 letters, digits or _ . / : = { } -, such as { key: 'drainable/edge' }`,
+    )
+  })
+})

@@ -83,7 +83,7 @@ describe('a term', () => {
     },
   )
 
-  it('is over, and says so, before anybody else can have the lease', async () => {
+  it('is over, and says so, before another process can have the lease', async () => {
     const { clock, lease, contender } = contend()
     const term = await termOf(contender())
     lease.failNext('throw', Infinity)

@@ -108,7 +108,7 @@ export async function look(
   }
 }
 
-/** Collects what nobody holds any more, and says how many bytes are left. */
+/** Collects what is not referenced any more, and says how many bytes are left. */
 export async function heap(): Promise<number> {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void

@@ -76,7 +76,7 @@ describe('20,000 looks', () => {
   })
 })
 
-// Fault 18: a member left idle is not remembered once nobody drains it.
+// Fault 18: a member left idle is not remembered once no drain holds it.
 describe('a drain that is over', () => {
   test('leaves nothing of its members on the heap', async () => {
     const size = 20_000

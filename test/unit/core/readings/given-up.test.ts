@@ -15,7 +15,7 @@ describe('a shared look', () => {
     expect((await clock.runUntil(drain(lb, web1, { clock }))).outcome).toBe('idle')
   })
 
-  test('a look nobody waits for any more is given up', async () => {
+  test('a look that no caller waits for is given up', async () => {
     const { clock, lb } = setUp()
     lb.occupy(web1)
     const stop = new AbortController()

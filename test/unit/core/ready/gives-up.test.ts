@@ -9,7 +9,7 @@ function applies(lb: { requests: readonly { verb: string }[] }): number {
 }
 
 describe('ready', () => {
-  test('does not fight for ever with somebody who sets it back', async () => {
+  test('does not fight for ever with a client that sets it back', async () => {
     const { clock, lb } = setUp({ latency: 1 })
     lb.setBehind(web1, 'drain')
     const apply = lb.apply.bind(lb)

@@ -33,12 +33,12 @@ function loseSome({ clock, lb }: Rig, random: Random, share: number): void {
   }
 }
 
-/** Whether a hold was seen in force: one that is only intended may be anybody's, for another process. */
+/** Whether a hold was seen in force: one that is only intended may be any client's, for another process. */
 function isKnown({ members }: Ticket): boolean {
   return members[0]?.changes.some(({ state }) => state === 'applied') === true
 }
 
-/** Steps until the outcome, then undoes it: nobody else touches the member. */
+/** Steps until the outcome, then undoes it: no other client touches the member. */
 async function play(seed: number): Promise<string> {
   const random = new Random(seed)
   const both = rig({ capabilities: { lateBound: LATE_BOUND } })

@@ -56,7 +56,7 @@ test('an inherited hold whose time is over is not found carried out', async () =
   const one = startDrain(lb, web1, { clock, timeout: '1m' })
   for (let i = 0; i < 100 && lb.state(web1) !== 'drain'; i++) await clock.advance(10)
   await clock.advance(100)
-  await one.release() // sent again and applied; of the first one nobody knows yet
+  await one.release() // sent again and applied; the first one is not known yet
   lb.setBehind(web1, 'ready')
   await clock.advance(10_000)
   const two = startDrain(lb, web1, { clock, ...WAITING })

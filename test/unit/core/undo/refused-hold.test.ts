@@ -3,7 +3,7 @@ import { DrainableError, restore, startDrain, type Ticket } from 'drainable'
 import { only, web1 } from '../set-up.js'
 import { isHold, json, rig } from '../rig.js'
 
-test('a refused hold is not ours because somebody set more at that moment', async () => {
+test('a refused hold is not ours where another client set more meanwhile', async () => {
   const { clock, lb } = rig()
   const apply = lb.apply.bind(lb)
   lb.apply = (changes, ctx) => {

@@ -147,7 +147,7 @@ describe('restore() of a handle', () => {
   })
 
   // What must stay true.
-  test.each(ends)('leaves alone what somebody changed after %s', async (_, end) => {
+  test.each(ends)('leaves alone what another client changed after %s', async (_, end) => {
     const { clock, lb, run } = await end()
     const theirs = lb.state(web1) === 'maint' ? 'drain' : 'maint'
     lb.setBehind(web1, theirs)

@@ -39,7 +39,7 @@ function refuse(
 const denied = new DrainableError('FORBIDDEN', 'the device says "user ops may not do that"')
 const isRestore = ({ kind }: Change): boolean => kind === 'restore'
 
-/** A ticket of a drain that is held, and nobody holds it any more. */
+/** A ticket of a drain that is held, and no process holds it any more. */
 async function left(options: Parameters<typeof balancer>[0] = {}, policy: object = {}) {
   const { clock, lb } = balancer(options)
   const run = startDrain(lb, web1, { clock, timeout: '1m', ...policy })
@@ -189,7 +189,7 @@ describe('restore() of a handle', () => {
   })
 })
 
-test('a look that shows our member ready blames nobody after a restore', async () => {
+test('a look that shows our member ready blames no client after a restore', async () => {
   const { clock, lb } = balancer()
   const seen = recorder()
   const run = startDrain(lb, web1, { clock, onEvent: seen.onEvent })

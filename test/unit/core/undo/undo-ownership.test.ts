@@ -307,7 +307,7 @@ describe('a hold of ours', () => {
     expect(lb.state(web1)).toBe('ready')
   })
 
-  test('is not opened where somebody raised it to maint since', async () => {
+  test('is not opened where another client raised it to maint since', async () => {
     const { clock, lb } = rig()
     lb.occupy(web1)
     await using run = startDrain(lb, web1, { clock, timeout: '10m' })

@@ -82,7 +82,7 @@ interface Plane {
   beforeLoad: () => void
 }
 
-const away = new DrainableError('FORBIDDEN', 'the control plane lets nobody look')
+const away = new DrainableError('FORBIDDEN', 'the control plane refuses every look')
 
 test('a removal that was marked and then refused is unmarked', async () => {
   await using it = await open(setOf(members, { [first]: 'DRAINING' }), (plane) => {
@@ -112,7 +112,7 @@ test('a removal that stays marked is unknown, not refused', async () => {
 test('a removal that a foreign change prevents is unmarked in that set', async () => {
   await using it = await open(setOf(members, { [first]: 'DRAINING' }), (plane) => {
     plane.afterPublish = () => {
-      // Somebody takes all others out, and keeps our mark
+      // Another client takes all others out, and keeps our mark
       if (plane.published.length === 1) plane.set = setOf([first], { [first]: 'UNHEALTHY' })
     }
   })

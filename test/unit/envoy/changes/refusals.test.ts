@@ -47,7 +47,7 @@ interface Row {
   readonly unreadable?: DrainableError
 }
 
-/** `retryable`: the same change can be carried out later without anybody deciding anything anew. */
+/** `retryable`: the same change can be carried out later without a new decision. */
 const ROWS: readonly Row[] = [
   {
     of: 'an endpoint that is not there',
@@ -65,7 +65,7 @@ const ROWS: readonly Row[] = [
     is: ['rejected', 'CONFLICT', false],
   },
   {
-    of: 'an endpoint whose status is a number nobody knows',
+    of: 'an endpoint whose status is an unknown number',
     change: hold,
     statuses: { [first]: 77 },
     is: ['rejected', 'CONFLICT', false],
@@ -118,9 +118,9 @@ const ROWS: readonly Row[] = [
     is: ['rejected', 'UNREACHABLE', true],
   },
   {
-    of: 'a control plane that lets nobody look before the publication',
+    of: 'a control plane that refuses every look before the publication',
     change: hold,
-    unreadable: new DrainableError('FORBIDDEN', 'the control plane lets nobody look'),
+    unreadable: new DrainableError('FORBIDDEN', 'the control plane refuses every look'),
     is: ['rejected', 'FORBIDDEN', false],
   },
   {

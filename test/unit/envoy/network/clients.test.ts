@@ -110,7 +110,7 @@ const asking = (id: string, resourceNames: string[]): Buffer =>
   )
 
 describe('whatever is sent to the gRPC server', () => {
-  test('too many names end the stream, and nobody else', async () => {
+  test('too many names end the stream, and no other', async () => {
     const { open } = await grpc()
     const greedy = open()
     greedy.listen()

@@ -195,7 +195,7 @@ describe('sets of another control plane', () => {
     expect(phases).toEqual(['draining', 'idle', 'removed'])
   })
 
-  test('a proxy that is away keeps what it held, and nobody idle', async () => {
+  test('a proxy that is away keeps what it held, and no member is idle', async () => {
     await using it = await stage()
     await using run = watch(it.lb, REF, { settle: '100ms' })
     await until(() => run.report().members[0]?.lastReading !== undefined)

@@ -105,7 +105,7 @@ describe('the last one of a subset', () => {
     await it.close()
   })
 
-  test('a subset that panics elsewhere keeps nobody else', async () => {
+  test('a subset that panics elsewhere keeps no other member', async () => {
     const it = await stage([{ status: 'DRAINING', labels: { v: 'a' } }, ...labelled.slice(1)], {
       subsets: [['v']],
     })
@@ -352,7 +352,7 @@ describe('load reports alone', () => {
     await fake.close()
   })
 
-  test('nobody checks, so health is unchecked', async () => {
+  test('without health checks, health is unchecked', async () => {
     const { lb, fake } = await byLoads()
     const { readings } = await lb.observe([refOf(1)], ctx())
     expect(readings[0]).toMatchObject({ health: 'unchecked' })

@@ -83,7 +83,7 @@ test.each([
   expect(readings[0]?.scopes.map(({ state }) => state)).toEqual(['read'])
 })
 
-test('where nobody has an admin API, each stream is a process', async () => {
+test('where no proxy has an admin API, each stream is a process', async () => {
   const sink = grpcEndpoints({ port: 0, initial, loadInterval: 100 })
   await using lb = envoy({ endpoints: sink })
   await lb.observe('all', ctx())

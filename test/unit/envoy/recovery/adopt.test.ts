@@ -113,7 +113,7 @@ test('a fleet in three different moments is adopted, and nothing is emptied', as
   })
 })
 
-test('a list that is empty for one look loses nobody, and ends nothing', async () => {
+test('a list that is empty for one look loses no proxy, and ends nothing', async () => {
   const members = ['10.0.0.1:80', '10.0.0.2:80', '10.0.0.3:80']
   await using fake = await startFake({ pools: { web: members } })
   const set = setOf(members.map((name) => ({ ip: name.slice(0, -3) })))

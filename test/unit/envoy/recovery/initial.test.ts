@@ -60,7 +60,7 @@ describe.each([
     expect(await first(initial, [fake], sinkOf)).toEqual({ [A]: 'drain', [B]: 'ready' })
   })
 
-  test('nobody to ask: else is served', async () => {
+  test('without a proxy to ask, else is served', async () => {
     const initial = { adopt: true, else: [setOf(A, B)], held: held(A) } as const
     expect(await first(initial, [], sinkOf)).toEqual({ [A]: 'drain', [B]: 'ready' })
   })
@@ -158,7 +158,7 @@ test('while held fails nothing is served, and the call says why', async () => {
   await expect(first({ adopt: true, held: odd }, [fake])).rejects.toThrow(/initial: held\[0\]/)
 })
 
-test('while nobody answers nothing is served', async () => {
+test('while no proxy answers nothing is served', async () => {
   const fake = await startFake({ pools: { web: [] } })
   await fake.close()
   const initial = { adopt: true, else: [setOf(A, B)] } as const
@@ -203,7 +203,7 @@ test('a controller and its proxies start anew: no held member is opened', async 
   await one.close()
   await before.close()
 
-  // Nobody knows of the drain now but its ticket.
+  // Only its ticket knows of the drain now.
   await using fresh = await startFake({ pools: { web: [] }, port: Number(admin) })
   await using again = (await start(port)).lb
   await fresh.follow({ rest: `http://127.0.0.1:${port}` })
@@ -215,7 +215,7 @@ test('a controller and its proxies start anew: no held member is opened', async 
   expect(report.members[0]).toMatchObject({ outcome: 'idle', verifiedIdle: true })
 })
 
-test('a proxy that was replaced while nobody looked has ended', async () => {
+test('a proxy that was replaced between two looks has ended', async () => {
   await using before = await startFake({ pools: { web: [A, B, C] } })
   await using after = await startFake({ pools: { web: [A, B, C] }, node: 'after' })
   const set = setOf(A, B, C)

@@ -28,7 +28,7 @@ describe('a change that is to be checked once more before it is sent', () => {
     expect(run.put({ type: 'recalled' }).change).toBe(change)
   })
 
-  test('is lowered, where it puts the maint of an idle member back and that cuts', () => {
+  test('is lowered where it puts back a maint that cuts', () => {
     const run = idle({ seal: 'gentle' })
     expect(run.own).toBe('maint')
     run.set({ own: 'ready', maint: 'cuts' }).scope('w1', { incarnation: 'w1.2' }).look()

@@ -28,7 +28,7 @@ describe('on the verdict the hold is raised to maint', () => {
     expect(run.state.proof.sealed).toBe(false)
   })
 
-  test('not where nobody knows what maint does', () => {
+  test('not where it is not known what maint does', () => {
     expect(idle({ seal: 'gentle', maint: 'unknown' }).sentSoFar).toEqual(['hold drain'])
   })
 
@@ -151,7 +151,7 @@ describe('what slipped in before the seal starts the proof anew', () => {
     expect(run.scope('w2', { state: 'ended' }).look().phase).toBe('idle')
   })
 
-  test('a process at drain through which nobody comes is none', () => {
+  test('a process at drain through which no client comes is none', () => {
     const run = sealing().answer().scope('w1', { admin: 'drain', open: false }).look()
     expect(run.phase).toBe('idle')
   })
@@ -242,7 +242,7 @@ describe('after the seal maint is the wish', () => {
     expect(run.sent).toBe('hold maint')
   })
 
-  test('and somebody who lowers it to drain overrules it', () => {
+  test('and a client that lowers it to drain overrules it', () => {
     const run = sealing().answer().look().set({ own: 'drain' }).look()
     expect(run.all('overruled')[0]).toMatchObject({ expected: 'maint', found: 'drain' })
   })
@@ -265,7 +265,7 @@ describe('after the seal maint is the wish', () => {
     expect(run.sent).toBe('hold maint')
   })
 
-  test('where maint cuts somebody who lowers it to drain overrules it', () => {
+  test('where maint cuts a client that lowers it to drain overrules it', () => {
     const run = held({ seal: 'always', maint: 'cuts' }).lookAt(100).lookAt(1_000).answer().look()
     expect(run.set({ own: 'drain' }).look().outcome).toBe('overruled')
   })
@@ -338,7 +338,7 @@ test('idle is said once the door is closed, and only once', () => {
   expect(run.all('idle')).toHaveLength(1)
 })
 
-describe('a door found closed that somebody opens before the run has its outcome', () => {
+describe('a door found closed that a client opens before the run has its outcome', () => {
   const found = (seal: 'gentle' | 'never') => started({ own: 'maint', seal }).look().answer().idle()
 
   test('is said to be sealed no more', () => {

@@ -142,7 +142,7 @@ describe('a member that is absent', () => {
     expect(run.phase).toBe('removed')
   })
 
-  test('is said to be removed by somebody', () => {
+  test('is said to be removed by another client', () => {
     const run = held().scope('w1', { state: 'ended' }).vanish().look().look({ after: 20 })
     expect(run.error?.message).toContain('not in the pool any more')
   })
@@ -213,13 +213,13 @@ describe('a member with another identity', () => {
     expect(run.phase).toBe('idle')
   })
 
-  test('ends at the deadline, where nobody is sure', () => {
+  test('ends at the deadline, where it is not certain', () => {
     const run = held({ timeout: 500, freshness: 5_000 }).vanish().looks(1_000)
     expect(run.outcome).toBe('timeout')
   })
 })
 
-describe('an undo that runs out of time where nobody is sure', () => {
+describe('an undo that runs out of time where it is not certain', () => {
   const undoing = { freshness: 5_000 }
 
   test('says that the member was absent', () => {

@@ -32,7 +32,7 @@ test('what is cut where nothing is counted is explained no further', () => {
   expect(run.why).toEqual([])
 })
 
-describe('a member that nobody has looked at', () => {
+describe('a member that was not looked at', () => {
   test('is to be drained, unless another goal is given', () => {
     expect(initialState(WEB1, 0, null).goal).toEqual({ kind: 'drain' })
   })

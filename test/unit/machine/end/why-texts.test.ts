@@ -155,7 +155,7 @@ test('an undo of a member that is absent has no state to speak of', () => {
   expect(run.state.hold.pending).toMatchObject({ change: { kind: 'terminate' }, before: 'unknown' })
 })
 
-test('a process that has not taken it, of a member that is absent, is waited for', () => {
+test('of an absent member, a process that has not taken it is waited for', () => {
   const run = started({ scopes: { w1: { inForce: false } } })
     .vanish()
     .look()

@@ -162,12 +162,12 @@ describe('a change that may be late', () => {
     expect(run.state.hold.late).toHaveLength(1)
   })
 
-  test('that was never seen to be missing is nobody knows whose', () => {
+  test('that was never seen to be missing is of unknown owner', () => {
     const run = started({ own: 'drain', lateBound: 100 }).look().lose('done').looks(500)
     expect(run.state.hold.changes).toMatchObject([{ state: 'intended', to: 'drain' }])
   })
 
-  test('that was carried out by nobody leaves no entry', () => {
+  test('that was never carried out leaves no entry', () => {
     const run = started({ lateBound: 100, settle: 5_000 }).look().lose()
     run.set({ own: 'ready' }).look().refuse(failure('FORBIDDEN')).looks(500)
     expect(run.state.hold.changes).toEqual([])
@@ -267,12 +267,12 @@ describe('a change that may be late', () => {
 })
 
 describe('an unchanged hold', () => {
-  test('on a member that was at drain is nobody else than before', () => {
+  test('on a member that was at drain has the same owner as before', () => {
     const run = started({ own: 'drain' }).look().answer('unchanged')
     expect(run.state.hold.changes).toMatchObject([{ state: 'unchanged' }])
   })
 
-  test('on a member that was read ready is nobody knows whose', () => {
+  test('on a member that was read ready is of unknown owner', () => {
     const run = started().look().set({ own: 'drain' }).answer('unchanged')
     expect(run.state.hold.changes).toMatchObject([{ state: 'intended' }])
   })

@@ -13,7 +13,7 @@ function restored(): MemberRun {
 const another = (run: MemberRun): MemberRun => run.scope('w1', { incarnation: 'w1.2' })
 
 describe('a member that was taken back, while the run goes on', () => {
-  test('is taken back once more, where another process has brought the drain back', () => {
+  test('is taken back again where another process brought the drain back', () => {
     const run = another(restored()).set({ own: 'drain' }).look()
     expect(run.sent).toBe('restore drain to ready')
     expect(run.outcome).toBe(null)
@@ -143,14 +143,14 @@ describe('the end of an undo that waits for a lost change', () => {
     expect(run.error?.message).toContain('was opened, but a change of ours whose answer was lost')
   })
 
-  test('says that it was not seen opened, where the change that opens it has no answer', () => {
+  test('says that it was not seen opened where the change has no answer', () => {
     const run = held({ lateBound: 9_000 }).look().open({ lateUntil: 1_500 }).look().wait(600)
     run.put({ type: 'overdue', error: failure('CALL_TIMEOUT'), silent: false })
     expect(run.outcome).toBe('refused')
     expect(run.error?.message).toContain('was not seen opened')
   })
 
-  test('is waited for while its time is not known, where the state is not known', () => {
+  test('is waited for while neither its time nor the state is known', () => {
     const run = started({ lateBound: 9_000 }).look().lose().look().answer()
     run.open({ of: 'anybody', until: 1_400, lateUntil: 30_000 }).look().answer().look()
     run.set({ own: 'unknown' }).looks(2_000)

@@ -165,7 +165,7 @@ describe('an undo that is not the end', () => {
     expect(run.state.hold.incarnations).toBe(null)
   })
 
-  test('names nobody for what was found before', () => {
+  test('names no client for what was found before', () => {
     const run = held({ onOverrule: 'reapply' }).set({ own: 'ready' }).look()
     expect(run.state.hold.overruled).toBe(true)
     again(run).look()
@@ -197,7 +197,7 @@ describe('a member taken back while its run waits for others', () => {
   test.each([
     ['in the same process', 'w1.1', {}],
     ['on another member', 'w1.2', { identity: 'x' }],
-    ['that nobody can read', 'w1.2', { own: 'unknown' as const }],
+    ['that cannot be read', 'w1.2', { own: 'unknown' as const }],
   ])('is left alone in a state %s', (_, incarnation, shown) => {
     const run = taken()
       .set({ own: 'drain', ...shown })

@@ -171,7 +171,7 @@ describe('the way out of maint', () => {
     expect(run.answer().look().outcome).toBe('restored')
   })
 
-  test('opens a member that is down, where nobody asks for its health', () => {
+  test('opens a member that is down, where its health is not asked for', () => {
     const run = undoing(maint).answer().set({ health: 'down' }).look()
     expect(run.sent).toBe('restore drain to ready')
   })
@@ -236,7 +236,7 @@ describe('a state that is not ours', () => {
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('is nobody knows whose where the hold was only intended', () => {
+  test('is of unknown owner where the hold was only intended', () => {
     const run = started().look().set({ own: 'drain' }).answer('unchanged').open().look()
     expect(run.outcome).toBe('overruled')
     expect(run.error?.message).toContain('was only intended')

@@ -7,20 +7,20 @@ describe('a state before our own change', () => {
     expect(run.sent).toBe('hold drain')
   })
 
-  test('that somebody lowers before our hold is asked for is held all the same', () => {
+  test('that another client lowers before our hold is asked for is held', () => {
     const run = started({ own: 'drain' }).set({ own: 'unknown' }).look().set({ own: 'drain' })
     run.put({ type: 'reading', reading: run.reading(run.now), askedAt: 0 }).set({ own: 'ready' })
     expect(run.look().sent).toBe('hold drain')
     expect(run.state.found?.own).toBe('ready')
   })
 
-  test('that somebody lowers after our hold was refused is overruled', () => {
+  test('that another client lowers after our hold was refused is overruled', () => {
     const run = started({ own: 'drain' }).look().refuse(failure('CONFLICT', true))
     run.set({ own: 'ready' }).look({ after: 300 })
     expect(run.outcome).toBe('overruled')
   })
 
-  test('that somebody lowers once our hold may be there is overruled', () => {
+  test('that another client lowers once our hold may be there is overruled', () => {
     const run = started({ own: 'drain' }).look().lose().set({ own: 'ready' }).look()
     expect(run.outcome).toBe('overruled')
   })
@@ -88,7 +88,7 @@ describe('a state before our own change', () => {
     expect(run.state.found?.own).toBe('drain')
   })
 
-  test('is the new one after somebody lowered it and it was put back', () => {
+  test('is the new one after another client lowered it and it was put back', () => {
     const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
     run.set({ own: 'ready' }).look().look({ after: 250 }).answer()
     expect(run.state.found?.own).toBe('ready')
@@ -166,7 +166,7 @@ describe('what an undo goes back to', () => {
 })
 
 describe('an undo', () => {
-  test('leaves alone what somebody raised just before us', () => {
+  test('leaves alone what another client raised just before us', () => {
     const run = held({ seal: 'always', settle: 0 }).look().look({ after: 100 })
     expect(run.sent).toBe('hold maint')
     run.set({ own: 'maint' }).answer('unchanged').look().open().look()
@@ -182,7 +182,7 @@ describe('an undo', () => {
 })
 
 describe('the state to go back to, seldom', () => {
-  test('is what others lowered it to, where a refused hold of ours can not have', () => {
+  test('is what others lowered it to where our refused hold can not have', () => {
     const run = started({ own: 'maint', seal: 'gentle' }).look().refuse(failure('CONFLICT', false))
     run.look().wait(1_000).set({ own: 'drain' }).look().look().lose('done').look()
     expect(run.state.found).toMatchObject({ own: 'drain' })

@@ -2,7 +2,7 @@ import type { OwnChange } from 'drainable/machine'
 import { describe, expect, test } from 'vitest'
 import { failure, held, idle, started, type MemberRun } from '../member-run.js'
 
-/** Somebody lowered what we had set, was seen to, and set the same again. */
+/** Another client lowered what we had set, was seen to, and set the same again. */
 function setAgain(run: MemberRun): MemberRun {
   const own = run.own
   if (own === 'unknown') throw new Error('no state')
@@ -11,7 +11,7 @@ function setAgain(run: MemberRun): MemberRun {
   return run.set({ own }).look()
 }
 
-describe('a state of ours that somebody took back, and set again', () => {
+describe('a state of ours that another client took back, and set again', () => {
   test('is theirs: an undo leaves it alone', () => {
     const run = setAgain(held().look()).open().look()
     expect(run.sent).toBe(null)
@@ -81,7 +81,7 @@ describe('a state of ours that somebody took back, and set again', () => {
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('is in force for nobody any more', () => {
+  test('is in force for no process any more', () => {
     expect(setAgain(held().look()).all('in-force')).toHaveLength(1)
   })
 })

@@ -37,7 +37,7 @@ describe('the state that an undo goes back to', () => {
   })
 })
 
-describe('a raise at the deadline over a state that nobody knows', () => {
+describe('a raise at the deadline over an unknown state', () => {
   test('is no change of ours, where the balancer says that it was so', () => {
     const run = held({ timeout: 500, onTimeout: 'terminate', seal: 'gentle' })
     run.scope('w1', { active: 1 }).look().set({ own: 'unknown' }).look({ after: 600 })
@@ -123,7 +123,7 @@ describe('a drain that takes over an undo which was carried out', () => {
   })
 })
 
-describe('a member that somebody opens before a hold of ours changed it', () => {
+describe('a member that another client opens before a hold of ours changed it', () => {
   test('is gone back to as ready, also with a last hold without an answer', () => {
     const run = started({ own: 'drain', onOverrule: 'reapply' }).look().answer('unchanged').look()
     run.set({ own: 'ready' }).look()

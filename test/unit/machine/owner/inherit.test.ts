@@ -45,7 +45,7 @@ describe('the state that an undo of another run has found', () => {
     ).toBe('maint')
   })
 
-  test('is no such state, where a hold of ours without an answer may have made it', () => {
+  test('is no such state where an unanswered hold of ours may have made it', () => {
     expect(found(started().look().lose().put(owned()))).toBe('ready')
     expect(found(started().look().refuse(failure('CONFLICT', true)).put(owned()))).toBe('ready')
   })
@@ -192,7 +192,7 @@ describe('an undo that a lost hold leads away', () => {
   })
 })
 
-test('an undo that has arrived goes on where another run may have raised the member', () => {
+test('an undo that arrived goes on where another run may have raised', () => {
   const run = started({ own: 'maint', lateBound: 9_000 }).look()
   run.open({ until: 3_000, lateUntil: 5_000 }).lose().look()
   run.put(owned({ late: [lateHold('maint', { lostAt: run.now, lackedAt: run.now })] }))

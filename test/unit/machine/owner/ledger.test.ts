@@ -315,7 +315,7 @@ describe('why a member is lower than wished', () => {
       'unset',
     ],
     ['only the raise is missing', { confirmed: 'drain', wish }, 'drain', '1', 'ready', 'raise'],
-    ['somebody lowered it', { confirmed: 'drain', wish }, 'ready', '1', 'ready', 'theirs'],
+    ['another client lowered it', { confirmed: 'drain', wish }, 'ready', '1', 'ready', 'theirs'],
     ['a reload forgot it', { confirmed: 'drain', wish }, 'ready', '2', 'ready', 'forgotten'],
     [
       'an undo of ours may have come through',

@@ -208,7 +208,7 @@ describe('onOverrule reapply', () => {
     expect(run.all('overruled').map(({ reset }) => reset)).toEqual([true, true, true, false])
   })
 
-  test('says an overrule again after somebody put the drain back', () => {
+  test('says an overrule again after another client put the drain back', () => {
     const run = held({ onOverrule: 'reapply' }).look().set({ own: 'ready' }).look()
     run.set({ own: 'drain' }).look().set({ own: 'ready' }).look()
     expect(run.all('overruled')).toHaveLength(2)

@@ -102,7 +102,7 @@ describe('what an undo goes back to', () => {
   })
 })
 
-test('a raise is of unknown owner, where only an undo of ours was there before', () => {
+test('a raise is of unknown owner after only an undo of ours', () => {
   const run = started()
     .put({ type: 'inherit', late: [unanswered(undoOf('drain', 'ready'))] })
     .look()

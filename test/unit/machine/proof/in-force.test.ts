@@ -34,7 +34,7 @@ describe('a process is in force', () => {
     expect(run.phase).toBe('draining')
   })
 
-  test('where nobody can come through it, whatever its state', () => {
+  test('where no client can come through it, whatever its state', () => {
     const run = held({ scopes: { w1: { admin: 'ready', inForce: false, open: false } } })
     expect(run.looks(2_000).phase).toBe('idle')
   })

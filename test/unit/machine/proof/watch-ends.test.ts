@@ -43,7 +43,7 @@ describe('the end of a watch', () => {
     expect(run.all('idle-lost')).toHaveLength(1)
   })
 
-  test('of a removed member that was idle comes at once, where its counters go with it', () => {
+  test('of an idle member removed with its counters comes at once', () => {
     const run = watching()
       .looks(2_000)
       .scope('w1', { arrivals: undefined as never })

@@ -175,7 +175,7 @@ const RULES: readonly (readonly [string, (judged: Judged) => boolean])[] = [
     (judged) => {
       if (!endsAs(judged, 'restored')) return true
       const { truth, now } = judged.step.node
-      // Where another client set the same state meanwhile nobody can tell the two apart.
+      // Where another client set the same state meanwhile the two cannot be told apart.
       if (truth.operator) return true
       return truth.stragglers.every(
         ({ change, until }) =>

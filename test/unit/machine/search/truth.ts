@@ -1,7 +1,7 @@
 import type { AdminState, Change, LoadScope, Reading } from 'drainable/provider'
 import { WEB1 } from '../member-run.js'
 
-/** What is true of one process, whatever anybody reads. */
+/** What is true of one process, whatever is read. */
 export interface Process {
   readonly name: string
   readonly life: 'unborn' | 'alive' | 'ended'

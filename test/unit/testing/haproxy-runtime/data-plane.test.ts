@@ -187,7 +187,7 @@ describe('HTTP through the fake', () => {
     expect((await get(at.port)).text).toBe('web1')
   })
 
-  test('answers 503 at once when nobody serves', async () => {
+  test('answers 503 at once when no server serves', async () => {
     await using at = await setup()
     for (const name of ['web1', 'web2']) await say(at.fake, `set server web/${name} state drain`)
     expect(await get(at.port)).toMatchObject({ status: 503 })
