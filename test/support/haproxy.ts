@@ -122,7 +122,7 @@ export class Haproxy implements AsyncDisposable {
     for (const name of wanted) if (!this.#ports.has(name)) this.#ports.set(name, await freePort())
     if (!this.#ports.has('cli')) this.#ports.set('cli', await freePort())
     const { level = 'admin' } = this.#options
-    const global = (this.#options.global ?? '').replace('${CLI}', String(this.port('cli')))
+    const global = (this.#options.global ?? '').replaceAll('${CLI}', String(this.port('cli')))
     const text = `global
   server-state-base ${this.dir}
   stats socket ${this.socket} level ${level} expose-fd listeners

@@ -22,6 +22,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     ['cookie', 1, undefined],
     ['cookie', 2, undefined],
     ['stick table', 1, STICK],
+    ['stick table', 2, STICK],
   ] as const)(
     'a client with an answer under way at a reload is waited for (%s, %i)',
     async ([by, reloads, config], { expect }) => {
@@ -68,6 +69,31 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       expect(busy.total).toBe(total)
     },
   )
+
+  it.concurrent('a door that stays open ends the drain at its deadline', async ({ expect }) => {
+    await using it = await lab({ engine })
+    const { haproxy, s1 } = it
+    await using lb = it.provider()
+    using client = new Client(haproxy.port('web'), 's1')
+    const answer = client.ask('/stream')
+    await until(() => s1.active === 1, 'in flight')
+    await using drained = startDrain(lb, web1, { timeout: '5s' })
+    await drained.inForce
+    await haproxy.reload()
+    s1.release()
+    expect((await answer).cut).toBe(false)
+    const { outcome, verifiedIdle, sealed, why } = member(await drained.done)
+    expect({ outcome, verifiedIdle, sealed }).toEqual({
+      outcome: 'timeout',
+      verifiedIdle: false,
+      sealed: false,
+    })
+    expect(why.map(({ text }) => text).join()).toMatch(/1 connection is left .*hard-stop-after/)
+    // It is what was waited for: nothing else keeps that client from the server.
+    expect(await client.ask('/')).toMatchObject({ status: 200, server: 's1' })
+    await drained.restore()
+    expect(await haproxy.mask('web', 's1')).toBe(0)
+  })
 
   it.concurrent('with close-spread-time an idle client is waited for', async ({ expect }) => {
     // Long: HAProxy closes an idle connection with a chance that grows over this time.

@@ -137,10 +137,17 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
 
   it.concurrent('sockets as HAProxy spells them', async ({ expect }) => {
     const name = `drainable-${engine.version}-${process.pid}`
-    const global = `  stats socket abns@${name} level admin\n  stats socket ipv4@127.0.0.1:\${CLI} level admin`
+    const global = `  stats socket abns@${name} level admin
+  stats socket ipv4@127.0.0.1:\${CLI} level admin
+  stats socket ipv6@[::1]:\${CLI} level admin`
     await using it = await lab({ engine, global })
     const { socket, master, cliPort } = it.haproxy
-    for (const spelled of [`unix@${socket}`, `abns@${name}`, `ipv4@127.0.0.1:${cliPort}`]) {
+    for (const spelled of [
+      `unix@${socket}`,
+      `abns@${name}`,
+      `ipv4@127.0.0.1:${cliPort}`,
+      `ipv6@[::1]:${cliPort}`,
+    ]) {
       await using lb = haproxyRuntime({ socket: spelled, master: `unix@${master}` })
       const report = await drain(lb, web1, { timeout: '10s' })
       expect(member(report), spelled).toMatchObject({ outcome: 'idle', verifiedIdle: true })

@@ -133,6 +133,18 @@ describe('the mask', () => {
   })
 })
 
+it('columns are found where the header of each reply has them', () => {
+  const header = '# pxname,svname,qcur,scur,stot,status,iid,sid,type'
+  const reversed = `# ${header.slice(2).split(',').reverse().join()}`
+  const row = 'web,s1,2,1,7,UP,3,1,2'
+  for (let turn = 0; turn < 2; turn += 1) {
+    const [one] = parseStat(`${header}\n${row}\n`)
+    const [other] = parseStat(`${reversed}\n${row.split(',').reverse().join()}\n`)
+    expect(one).toMatchObject({ pool: 'web', name: 's1', active: 1, queued: 2, arrivals: 7 })
+    expect(other).toEqual(one)
+  }
+})
+
 describe('replies that are not what was asked for', () => {
   it.each([
     ['show stat', () => parseStat('Unknown command')],

@@ -41,7 +41,43 @@ export interface CheckColumns {
 }
 
 const KINDS = ['frontend', 'backend', 'server'] as const
-const NEEDED = ['pxname', 'svname', 'qcur', 'scur', 'stot', 'status', 'iid', 'sid', 'type']
+const NEEDED = ['pxname', 'svname', 'qcur', 'scur', 'stot', 'status', 'iid', 'sid', 'type'] as const
+const USED = [
+  ...NEEDED,
+  'wretr',
+  'idle_conn_cur',
+  'safe_conn_cur',
+  'weight',
+  'act',
+  'bck',
+  'tracked',
+  'addr',
+  'agent_status',
+  'last_agt',
+  'check_status',
+  'check_rise',
+  'check_fall',
+  'check_health',
+] as const
+
+type Column = (typeof USED)[number]
+
+/** Where the columns that are used stand. */
+interface Header {
+  readonly text: string
+  readonly width: number
+  /** -1 where there is no such column. */
+  readonly at: Readonly<Record<Column, number>>
+}
+
+/** One line of CSV, as it came and cut. */
+interface Line {
+  readonly text: string
+  readonly cells: readonly string[]
+}
+
+/** The header as last read: it is 3 KB of every reply, and the same for all of a version. */
+let known: Header | undefined
 
 /**
  * Reads a reply of `show stat`.
@@ -49,40 +85,43 @@ const NEEDED = ['pxname', 'svname', 'qcur', 'scur', 'stot', 'status', 'iid', 'si
  * @throws `MALFORMED_REPLY` where the header or a needed column is missing, or a count is no number
  */
 export function parseStat(reply: string): StatRow[] {
-  const lines = csvLines(reply)
-  const header = lines[0]
-  if (header?.[0]?.startsWith('# ') !== true) throw malformed("the CSV of 'show stat'", reply)
-  const columns = new Map(header.map((name, index) => [name.replace(/^# /, ''), index]))
-  const missing = NEEDED.filter((name) => !columns.has(name))
-  if (missing.length > 0)
-    throw malformed(`'show stat' with the columns ${missing.join(', ')}`, reply)
-  const known = new Map<string, string>()
-  return lines.slice(1).map((cells) => {
-    const row = toRow(cells, columns, header.length)
+  const end = reply.indexOf('\n')
+  const header = readHeader(end === -1 ? reply : reply.slice(0, end), reply)
+  const seen = new Map<string, string>()
+  return csvLines(end === -1 ? '' : reply.slice(end + 1)).map(({ text, cells }) => {
+    const row = toRow(cells, header)
     const name = `${row.kind} ${row.pool}/${row.name}`
-    const text = cells.join()
-    if ((known.get(name) ?? text) !== text) throw malformed(`one row for ${name}`, text)
-    known.set(name, text)
+    if ((seen.get(name) ?? text) !== text) throw malformed(`one row for ${name}`, text)
+    seen.set(name, text)
     return row
   })
 }
 
-function toRow(
-  cells: readonly string[],
-  columns: ReadonlyMap<string, number>,
-  width: number,
-): StatRow {
+function readHeader(text: string, reply: string): Header {
+  if (known?.text === text) return known
+  if (!text.startsWith('# ')) throw malformed("the CSV of 'show stat'", reply)
+  const names = text.slice(2).split(',')
+  const places = USED.map((name) => [name, names.lastIndexOf(name)] as const)
+  const at = Object.fromEntries(places) as Record<Column, number>
+  const missing = NEEDED.filter((name) => at[name] === -1)
+  if (missing.length > 0)
+    throw malformed(`'show stat' with the columns ${missing.join(', ')}`, reply)
+  known = { text, width: names.length, at }
+  return known
+}
+
+function toRow(cells: readonly string[], { at, width }: Header): StatRow {
   const wrong = (expected: string): Error =>
     malformed(`${expected} of 'show stat'`, cells.join(','))
   if (cells.length !== width) throw wrong(`a row of ${width} cells`)
-  const text = (name: string): string => cells[columns.get(name) ?? -1] ?? ''
+  const text = (name: Column): string => cells[at[name]] ?? ''
   /** Empty where it does not apply to this row. */
-  const number = (name: string): number => {
+  const number = (name: Column): number => {
     const value = text(name)
     if (value === '' || isDigits(value)) return Number(value)
     throw wrong(`a number in column ${name}`)
   }
-  const needed = (name: string): string => {
+  const needed = (name: Column): string => {
     const value = text(name)
     if (value === '') throw wrong(`something in column ${name}`)
     return value
@@ -90,7 +129,7 @@ function toRow(
   needed('type')
   const kind = KINDS[number('type')] ?? 'other'
   const counted = kind === 'server' || kind === 'backend'
-  const count = (name: string): number => {
+  const count = (name: Column): number => {
     if (counted) needed(name)
     return number(name)
   }
@@ -125,20 +164,20 @@ function toRow(
 }
 
 /** CSV as HAProxy writes it: quotes only where a cell needs them, `""` inside for one. */
-function csvLines(reply: string): string[][] {
-  if (!reply.includes('"')) {
-    return reply
+function csvLines(rows: string): Line[] {
+  if (!rows.includes('"')) {
+    return rows
       .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => line.split(','))
+      .filter((text) => text !== '')
+      .map((text) => ({ text, cells: text.split(',') }))
   }
-  const lines: string[][] = []
+  const lines: Line[] = []
   let cells: string[] = []
   let cell = ''
   let quoted = false
-  for (let at = 0; at <= reply.length; at += 1) {
-    const char = reply[at] ?? '\n'
-    if (quoted && char === '"' && reply[at + 1] === '"') {
+  for (let at = 0; at <= rows.length; at += 1) {
+    const char = rows[at] ?? '\n'
+    if (quoted && char === '"' && rows[at + 1] === '"') {
       cell += '"'
       at += 1
     } else if (char === '"') quoted = !quoted
@@ -146,11 +185,12 @@ function csvLines(reply: string): string[][] {
       cells.push(cell)
       cell = ''
     } else if (!quoted && char === '\n') {
-      if (cells.length > 0 || cell !== '') lines.push([...cells, cell])
+      const whole = [...cells, cell]
+      if (cells.length > 0 || cell !== '') lines.push({ text: whole.join(), cells: whole })
       cells = []
       cell = ''
     } else cell += char
   }
-  if (quoted) throw malformed("'show stat' whose quotes are closed", reply)
+  if (quoted) throw malformed("'show stat' whose quotes are closed", rows)
   return lines
 }

@@ -26,6 +26,8 @@ const UNSEEN_RELOAD = 2_000
 /** While the master is silent, whether a reload has replaced the process that serves is asked that often, ms. */
 const REPLACED_LOOK = 10
 const JUST_REPLACED = 'a reload has just replaced it, it is read at the next look'
+/** What the rest of a look that has its answer ends with: a reason of its own costs a stack trace at every look. */
+const OVER = new Error('the look has its answer')
 /** While everything is busy, the master is asked for old workers that often. */
 const MASTER_LOOK = 250
 
@@ -125,15 +127,20 @@ export class ControlPoint {
     process: Process,
     ctx: CallContext,
   ): Promise<OtherSight | undefined> {
+    if (this.#master === undefined) return this.others.read(wanted, process, undefined, ctx)
     const over = new AbortController()
-    const within = { ...ctx, signal: AbortSignal.any([ctx.signal, over.signal]) }
+    // Cheaper than AbortSignal.any(): this is done at every look.
+    const onAbort = (): void => over.abort(ctx.signal.reason)
+    ctx.signal.addEventListener('abort', onAbort, { once: true })
+    if (ctx.signal.aborted) onAbort()
+    const within = { ...ctx, signal: over.signal }
     const asked = this.others.read(wanted, process, this.#master, within)
-    if (this.#master === undefined) return asked
     const replaced = this.#untilReplaced(process, within)
     try {
       return await Promise.race([asked, replaced])
     } finally {
-      over.abort()
+      ctx.signal.removeEventListener('abort', onAbort)
+      over.abort(OVER)
       for (const late of [asked, replaced]) late.catch(() => undefined)
     }
   }
