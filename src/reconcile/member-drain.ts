@@ -142,6 +142,11 @@ export class MemberDrain {
     return members[0]
   }
 
+  /** Its run may not look any more: a ticket that could not be written is written again at the loop's looks. */
+  saveAgain(): void {
+    this.#run.parts?.sender.saveAgain()
+  }
+
   /** Another drain goes on with its ticket. */
   handOver(): Promise<void> {
     return this.#run.handOver()

@@ -279,6 +279,7 @@ export class Session {
   #plan(look: SeenLook, work: Work): void {
     const desired = this.#desired
     if (desired === undefined) return
+    for (const drain of work.drains.values()) drain.saveAgain()
     const plan = this.#compare(desired, look, work)
     this.#planned = { look, plan, desired }
     if (!this.#spec.options.dryRun) {

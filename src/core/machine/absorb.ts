@@ -13,13 +13,14 @@ import { incarnationsOf, loadOf, neededState, type DrainState } from './state.js
 export function absorbReading(draft: Draft, input: ReadingInput): void {
   const { state } = draft
   const { reading, askedAt } = input
+  const { last: before } = state
   const load = loadOf(state)
   takeScopes(draft, input)
   draft.set({ unread: null, last: { reading, askedAt, at: draft.now } })
   meet(draft, reading)
   followPending(draft, reading)
   settleLate(draft, reading, askedAt, load)
-  noteForeign(draft, reading, askedAt)
+  noteForeign(draft, reading, askedAt, before)
   if (askedAt <= draft.state.hold.confirmedAt || draft.state.hold.pending !== null) return
   followEffect(draft)
 }

@@ -72,7 +72,12 @@ export class Looking {
       return
     }
     this.#failures = look.error === undefined ? 0 : this.#failures + 1
+    const before = this.#run.states.map(({ hold }) => hold.changes)
     sender?.send(members.see(look))
+    const learnt = this.#run.states.some(({ hold }, i) => hold.changes !== before[i])
+    // A drain that is over writes no ticket by itself, and whoever goes on from it must know whose a state is.
+    if (learnt && this.#run.life === 'held') void sender?.save()
+    else sender?.saveAgain()
     this.#contest.tell(look.askedAt)
     this.#options.seen()
     this.#seat?.next(this.#pause())

@@ -11,6 +11,9 @@ import type { MemberChange, Members } from './members.js'
 import type { Scheduler } from './look/scheduler.js'
 import { wordsOf } from '../../provider/thrown.js'
 
+/** After a ticket that could not be written, until it is written again, in milliseconds. */
+const SAVE_AGAIN = 1_000
+
 /** What sends changes on behalf of a run. */
 export interface SenderOptions {
   readonly members: Members
@@ -35,6 +38,8 @@ export class Sender {
   readonly #sending = new Set<Promise<void>>()
   /** What gives up the call that a change went out with. */
   readonly #calls = new Map<Change, AbortController>()
+  /** Since when the ticket is older than what we know; null: since before the next look. Undefined: it is not. */
+  #unsavedAt: number | null | undefined
   /** Whether anything was sent. */
   sent = false
 
@@ -91,11 +96,21 @@ export class Sender {
   /** Writes the ticket; a failure is said, and the run goes on. */
   async save(): Promise<void> {
     const { keeper, members } = this.#options
+    this.#unsavedAt = undefined
     try {
       await keeper?.save(() => members.all)
     } catch (cause) {
+      this.#unsavedAt = null
       this.#options.fault(unsaved(cause))
     }
+  }
+
+  /** Called at each look: a ticket that is older than what we know is written again, once a second at most. */
+  saveAgain(): void {
+    if (this.#unsavedAt === undefined) return
+    const now = this.#options.scheduler.clock.now()
+    this.#unsavedAt ??= now
+    if (now - this.#unsavedAt >= SAVE_AGAIN) void this.save()
   }
 
   async #send(wished: readonly MemberChange[]): Promise<void> {

@@ -47,4 +47,36 @@ describe('a reconciler after a crash of the one before', () => {
     expect(at.sent()).toEqual(before)
     expect(at.states('b')).toEqual(['maint'])
   })
+
+  it.each([
+    ['busy', false],
+    ['busy, by a store that failed once', true],
+    ['idle', false],
+    ['idle, by a store that failed once', true],
+  ])('leaves a drain set since that one saw its own undone: %s', async (how, fails) => {
+    const at = bench('a', 'b')
+    const end = how.startsWith('busy') ? at.lb.occupy(web('b')) : () => undefined
+    const set = at.tickets.set.bind(at.tickets)
+    {
+      await using first = at.start({ timeout: '10m' })
+      first.set(desired({ a: 'serve', b: 'drain' }))
+      await at.clock.advance(5_000)
+      if (fails)
+        at.tickets.set = async () => {
+          at.tickets.set = set
+          throw new Error('the store is down')
+        }
+      at.lb.setBehind(web('b'), 'ready')
+      await at.clock.advance(10_000)
+    }
+    end()
+    at.lb.reload()
+    at.lb.setBehind(web('b'), how.startsWith('busy') ? 'drain' : 'maint')
+    await using second = at.start()
+    second.set(desired({ a: 'serve', b: 'serve' }))
+    await at.clock.advance(60_000)
+    expect(at.states('b')).not.toEqual(['ready'])
+    const held = expect.stringContaining('not by a drain of ours') as string
+    expect(second.status()).toMatchObject([{ ref: web('b'), held }])
+  })
 })

@@ -28,6 +28,8 @@ describe('a reconciler whose put-back after a reload is refused', () => {
     at.lb.reload()
     const sent = at.sent().length
     while (at.sent().length < sent + 2) await at.clock.advance(10)
+    const looks = at.lb.requests.length
+    while (at.lb.requests.length === looks) await at.clock.advance(10) // it sees that the member is open still
     at.lb.setBehind(web('b'), 'maint')
     await at.clock.advance(1_000)
     loop.set(desired({ a: 'serve', b: 'serve' }))

@@ -300,7 +300,8 @@ export class Process {
     const askedAt = clock.now()
     const snapshot = await lb.observe(...asked)
     const members = snapshot.readings.map(({ ref }) => ref.member)
-    if (!this.#dead) closedBy.seen(this, members, askedAt)
+    // What it sees while its store fails may be known to none once it has died.
+    if (!this.#dead && this.#world.storeFails === 0) closedBy.seen(this, members, askedAt)
     return snapshot
   }
 

@@ -11,23 +11,36 @@ import { anotherIncarnation, type DrainState, type OwnChange } from '../state.js
  *
  * - found lower in the same process: another client took ours back. Noted as a restore that found it so
  *   (`unchanged`); what is set after that is theirs.
- * - found open in another process: it has forgotten ours, and as long as it lives nothing brings that back. The
- *   same, until we set it again.
  * - found lower in another process, but as we had set it before: a state file brought that back, and it is
  *   ours still.
+ * - found as we had set it, after a look that saw it open in a process that had forgotten ours, and without a
+ *   put-back that could have done it: another client set that. As long as a process lives nothing brings ours back.
  */
-export function noteForeign(draft: Draft, reading: Reading, askedAt: number): void {
+export function noteForeign(
+  draft: Draft,
+  reading: Reading,
+  askedAt: number,
+  before: DrainState['last'],
+): void {
   const { state } = draft
   const { hold, found } = state
   if (!reading.present || reading.own === 'unknown' || reading.identity !== found?.identity) return
   if (hold.pending !== null || askedAt <= hold.confirmedAt) return
   const { own } = reading
   const set = lastInPlace(state)
-  if (set === undefined || atLeast(own, set)) return
-  const forgotten = own !== 'ready' && anotherIncarnation(state, hold.incarnations)
-  const entry = forgotten ? broughtBack(state, own) : takenBack(state, own)
-  if (entry !== null)
-    draft.hold({ changes: noted(hold.changes, { ...entry, to: own, at: draft.now }) })
+  if (set === undefined) return
+  const another = anotherIncarnation(state, hold.incarnations)
+  if (atLeast(own, set)) {
+    if (another && wasSeenOpen(state, before)) note(draft, TAKEN_BACK, 'ready')
+    return
+  }
+  const entry = another ? broughtBack(state, own) : takenBack(state, own)
+  if (entry !== null) note(draft, entry, own)
+}
+
+function note(draft: Draft, entry: Entry, to: AdminState): void {
+  const { changes } = draft.state.hold
+  draft.hold({ changes: noted(changes, { ...entry, to, at: draft.now }) })
 }
 
 /** What another run of this process saw of a member. */
@@ -77,10 +90,21 @@ function inSameProcesses({ hold }: DrainState, seen: ReadonlyMap<string, string>
 
 type Entry = Pick<OwnChange, 'kind' | 'state'>
 
+const TAKEN_BACK: Entry = { kind: 'restore', state: 'unchanged' }
+
+/** Whether the look before saw the member open, later than any answer to us, and no hold of ours is still to come. */
+function wasSeenOpen({ goal, hold, found }: DrainState, before: DrainState['last']): boolean {
+  if (before?.reading.present !== true || before.reading.own !== 'ready') return false
+  // An undo counts its looks from the newest one of the drain on.
+  const since = goal.kind === 'open' ? hold.confirmedAt - 1 : hold.confirmedAt
+  if (before.reading.identity !== found?.identity || before.askedAt <= since) return false
+  return !hold.late.some(({ change }) => change.kind === 'hold')
+}
+
 function takenBack({ hold }: DrainState, own: AdminState): Entry | null {
   // An undo of ours whose answer is missing may have done that.
   const ours = hold.late.some(({ change }) => change.kind === 'restore' && targetOf(change) === own)
-  return ours ? null : { kind: 'restore', state: 'unchanged' }
+  return ours ? null : TAKEN_BACK
 }
 
 function broughtBack({ hold, goal }: DrainState, own: AdminState): Entry | null {

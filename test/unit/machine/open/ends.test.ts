@@ -179,9 +179,8 @@ describe('a goal that changes', () => {
   })
 
   test('lifts a pause that was on', () => {
-    const run = held({ seal: 'always' }).looks(1_500).refuse(failure('CONFLICT', true))
-    expect(run.state.hold.notBefore).toBeGreaterThan(run.state.hold.confirmedAt)
-    run.open().look()
+    const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    run.refuse(failure('CONFLICT', true)).set({ own: 'drain' }).look().open().look()
     expect(run.sent).toBe('restore drain to ready')
   })
 
