@@ -567,7 +567,7 @@ describe('trouble on the way', { concurrent: true }, () => {
 
   test('an NSIP of a cluster refuses changes, its address drains', async () => {
     await using nsip = await setup({ cluster: 'nsip' })
-    const failure: unknown = await drain(nsip.adc, WEB1, { timeout: '4s' }).catch(
+    const failure: unknown = await drain(nsip.adc, WEB1, { timeout: '8s' }).catch(
       (error: unknown) => error,
     )
     expect(String(failure)).toMatch(/1203|Cluster IP/)

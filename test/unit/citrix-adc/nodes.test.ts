@@ -49,7 +49,7 @@ describe('addresses of different pairs', { concurrent: true }, () => {
     await using second = await startFake({ tls: false, pools: POOLS, address: '203.0.113.9' })
     const lift = second.fail({ how: 'silent' })
     const url = [first.url, second.url]
-    await using adc = citrixAdc({ ...LOGIN, url, callTimeout: '2s' })
+    await using adc = citrixAdc({ ...LOGIN, url, callTimeout: '1s' })
     await adc.describe(context())
     await lift()
     first.fail({ how: 'refuse' })

@@ -103,6 +103,8 @@ async function play(death: Death): Promise<{ died: boolean; wrong: readonly stri
 describe('a roll whose process dies at any of its calls', () => {
   test.each(['done', 'lost'] as const)(
     'is gone on with by another one where that call is %s',
+    // A story for each call: a loaded machine takes its time.
+    { timeout: 180_000 },
     (last) => expectEveryDeath(play, last, { least: 30, most: MOST }),
   )
 })
