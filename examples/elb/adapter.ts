@@ -106,7 +106,7 @@ export function awsTargetGroup(
       ),
     close() {
       closed.abort(
-        new DrainableError('UNREACHABLE', `${arn} was closed`, { provider, retryable: false }),
+        new DrainableError('CONNECTION_LOST', `${arn} was closed`, { provider, retryable: false }),
       )
       return Promise.resolve()
     },

@@ -2,6 +2,7 @@ import type { DrainableProvider } from '../provider/contract.js'
 import type { Listeners, TypedEvents } from './emitter.js'
 import type { DrainEvent } from './events.js'
 import { listenersOf } from './runner/balancer/emitters.js'
+import { checkProvider } from './verbs/call.js'
 import { Discovery } from './verbs/discovery.js'
 
 /**
@@ -18,6 +19,7 @@ export type ProviderEvents = TypedEvents<DrainEvent>
  * the process alive and ends once the provider is closed.
  *
  * @param provider - an adapter of your own; those of this package have the events already
+ * @throws `INVALID_OPTIONS` where it is no provider
  * @returns the same object, with `on`, `once`, `off` and `removeListener`
  *
  * @example
@@ -30,6 +32,7 @@ export type ProviderEvents = TypedEvents<DrainEvent>
  * ```
  */
 export function withEvents<P extends DrainableProvider>(provider: P): P & ProviderEvents {
+  checkProvider(provider, 'withEvents()')
   const listeners = listenersOf(provider)
   const search = new Search(provider, listeners)
   const begin = (verb: 'on' | 'once') => ({

@@ -1,3 +1,5 @@
+import { DrainableError } from './error.js'
+
 /**
  * One spelling for one address, for comparing: IPv6 in its short lower-case form without brackets,
  * an IPv4 address inside IPv6 (`::ffff:10.0.0.1`) as IPv4, names in lower case. What follows a `%`
@@ -12,6 +14,7 @@
  * ```
  */
 export function canonicalAddress(text: string): string {
+  assertText(text, 'canonicalAddress()')
   if (text.startsWith('/')) return text
   if (!text.includes(':')) return text.toLowerCase()
   if (isShortIPv6(text)) return text
@@ -23,8 +26,16 @@ export function canonicalAddress(text: string): string {
   return groups === undefined ? text.toLowerCase() : formatIPv6(groups) + domain
 }
 
+/** For callers in JavaScript: an endpoint without an address is not one at some address. */
+export function assertText(text: unknown, subject: string): void {
+  if (typeof text === 'string') return
+  const words = `${subject}: expected an address as a text, such as '10.0.0.1', found ${text === null ? 'null' : typeof text}`
+  throw new DrainableError('INVALID_OPTIONS', words)
+}
+
 /** An address and a port in one text: `10.0.0.1:80`, `[2001:db8::1]:80`; without a port the address alone. */
 export function formatAddress(address: string, port?: number): string {
+  assertText(address, 'formatAddress()')
   if (port === undefined) return address
   const bare = address.includes(':') && !address.startsWith('[') && !address.startsWith('/')
   return bare ? `[${address}]:${port}` : `${address}:${port}`

@@ -1,5 +1,6 @@
 import { formatAddress } from './address.js'
 import type { Change } from './contract.js'
+import { DrainableError } from './error.js'
 import { formatRef } from './member-ref.js'
 import { printable } from './quote.js'
 import type { Plan } from './desired.js'
@@ -18,6 +19,11 @@ import type { Plan } from './desired.js'
  * ```
  */
 export function formatPlan(plan: Plan): string {
+  const given = Object(plan) as Partial<Plan>
+  if (!Array.isArray(given.steps) || !Array.isArray(given.held)) {
+    const words = 'formatPlan(): expected a plan with steps and held, as planChanges() gives it'
+    throw new DrainableError('INVALID_OPTIONS', words)
+  }
   const { steps, held, notes = [] } = plan
   const more = notes.map((note) => `  note: ${printable(note)}`)
   if (steps.length === 0 && held.length === 0) return ['nothing to change', ...more].join('\n')

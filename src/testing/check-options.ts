@@ -10,14 +10,19 @@ import { formatRef } from '../provider/member-ref.js'
  * @throws `INVALID_OPTIONS`
  */
 export function refuseUnknown(options: object, known: Readonly<Record<string, true>>): void {
+  const given: unknown = options
+  if (typeof given !== 'object' || given === null) {
+    const names = Object.keys(known).slice(0, 3).join(', ')
+    throw wrongOption(`expected an object of options such as ${names}, found ${String(given)}`)
+  }
   for (const key of Object.keys(options)) {
     if (!Object.hasOwn(known, key)) throw wrongOption(unknownName(key, Object.keys(known)))
   }
 }
 
 /** What {@link refuseUnknown} throws, for what else is wrong with an option. */
-export function wrongOption(text: string): DrainableError {
-  return new DrainableError('INVALID_OPTIONS', `startFake(): ${text}`)
+export function wrongOption(text: string, subject = 'startFake()'): DrainableError {
+  return new DrainableError('INVALID_OPTIONS', `${subject}: ${text}`)
 }
 
 /** Whether it names a member at all: a test in JavaScript can give a text. */

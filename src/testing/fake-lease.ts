@@ -2,6 +2,7 @@ import type { Lease, LeaseGrant } from '../core/lease/lease.js'
 import type { CallContext } from '../provider/contract.js'
 import { pause, type Clock } from '../provider/clock.js'
 import { DrainableError } from '../provider/error.js'
+import { wrongOption } from './check-options.js'
 
 /** What {@link fakeLease} starts with. */
 export interface FakeLeaseOptions {
@@ -46,6 +47,12 @@ export interface FakeLease extends Lease {
  * ```
  */
 export function fakeLease(options: FakeLeaseOptions): FakeLease {
+  const { clock } = Object(options) as Partial<FakeLeaseOptions>
+  if (typeof clock?.now !== 'function')
+    throw wrongOption(
+      'clock: expected a clock, such as fakeClock(): fakeLease({ clock })',
+      'fakeLease()',
+    )
   return new InMemoryLease(options)
 }
 

@@ -56,6 +56,8 @@ export async function makeConsumer(): Promise<Consumer> {
       devDependencies: {
         '@types/node': own.devDependencies['@types/node'],
         typescript: own.devDependencies['typescript'],
+        // The oldest that is promised.
+        'typescript-5.4': 'npm:typescript@~5.4.5',
         jest: '^30.0.0',
       },
       jest: { testEnvironment: 'node', testMatch: ['**/*.jest.cjs'] },

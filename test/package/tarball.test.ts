@@ -153,7 +153,15 @@ it('is loaded and used by a Jest 30 project', async () => {
   await run(process.execPath, [jest, '--ci'], consumer.directory)
 })
 
-it('has types for both kinds of module under nodenext', async () => {
-  const tsc = join(consumer.directory, 'node_modules/typescript/bin/tsc')
-  await run(process.execPath, [tsc, '-p', '.'], consumer.directory)
-})
+it.each([
+  ['typescript', 'nodenext', 'nodenext'],
+  ['typescript', 'esnext', 'bundler'],
+  ['typescript-5.4', 'node16', 'node16'],
+])(
+  'has types for %s under module %s and moduleResolution %s',
+  async (compiler, module, resolution) => {
+    const tsc = join(consumer.directory, 'node_modules', compiler, 'bin/tsc')
+    const how = ['--module', module, '--moduleResolution', resolution, '--noUncheckedIndexedAccess']
+    await run(process.execPath, [tsc, '-p', '.', ...how], consumer.directory)
+  },
+)

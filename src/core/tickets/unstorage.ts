@@ -1,4 +1,7 @@
+import { DrainableError } from '../../provider/error.js'
 import type { TicketStore } from './store.js'
+
+const VERBS = ['getItem', 'setItem', 'removeItem']
 
 /** The part of unstorage's `Storage` that tickets need. */
 export interface UnstorageLike {
@@ -17,6 +20,7 @@ export interface UnstorageLike {
  * folder, so that `a:`, `:a` and `a` would be one key, and files `a` and `a:b` can't both be.
  *
  * @param storage - a storage, or `prefixStorage(storage, 'tickets')` where it holds other things as well
+ * @throws `INVALID_OPTIONS`
  *
  * @example
  * ```ts
@@ -29,6 +33,12 @@ export interface UnstorageLike {
  * ```
  */
 export function fromUnstorage(storage: UnstorageLike): TicketStore {
+  const given = Object(storage) as Partial<Record<string, unknown>>
+  const missing = VERBS.filter((name) => typeof given[name] !== 'function')
+  if (missing.length > 0) {
+    const words = `fromUnstorage(): storage: expected a storage of unstorage, found none with ${missing.join(', ')}`
+    throw new DrainableError('INVALID_OPTIONS', words)
+  }
   return {
     get: (key) => storage.getItem(toItemKey(key)),
     set: async (key, value) => {

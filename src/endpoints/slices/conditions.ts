@@ -1,3 +1,4 @@
+import { isObject, refuse } from '../check.js'
 import type { EndpointConditions, Tri } from '../endpoint-input.js'
 
 /**
@@ -34,6 +35,8 @@ export function normaliseConditions(given: EndpointConditions | null | undefined
 
 /** The tier of conditions with nothing left open. Terminating beats ready: it can't be taken back. */
 export function tierOf(of: Conditions): Tier {
+  if (!isObject(of))
+    refuse('tierOf()', 'the argument', of, 'conditions, as normaliseConditions() gives them')
   if (!of.terminating) return of.ready ? 1 : 4
   if (of.serving) return 2
   return of.ready ? 3 : 5

@@ -147,7 +147,13 @@ export const failures: Readonly<Record<string, (bench: Bench) => Promise<void>>>
     const closed = requests()
     await sleep(bench.scaled(300))
     assert.equal(requests(), closed, 'nothing is asked for by itself')
-    await bench.within(outcome(provider.observe([bench.a], bench.ctx())), 'observe after close')
+    const after = outcome(provider.observe([bench.a], bench.ctx()))
+    const ended = await bench.within(after, 'observe after close')
+    assert.ok('error' in ended, 'a reading after the close is no reading')
+    assert.ok(
+      isDrainableError(ended.error, 'CONNECTION_LOST') && !ended.error.retryable,
+      `observe after close() throws CONNECTION_LOST with retryable: false, by which alone the core learns of the close, not ${String(ended.error)}`,
+    )
     await bench.within(provider.close(), 'a second close')
     await bench.within(Promise.resolve(provider[Symbol.asyncDispose]()), 'a disposal after close')
   },

@@ -37,13 +37,14 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
     assert.ok(c.ladder.length > 1, 'the ladder has a state that takes no new work')
     assert.equal(new Set(c.ladder).size, c.ladder.length, 'no state is named twice')
     assert.equal(c.maint === 'none', !c.ladder.includes('maint'), 'maint agrees with the ladder')
-    assert.ok(['requests', 'connections', 'none'].includes(c.counts))
+    const counts = ['requests', 'connections', 'none']
+    assert.ok(counts.includes(c.counts), `capabilities.counts is one of ${counts.join(', ')}`)
     for (const key of ['freshness', 'blind', 'lateBound', 'minTimeout', 'minInterval'] as const) {
       const ms = c[key] ?? 0
       assert.ok(Number.isFinite(ms) && ms >= 0, `${key} is a number of milliseconds`)
     }
     for (const key of ['terminate', 'remove', 'add', 'countsAfterRemove'] as const) {
-      assert.equal(typeof c[key], 'boolean', key)
+      assert.equal(typeof c[key], 'boolean', `capabilities.${key} is true or false`)
     }
     const again = await bench.within(provider.describe(bench.ctx()), 'describe')
     assert.deepEqual(again, info, 'what it can do does not change from call to call')
@@ -149,12 +150,16 @@ export const reads: Readonly<Record<string, (bench: Bench) => Promise<void>>> = 
 
   'counts who serves in the pool': async (bench) => {
     const total = bench.harness.members.length
-    const before = await bench.until('everybody serves', async () => {
+    const before = await bench.until('every member serves', async () => {
       const pool = await bench.pools()
       return pool.serving >= total ? pool : undefined
     })
     assert.ok(before.total >= total, 'the total counts every member')
-    assert.ok(['refuse', 'spill', 'all', 'unknown'].includes(before.whenNone))
+    const whenNone = ['refuse', 'spill', 'all', 'unknown']
+    assert.ok(
+      whenNone.includes(before.whenNone),
+      `whenNone of a pool is one of ${whenNone.join(', ')}`,
+    )
     await bench.hold(bench.a)
     await bench.until('one fewer serves', async () => {
       const pool = await bench.pools()

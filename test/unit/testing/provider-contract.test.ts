@@ -303,6 +303,21 @@ const BREAKS: Readonly<
       }),
     /signal fires, with its reason/,
   ],
+  'answers after its close': [
+    (fake) => broken(fake, { close: () => Promise.resolve() }),
+    /after its close/,
+  ],
+  'says unreachable after its close': [
+    (fake) => {
+      let isClosed = false
+      const error = new DrainableError('UNREACHABLE', 'it was closed', { retryable: false })
+      return broken(fake, {
+        observe: (refs, ctx) => (isClosed ? Promise.reject(error) : fake.observe(refs, ctx)),
+        close: () => Promise.resolve().then(() => void (isClosed = true)),
+      })
+    },
+    /after its close/,
+  ],
   'goes on asking after its close': [
     (fake) => {
       const timer = setInterval(() => {
