@@ -77,12 +77,12 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
     const readings = (targeted ? refs : sights.map(({ ref }) => ref)).map((ref): Reading => {
       const sight = seen.sight.members.get(keyOf(ref))
       if (sight === undefined)
-        return { ref, present: false, scopes: this.#readings.scopes(ref, seen, ctx) }
-      return this.#readings.present(ref, sight, seen, tracked.get(keyOf(ref)) ?? [], ctx)
+        return { ref, present: false, scopes: this.#readings.scopes(ref, seen) }
+      return this.#readings.present(ref, sight, seen, tracked.get(keyOf(ref)) ?? [])
     })
     if (targeted) this.#readings.note(refs, seen, ctx.clock.now())
     const pools = toPools(seen.sight, targeted ? refs[0]?.balancer : undefined)
-    return { readings, pools, ended: this.#readings.ended(seen, ctx) }
+    return { readings, pools, ended: this.#readings.ended(seen) }
   }
 
   /** Which servers track which; learnt once a process. */
@@ -157,7 +157,7 @@ export class HaproxyRuntimeProvider implements DrainableProvider {
       mayLead(state, process.view.tracks({ pool: state.pool, member: state.name })),
     )
     await this.#followers.read(process.scope, leads, this.#point.channel(process), ctx)
-    const blindness = this.#point.unseen.blindness(ctx.clock.now())
+    const blindness = this.#point.unseen.blindness()
     return { ...found, shop: this.#workshop(facts, process, changes, blindness) }
   }
 

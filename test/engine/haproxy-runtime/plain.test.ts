@@ -1,5 +1,6 @@
 /** HAProxy without a master: nothing on its socket says that it replaced another process. */
-import { drain } from 'drainable'
+import { setTimeout as pass } from 'node:timers/promises'
+import { drain, startDrain } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
@@ -46,6 +47,28 @@ describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
     const report = await drain(lb, web1, { timeout: '20s' })
     expect(member(report)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
     expect(s1.active).toBe(0)
+    expect((await answer).cut).toBe(true)
+  })
+
+  it.concurrent('within lasts longer where both stood still', async ({ expect }) => {
+    await using it = await lab({ engine, mode: 'plain', global: '  hard-stop-after 3s' })
+    const { haproxy, s1 } = it
+    const answer = request(haproxy.port('web'), '/stream', { cookie: 's1' })
+    await until(() => s1.active === 1, 'in flight')
+    const before = await haproxy.pid()
+    await haproxy.reload()
+    await using lb = it.provider({ oldWorkers: { within: '3s' } })
+    await using drained = startDrain(lb, web1, { timeout: '60s' })
+    let busyAtIdle = -1
+    drained.on('idle', () => (busyAtIdle = s1.active))
+    await until(async () => (await haproxy.stat('web', 's1', 'status')) === 'DRAIN', 'drained')
+    const pids = [before, await haproxy.pid()]
+    for (const pid of pids) process.kill(pid, 'SIGSTOP')
+    // The time that is waited for goes by, and none of it for them.
+    await pass(6_000)
+    for (const pid of pids) process.kill(pid, 'SIGCONT')
+    expect(member(await drained.done)).toMatchObject({ outcome: 'idle', verifiedIdle: true })
+    expect(busyAtIdle).toBe(0)
     expect((await answer).cut).toBe(true)
   })
 

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { startedAlone } from '../../../src/adapters/haproxy-runtime/session/started-alone.js'
+import {
+  isSuccessorOf,
+  startedAlone,
+} from '../../../src/adapters/haproxy-runtime/session/started-alone.js'
 
 const BOOT = 1_700_000_000
 /** It began 500 s after the machine, in ticks of a hundredth of a second. */
@@ -56,5 +59,26 @@ describe('a process that was started alone', () => {
   test('is not known without /proc, or where that is not understood', async () => {
     expect(await startedAlone(info(START, 1), proc())).toBe(false)
     expect(await startedAlone(info(), () => Promise.resolve(''))).toBe(false)
+  })
+})
+
+describe('a process that was started to replace another', () => {
+  const over = (...args: string[]) => proc({ args: ['-f', 'a', ...args] })
+
+  test.each([
+    [['-sf', '12'], true],
+    [['-x', '/run/s', '-st', '12', '-D'], true],
+    [['-sf', '12', '13'], false],
+    [['-sf', '13'], false],
+    [['-sf'], false],
+    [['-x', '12'], false],
+    [[], false],
+  ])('has it alone among its arguments: %j', async (args, known) => {
+    expect(await isSuccessorOf(info(), 12, over(...args))).toBe(known)
+  })
+
+  test('is not known where /proc shows another one', async () => {
+    const other = proc({ name: 'nginx', args: ['-sf', '12'] })
+    expect(await isSuccessorOf(info(), 12, other)).toBe(false)
   })
 })

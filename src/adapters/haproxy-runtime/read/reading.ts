@@ -1,5 +1,4 @@
 import type {
-  CallContext,
   LoadScope,
   MemberRef,
   PoolReading,
@@ -41,22 +40,21 @@ export class Readings {
   }
 
   /** Every process that holds work for a member, or may. */
-  scopes(ref: MemberRef, seen: EverySight, { clock }: CallContext): readonly LoadScope[] {
+  scopes(ref: MemberRef, seen: EverySight): readonly LoadScope[] {
     const { process, sight, others } = seen
     const key = keyOf(ref)
-    const now = clock.now()
     const own = sight.members.get(key)
     const scopes: LoadScope[] = [toScope(process, own, sight)]
     for (const { process: other, sight: there, old } of others.read) {
       const member = there.members.get(key)
-      scopes.push(old ? this.#old(other, member, there, now) : coming(other, member, there))
+      scopes.push(old ? this.#old(other, member, there) : coming(other, member, there))
     }
     const unread = (scope: string, note: string, { incarnation = '', old = true } = {}): void => {
       const base = { scope, incarnation, sampledAt: sight.sampledAt, active: 0, queued: 0 }
       scopes.push({ ...base, state: 'unread', inForce: false, old, note })
     }
     for (const { process: other, note, listed } of others.unread) {
-      if (!listed && this.#point.unseen.isGivenUp(other, now)) continue
+      if (!listed && this.#point.unseen.isGivenUp(other)) continue
       if (!listed && !other.view.hasRead(ref)) continue
       // One that has never served the socket: see `coming()`.
       const old = this.#point.others.isOld(other.scope)
@@ -64,7 +62,7 @@ export class Readings {
     }
     if (others.blind !== undefined && this.#settings.oldWorkers !== 'accept')
       unread(UNLISTED, others.blind)
-    const blindness = this.#point.unseen.blindness(now)
+    const blindness = this.#point.unseen.blindness()
     if (blindness?.refuses === true) unread(BEFORE, blindness.why)
     return scopes
   }
@@ -73,45 +71,44 @@ export class Readings {
    * Which processes have ended: all that are not listed, where the master listed every one; else those
    * that were seen to end, or that the option oldWorkers gives up.
    */
-  ended({ others }: EverySight, { clock }: CallContext): NonNullable<Snapshot['ended']> {
+  ended({ others }: EverySight): NonNullable<Snapshot['ended']> {
     if (others.complete) return 'unlisted'
-    const now = clock.now()
     const { unseen, others: known } = this.#point
     const given = others.unread.filter(
-      ({ process, listed }) => !listed && unseen.isGivenUp(process, now),
+      ({ process, listed }) => !listed && unseen.isGivenUp(process),
     )
     return [
       ...known.ended,
       ...given.map(({ process }) => process.scope),
       ...(others.blind === undefined || this.#settings.oldWorkers === 'accept' ? [UNLISTED] : []),
-      ...(unseen.blindness(now)?.refuses === true ? [] : [BEFORE]),
+      ...(unseen.blindness()?.refuses === true ? [] : [BEFORE]),
     ]
   }
 
   /** A process of before a reload. Its door stays as it was: it takes no changes any more. */
-  #old(process: Process, member: Sight | undefined, sight: ProcessSight, now: number): LoadScope {
+  #old(process: Process, member: Sight | undefined, sight: ProcessSight): LoadScope {
     const scope = toScope(process, member, sight)
     const base = { ...scope, old: true, note: 'a process of before a reload' }
     const { closed, left } = process.door
     if (member === undefined || closed) return { ...base, open: false }
     const note = `a process of before a reload, which takes no more changes; ${left} ${left === 1 ? 'connection is' : 'connections are'} left in it that could bring another request, and end by timeout http-keep-alive, or all by hard-stop-after`
     // Its clients are given up, not what they have at work.
-    if (this.#isOpenAnyhow(process, now)) return { ...base, note }
+    if (this.#isOpenAnyhow(process)) return { ...base, note }
     return { ...base, note, admin: member.own }
   }
 
   /** Whether an old process does not stand in the way although clients can come through it. */
-  #isOpenAnyhow({ replacedAt }: Process, now: number): boolean {
+  #isOpenAnyhow({ replacedAt }: Process): boolean {
     if (this.#settings.oldWorkers === 'accept') return true
-    return replacedAt !== undefined && this.#point.unseen.hasPassed(replacedAt, now)
+    return replacedAt !== undefined && this.#point.unseen.hasPassed(replacedAt)
   }
 
   /** The first old process through which clients can still come to a member, where that is accepted. */
-  #openDoor(ref: MemberRef, { others }: EverySight, now: number): Process | undefined {
+  #openDoor(ref: MemberRef, { others }: EverySight): Process | undefined {
     return others.read.find(({ process, sight, old }) => {
       const member = sight.members.get(keyOf(ref))
       if (!old || member === undefined || member.own === 'maint') return false
-      return !process.door.closed && this.#isOpenAnyhow(process, now)
+      return !process.door.closed && this.#isOpenAnyhow(process)
     })?.process
   }
 
@@ -121,13 +118,11 @@ export class Readings {
     sight: Sight,
     seen: EverySight,
     followers: readonly MemberRef[],
-    ctx: CallContext,
   ): PresentReading {
     const { state, own, inherited } = sight
-    const now = ctx.clock.now()
-    const scopes = this.scopes(ref, seen, ctx)
-    const door = this.#openDoor(ref, seen, now)
-    const unverified = this.#unverified(scopes, seen, door, now)
+    const scopes = this.scopes(ref, seen)
+    const door = this.#openDoor(ref, seen)
+    const unverified = this.#unverified(seen, door)
     const hints = toHints(sight, followers)
     const setBy = agentOf(sight)
     const known = state.address !== '-'
@@ -166,25 +161,20 @@ export class Readings {
     return identity
   }
 
-  #unverified(
-    scopes: readonly LoadScope[],
-    { others }: EverySight,
-    door: Process | undefined,
-    now: number,
-  ): string | undefined {
+  #unverified({ others }: EverySight, door: Process | undefined): string | undefined {
     const { unseen } = this.#point
     if (door !== undefined) {
       const { left } = door.door
       return `${left} ${left === 1 ? 'connection' : 'connections'} of ${door.scope}, a process of before a reload, could still bring a request to it: with oldWorkers: 'wait' they are waited for`
     }
-    const blindness = unseen.blindness(now)
+    const blindness = unseen.blindness()
     if (blindness?.refuses === false) return blindness.why
-    const given = others.unread.find(({ process }) => unseen.isGivenUp(process, now))
+    const given = others.unread.find(({ process }) => unseen.isGivenUp(process))
     if (given !== undefined) {
       return `${given.process.scope} is ${given.note}, and was given up by the option oldWorkers`
     }
     if (others.blind !== undefined) return others.blind
-    return unseen.doubtOf(scopes.map(({ scope }) => scope))
+    return unseen.doubt
   }
 }
 

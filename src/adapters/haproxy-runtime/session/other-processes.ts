@@ -51,9 +51,9 @@ export class OtherProcesses {
   /** What is over: the names of those that have ended. */
   #ended: readonly string[] = []
   /** Whether a process without a way to it counts as ended; see the option oldWorkers. */
-  readonly #isGivenUp: (process: Process, now: number) => boolean
+  readonly #isGivenUp: (process: Process) => boolean
 
-  constructor(isGivenUp: (process: Process, now: number) => boolean) {
+  constructor(isGivenUp: (process: Process) => boolean) {
     this.#isGivenUp = isGivenUp
   }
 
@@ -71,6 +71,14 @@ export class OtherProcesses {
   demote(process: Process, by: Process): void {
     process.replacedAt = by.startedAt
     this.#others.set(process.scope, { process, old: true })
+  }
+
+  /** The process that serves has stood still for so long, and they with it: they end later by that. */
+  delay(stood: number): void {
+    if (stood === 0) return
+    for (const { process } of this.#others.values()) {
+      if (process.replacedAt !== undefined) process.replacedAt += stood
+    }
   }
 
   /** Whether that scope belongs to a process that was replaced and may still be there. */
@@ -247,7 +255,7 @@ export class OtherProcesses {
   #giveUp(now: number): void {
     for (const process of this.#alive()) {
       if (process.kept?.state === 'open') continue
-      if (process.kept?.state === 'ended' || this.#isGivenUp(process, now)) this.#end(process)
+      if (process.kept?.state === 'ended' || this.#isGivenUp(process)) this.#end(process)
       else if (now - process.seenAt > NO_WAY_KEPT) this.#others.delete(process.scope)
     }
   }

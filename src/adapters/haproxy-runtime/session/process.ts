@@ -15,9 +15,9 @@ export interface Process {
   kept: KeptConnection | undefined
   /** By the clock of the calls: when it last answered. */
   seenAt: number
-  /** By the clock of the calls: when it started, at the latest. */
-  readonly startedAt: number
-  /** By the clock of the calls: when the process that replaced it started, at the latest. */
+  /** By the clock of the calls: when it started, at the latest; later by the time for which it stood still since. */
+  startedAt: number
+  /** The same of the process that replaced it. */
   replacedAt: number | undefined
   /** It was seen to end. */
   ended: boolean
@@ -67,6 +67,25 @@ export function unreadProcess(pid: number, now: number): Process {
     ages: new Ages(),
     busy: new Map(),
   }
+}
+
+/**
+ * For how long a process has not lived since it was last looked at (SIGSTOP, a paused VM), in milliseconds. What
+ * ends by its clock, as a predecessor does by `hard-stop-after`, ends later by that.
+ *
+ * @param lookedAt - when the look was asked for: its answer may have come much later
+ * @param silent - for how long it did not answer
+ */
+export function noteStandstill(
+  process: Process,
+  lookedAt: number,
+  lived: number,
+  silent: number,
+): number {
+  const told = lived === 0 ? 0 : lookedAt - lived - process.startedAt
+  const stood = Math.max(told, silent)
+  process.startedAt += stood
+  return stood
 }
 
 /** Notes what a reading that is given out says of it. */

@@ -10,9 +10,10 @@ import { KeptConnection } from './kept-connection.js'
 import type { MasterSocket } from './master.js'
 import type { Settings } from '../options.js'
 import { type OtherSight, OtherProcesses } from './other-processes.js'
-import { type Process, toProcess } from './process.js'
+import { noteStandstill, type Process, toProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
 import { RuntimeSocket } from './socket.js'
+import { Standstill } from './standstill.js'
 import { Unseen } from './unseen.js'
 
 const PROVIDER = 'haproxy-runtime'
@@ -21,8 +22,6 @@ const HAND_OVER = 1_000
 const HAND_OVER_LOOK = 10
 /** A process that has lived for less may not be known to its master yet. */
 const YOUNG = 3_000
-/** Between two looks further apart than that, two reloads can have gone by unseen. */
-const UNSEEN_RELOAD = 2_000
 /** While the master is silent, whether a reload has replaced the process that serves is asked that often, ms. */
 const REPLACED_LOOK = 10
 const JUST_REPLACED = 'a reload has just replaced it, it is read at the next look'
@@ -51,6 +50,7 @@ export class ControlPoint {
   readonly #settings: Settings
   readonly #socket: RuntimeSocket
   readonly #stats: StatsChannel
+  readonly #standstill = new Standstill()
   #facts: Facts | undefined
   #master: MasterSocket | undefined
   #masterAsked = false
@@ -64,7 +64,7 @@ export class ControlPoint {
     this.#stats = new StatsChannel(this.#socket)
     this.label = this.#socket.label
     this.unseen = new Unseen(settings, this.label)
-    this.others = new OtherProcesses((process, now) => this.unseen.isGivenUp(process, now))
+    this.others = new OtherProcesses((process) => this.unseen.isGivenUp(process))
   }
 
   /** The way to a process that serves the socket. */
@@ -249,11 +249,20 @@ export class ControlPoint {
   ): Promise<{ process: Process; sight: ProcessSight }> {
     return this.#follow(ctx, async (process) => {
       const channel = this.channel(process)
-      const sight =
+      this.#standstill.ask(ctx.clock.now())
+      const sight = await (
         wanted === 'all'
-          ? await process.view.readAll(channel, ctx)
-          : await process.view.read(wanted, channel, ctx)
+          ? process.view.readAll(channel, ctx)
+          : process.view.read(wanted, channel, ctx)
+      ).catch((error: unknown) => {
+        this.#standstill.fail(ctx.clock.now())
+        throw error
+      })
       process.seenAt = ctx.clock.now()
+      const silent = this.#standstill.answer(process.seenAt)
+      const stood = noteStandstill(process, sight.sampledAt, sight.info.lived, silent)
+      this.unseen.note(sight.sampledAt, stood)
+      this.others.delay(stood)
       return { process, sight }
     })
   }
@@ -314,7 +323,7 @@ export class ControlPoint {
     this.others.demote(before, next)
     this.#current = next
     if (this.#master !== undefined) return
-    if (next.seenAt - before.seenAt > UNSEEN_RELOAD) this.unseen.doubt(before.scope)
+    await this.unseen.succeed(before, next, info)
     if (before.kept?.state !== 'open') await this.unseen.lose(info, clock.now())
   }
 

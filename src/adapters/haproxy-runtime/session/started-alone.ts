@@ -8,6 +8,8 @@ const TICKS = 100
 /** Clocks that agree so far show one moment, s. */
 const AGREE = 2
 
+type Started = Pick<ProcessInfo, 'pid' | 'start'>
+
 /** Reads a file of `/proc`. */
 export type ReadProc = (path: string) => Promise<string>
 
@@ -20,10 +22,32 @@ const readProc: ReadProc = (path) => readFile(path, 'utf8')
  *
  * @returns false where that is not known
  */
-export async function startedAlone(
-  info: Pick<ProcessInfo, 'pid' | 'start'>,
+export async function startedAlone(info: Started, read: ReadProc = readProc): Promise<boolean> {
+  const words = await argumentsOf(info, read)
+  return words !== undefined && !words.some((word) => REPLACES.includes(word))
+}
+
+/**
+ * Whether a process was started to replace that one and no other, as its arguments say.
+ *
+ * @returns false where that is not known
+ */
+export async function isSuccessorOf(
+  info: Started,
+  pid: number,
   read: ReadProc = readProc,
 ): Promise<boolean> {
+  const words = (await argumentsOf(info, read)) ?? []
+  const from = words.findIndex((word) => word === '-sf' || word === '-st')
+  if (from === -1) return false
+  const rest = words.slice(from + 1)
+  const end = rest.findIndex((word) => !/^\d+$/.test(word))
+  const replaced = end === -1 ? rest : rest.slice(0, end)
+  return replaced.length > 0 && replaced.every((word) => Number(word) === pid)
+}
+
+/** The arguments of a process; undefined where they are not known to be its own. */
+async function argumentsOf(info: Started, read: ReadProc): Promise<string[] | undefined> {
   try {
     const [stat, line, boot] = await Promise.all([
       read(`/proc/${info.pid}/stat`),
@@ -35,9 +59,8 @@ export async function startedAlone(
     const started = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]) / TICKS
     const epoch = Number(/^btime (\d+)$/m.exec(boot)?.[1]) + started
     const isSameStart = info.start !== '' && Math.abs(epoch - Number(info.start)) <= AGREE
-    if (!name.startsWith('haproxy') || !isSameStart) return false
-    return !line.split('\0').some((word) => REPLACES.includes(word))
+    return name.startsWith('haproxy') && isSameStart ? line.split('\0') : undefined
   } catch {
-    return false // no /proc, or not for us
+    return undefined // no /proc, or not for us
   }
 }

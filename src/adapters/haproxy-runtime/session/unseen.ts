@@ -2,7 +2,7 @@ import type { ProcessInfo } from '../codec/info.js'
 import type { Settings } from '../options.js'
 import type { Facts } from './facts.js'
 import type { Process } from './process.js'
-import { startedAlone } from './started-alone.js'
+import { isSuccessorOf, startedAlone } from './started-alone.js'
 
 /** Old processes are told to go only once the new one runs: the margin on top of `within`, ms. */
 const WITHIN_MARGIN = 2_000
@@ -28,9 +28,11 @@ export class Unseen {
   #lost = false
   /** By the clock of the calls: when the oldest process whose predecessors can't be seen started, at the latest. */
   #bornAt = 0
+  /** By the same clock: when the last look at the process that serves was asked for. */
+  #lookedAt = -Infinity
   #alone = false
-  /** Replaced between two looks so far apart that a whole process may have come and gone. */
-  #doubtful: ReadonlySet<string> = new Set()
+  /** When a process started that may have replaced one which was never seen; by the same clock. */
+  #doubtedAt: number | undefined
 
   constructor(settings: Settings, label: string) {
     this.#settings = settings
@@ -58,16 +60,37 @@ export class Unseen {
     this.#alone = plain && !this.#lost && (await startedAlone(info))
   }
 
-  /** A process was replaced between two looks so far apart that others may have come and gone. */
-  doubt(scope: string): void {
-    this.#doubtful = new Set([...this.#doubtful, scope])
+  /**
+   * Takes in a look at the process that serves. What time has passed is said as of that look, and not as of
+   * now: HAProxy may have stood still since (a paused VM), and its `hard-stop-after` with it.
+   *
+   * @param stood - for how long it did since the look before, ms: nothing of before ends sooner for that
+   */
+  note(lookedAt: number, stood: number): void {
+    this.#lookedAt = lookedAt
+    this.#bornAt += stood
+    if (this.#doubtedAt !== undefined) this.#doubtedAt += stood
+  }
+
+  /**
+   * A process was replaced. Two reloads may lie between two looks, and what came and went in between may hold
+   * work for longer than what was seen. Excluded where the first of them still served when the last had
+   * started already, or where the arguments of that one name the first alone.
+   */
+  async succeed(before: Process, next: Process, info: ProcessInfo): Promise<void> {
+    if (this.#lookedAt >= next.startedAt) return
+    if ('path' in this.#settings.socket.to && (await isSuccessorOf(info, before.pid))) return
+    this.#doubtedAt = next.startedAt
   }
 
   /** Why processes of before may hold work unseen; undefined where that is excluded. */
-  blindness(now: number): Blindness | undefined {
+  blindness(): Blindness | undefined {
     const facts = this.#facts
-    if (facts === undefined || this.#hasMaster || this.hasPassed(this.#bornAt, now))
-      return undefined
+    if (facts === undefined || this.#hasMaster) return undefined
+    const { doubt } = this
+    if (doubt !== undefined && typeof this.#settings.oldWorkers === 'object')
+      return { why: doubt, refuses: true }
+    if (this.hasPassed(this.#bornAt)) return undefined
     const label = this.#label
     const { oldWorkers } = this.#settings
     const refuses = oldWorkers !== 'accept'
@@ -85,21 +108,22 @@ export class Unseen {
     return { why, refuses: typeof oldWorkers === 'object' }
   }
 
-  /** Why another process may have come and gone beside one of these unseen; undefined where it can't have. */
-  doubtOf(scopes: readonly string[]): string | undefined {
-    if (!scopes.some((scope) => this.#doubtful.has(scope))) return undefined
-    return `two looks were too far apart while ${this.#label} was reloaded, another process may have come and gone between them: give the master socket as 'master'`
+  /** Why another process may have come and gone unseen; undefined where it can't have, or must have ended. */
+  get doubt(): string | undefined {
+    if (this.#doubtedAt === undefined || this.hasPassed(this.#doubtedAt)) return undefined
+    return `${this.#label} was reloaded, and perhaps twice between two looks: a process that was never seen may hold work. Give the master socket as 'master', or set oldWorkers: { within: <your hard-stop-after> }`
   }
 
   /** Whether what was replaced by a process that started then has ended, as the option oldWorkers says. */
-  hasPassed(startedAt: number, now: number): boolean {
+  hasPassed(startedAt: number): boolean {
     const { oldWorkers } = this.#settings
-    return typeof oldWorkers === 'object' && now - startedAt >= oldWorkers.within + WITHIN_MARGIN
+    if (typeof oldWorkers !== 'object') return false
+    return this.#lookedAt - startedAt >= oldWorkers.within + WITHIN_MARGIN
   }
 
   /** Whether a process that can't be read any more counts as ended. */
-  isGivenUp({ replacedAt }: Process, now: number): boolean {
+  isGivenUp({ replacedAt }: Process): boolean {
     if (this.#settings.oldWorkers === 'accept') return true
-    return replacedAt !== undefined && this.hasPassed(replacedAt, now)
+    return replacedAt !== undefined && this.hasPassed(replacedAt)
   }
 }

@@ -5,13 +5,16 @@ import type { Config, ServerConfig } from '../options.js'
 import { ADMIN, Server } from './server.js'
 import type { Session } from './server.js'
 
+/** A process reads its configuration before it serves: so long before it was started, ms. */
+const BOOT = 500
+
 /** What survives a reload where a server-state file is written. */
 export type SavedState = ReadonlyMap<string, { readonly admin: number; readonly weight: number }>
 
 /** One process: it begins with the configuration, and what it holds dies with it. */
 export class Worker {
   readonly pid: number
-  readonly startedAt = Date.now()
+  readonly startedAt = Date.now() - BOOT
   readonly config: Config
   /** Where the master's socket is, as `show env` says it. */
   masterAddress = ''

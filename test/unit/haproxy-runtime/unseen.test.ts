@@ -1,0 +1,99 @@
+import { describe, expect, test } from 'vitest'
+import type { ProcessInfo } from '../../../src/adapters/haproxy-runtime/codec/info.js'
+import type { Facts } from '../../../src/adapters/haproxy-runtime/session/facts.js'
+import { readOptions } from '../../../src/adapters/haproxy-runtime/options.js'
+import { noteStandstill, toProcess } from '../../../src/adapters/haproxy-runtime/session/process.js'
+import { Standstill } from '../../../src/adapters/haproxy-runtime/session/standstill.js'
+import { Unseen } from '../../../src/adapters/haproxy-runtime/session/unseen.js'
+
+/** Over TCP, where no /proc tells anything. */
+const SOCKET = { host: '192.0.2.1', port: 9_999 }
+
+const infoOf = (pid: number, lived: number): ProcessInfo => ({
+  version: '3.0.11',
+  node: 'n',
+  pid,
+  start: String(pid),
+  lived,
+  stopping: false,
+  connections: 0,
+})
+
+/** One that has looked at a process without a master, started at 0, at 100 ms. */
+async function looked(oldWorkers: 'wait' | { within: '1s' }) {
+  const unseen = new Unseen(readOptions({ socket: SOCKET, oldWorkers }), 'it')
+  const info = infoOf(1, 100)
+  const facts = { info, level: 'admin', mworker: false, neverReloaded: false } as Facts
+  await unseen.learn(facts, false, 100)
+  unseen.note(100, 0)
+  return { unseen, first: toProcess(info, 100) }
+}
+
+describe('what a process replaced before the first look', () => {
+  test('has ended by hard-stop-after, and a margin', async () => {
+    const { unseen } = await looked({ within: '1s' })
+    unseen.note(2_900, 0)
+    expect(unseen.blindness()).toMatchObject({ refuses: true })
+    unseen.note(3_000, 0)
+    expect(unseen.blindness()).toBeUndefined()
+  })
+
+  test('ends later by the time for which HAProxy stood still', async () => {
+    const { unseen, first } = await looked({ within: '1s' })
+    const stood = noteStandstill(first, 7_100, 100, 0)
+    expect(stood).toBe(7_000)
+    unseen.note(7_100, stood)
+    expect(unseen.blindness()).toMatchObject({ refuses: true })
+    // Counted once.
+    expect(noteStandstill(first, 10_000, 3_000, 0)).toBe(0)
+    unseen.note(10_000, 0)
+    expect(unseen.blindness()).toBeUndefined()
+  })
+})
+
+describe('a process that does not answer', () => {
+  test('stands still from the first question on, through failures', () => {
+    const still = new Standstill()
+    still.ask(1_000)
+    still.fail(6_000)
+    still.ask(6_500)
+    expect(still.answer(8_000)).toBe(7_000)
+    still.ask(8_100)
+    expect(still.answer(8_200)).toBe(0)
+  })
+
+  test('is not asked between two drains', () => {
+    const still = new Standstill()
+    still.ask(1_000)
+    still.fail(2_000)
+    still.ask(60_000)
+    expect(still.answer(60_010)).toBe(1_010)
+  })
+})
+
+describe('two reloads between two looks', () => {
+  test('are excluded where the first still served when the last had begun', async () => {
+    const { unseen, first } = await looked('wait')
+    unseen.note(500, 0)
+    await unseen.succeed(first, toProcess(infoOf(2, 300), 700), infoOf(2, 300))
+    expect(unseen.doubt).toBeUndefined()
+  })
+
+  test('leave a doubt, also once the first has ended', async () => {
+    const { unseen, first } = await looked('wait')
+    await unseen.succeed(first, toProcess(infoOf(2, 300), 700), infoOf(2, 300))
+    expect(unseen.doubt).toContain('perhaps twice between two looks')
+    unseen.note(60_000, 0)
+    expect(unseen.doubt).toContain('Give the master socket')
+  })
+
+  test('leave none beyond hard-stop-after', async () => {
+    const { unseen, first } = await looked({ within: '1s' })
+    await unseen.succeed(first, toProcess(infoOf(2, 300), 10_000), infoOf(2, 300))
+    unseen.note(12_600, 0)
+    expect(unseen.blindness()).toMatchObject({ refuses: true })
+    unseen.note(12_700, 0)
+    expect(unseen.doubt).toBeUndefined()
+    expect(unseen.blindness()).toBeUndefined()
+  })
+})
