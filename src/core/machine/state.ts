@@ -347,6 +347,12 @@ export function incarnationsOf(state: DrainState): ReadonlyMap<string, string> {
   return found
 }
 
+/** The same of one reading. */
+export function incarnationsIn(scopes: readonly LoadScope[]): ReadonlyMap<string, string> {
+  const alive = scopes.filter(({ state }) => state !== 'ended')
+  return new Map(alive.map((one) => [one.scope, one.state === 'read' ? one.incarnation : '']))
+}
+
 /**
  * Whether any process is another than those known: what they had taken may be forgotten there. One that
  * can't be read just now is what it was read as last; one that never was is another where it is not known.

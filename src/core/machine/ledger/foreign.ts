@@ -3,7 +3,7 @@ import type { AdminState, Reading } from '../../../provider/contract.js'
 import { noted, targetOf } from './changes.js'
 import type { Draft } from '../draft.js'
 import { lastInPlace } from './owner.js'
-import { anotherIncarnation, type DrainState, type OwnChange } from '../state.js'
+import { anotherIncarnation, incarnationsIn, type DrainState, type OwnChange } from '../state.js'
 
 /**
  * Keeps the ledger in step with what others made of the state that we had set, so that it is told apart
@@ -92,13 +92,15 @@ type Entry = Pick<OwnChange, 'kind' | 'state'>
 
 const TAKEN_BACK: Entry = { kind: 'restore', state: 'unchanged' }
 
-/** Whether the look before saw the member open, later than any answer to us, and no hold of ours is still to come. */
-function wasSeenOpen({ goal, hold, found }: DrainState, before: DrainState['last']): boolean {
+/** Whether the look before saw the member open, later than any answer to us. What a late hold may have set was settled by then. */
+function wasSeenOpen(state: DrainState, before: DrainState['last']): boolean {
+  const { goal, hold, found } = state
   if (before?.reading.present !== true || before.reading.own !== 'ready') return false
+  // A process that has begun since may have ours from a state file.
+  if (anotherIncarnation(state, incarnationsIn(before.reading.scopes))) return false
   // An undo counts its looks from the newest one of the drain on.
   const since = goal.kind === 'open' ? hold.confirmedAt - 1 : hold.confirmedAt
-  if (before.reading.identity !== found?.identity || before.askedAt <= since) return false
-  return !hold.late.some(({ change }) => change.kind === 'hold')
+  return before.reading.identity === found?.identity && before.askedAt > since
 }
 
 function takenBack({ hold }: DrainState, own: AdminState): Entry | null {

@@ -1,7 +1,8 @@
 import type { Clock } from '../../../provider/clock.js'
-import type { DrainableProvider, LoadScope, MemberRef } from '../../../provider/contract.js'
+import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Sight } from '../../machine/ledger/foreign.js'
+import { incarnationsIn } from '../../machine/state.js'
 import type { SeenLook } from '../look/look.js'
 import { readingsOf } from '../look/readings.js'
 
@@ -88,9 +89,4 @@ export function tellLedgers(provider: DrainableProvider, look: SeenLook, clock: 
     const sight = { own, identity, askedAt, at, incarnations: incarnationsIn(scopes) }
     for (const ledger of ledgers) ledger.deref()?.seen(ref, sight, clock)
   }
-}
-
-function incarnationsIn(scopes: readonly LoadScope[]): ReadonlyMap<string, string> {
-  const alive = scopes.filter(({ state }) => state !== 'ended')
-  return new Map(alive.map((one) => [one.scope, one.state === 'read' ? one.incarnation : '']))
 }

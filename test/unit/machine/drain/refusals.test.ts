@@ -34,6 +34,18 @@ describe('a hold that is refused for good', () => {
     })
   })
 
+  test('as a put-back leaves a member active that serves again', () => {
+    const run = idle().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2', arrivals: 0 })
+    run.look().refuse(no).look()
+    expect(run.all('phase').map(({ to }) => to)).toEqual(['draining', 'idle', 'draining', 'active'])
+  })
+
+  test('as a put-back of a seal leaves a member draining that still refuses work', () => {
+    const run = idle({ maint: 'cuts', seal: 'always' }).set({ own: 'drain' })
+    run.scope('w1', { incarnation: 'w1.2', arrivals: 0 }).looks(1_500).refuse(no).look()
+    expect(run.phase).not.toBe('active')
+  })
+
   test('as a put-back leaves the idle that is held as it was', () => {
     const run = idle().settle().set({ own: 'ready' })
     run.scope('w1', { incarnation: 'w1.2', arrivals: 0 }).look().refuse(later)

@@ -101,10 +101,74 @@ describe('a state of ours that a reload forgot', () => {
     expect(run.state.hold.changes).toHaveLength(1)
   })
 
-  test('is the work of another client where it is set again before we put it back', () => {
-    const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
-    run.refuse(failure('CONFLICT', true)).look().set({ own: 'drain' }).look().open().look()
-    expect([run.sent, run.outcome]).toEqual([null, 'overruled'])
+  describe('and that is there again, before we could put it back', () => {
+    const refused = failure('CONFLICT', true)
+    /** A reload forgot the drain, a look has seen that, and the balancer refuses the put-back for now. */
+    const forgotten = (): MemberRun =>
+      held()
+        .look()
+        .set({ own: 'ready' })
+        .scope('w1', { incarnation: 'w1.2' })
+        .look()
+        .refuse(refused)
+
+    test('is the work of another client', () => {
+      const run = forgotten().look().set({ own: 'drain' }).look()
+      expect(run.state.hold.changes.at(-1)).toMatchObject({ to: 'ready', state: 'unchanged' })
+      run.open().look()
+      expect([run.sent, run.outcome]).toEqual([null, 'overruled'])
+    })
+
+    test('is the work of another client also where an undo is the first to see it', () => {
+      const run = forgotten().look().open().set({ own: 'drain' }).look()
+      expect([run.sent, run.outcome]).toEqual([null, 'overruled'])
+    })
+
+    test('is ours where no look has seen the member open since the refusal', () => {
+      const run = forgotten().set({ own: 'drain' }).look().open().look()
+      expect(run.sent).toBe('restore drain to ready')
+    })
+
+    test('is ours where that look was asked for in the moment of the refusal', () => {
+      const run = forgotten().look({ after: 0 }).set({ own: 'drain' }).look().open().look()
+      expect(run.sent).toBe('restore drain to ready')
+    })
+
+    test('is ours where an undo begins after a refusal that came later than that look', () => {
+      const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+      run.wait(1).refuse(refused).open().set({ own: 'drain' }).look()
+      expect(run.sent).toBe('restore drain to ready')
+    })
+
+    test('is ours where the member was not there in the look before', () => {
+      const run = forgotten().look().vanish().look()
+      run.set({ own: 'drain' }).look().open().look()
+      expect(run.sent).toBe('restore drain to ready')
+    })
+
+    test('is ours where another member had its place in the look before', () => {
+      const run = forgotten().set({ identity: '10.0.0.2:80' }).look()
+      run.set({ own: 'drain', identity: '10.0.0.1:80' }).look().open().look()
+      expect(run.sent).toBe('restore drain to ready')
+    })
+
+    test('is ours where yet another process has it, which a state file may have told', () => {
+      const run = forgotten().look().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.3' })
+      run.look().open().look()
+      expect(run.sent).toBe('restore drain to ready')
+    })
+
+    test('is ours where a process could not be read in that look', () => {
+      const run = forgotten().scope('w2', { state: 'unread' }).look()
+      run.set({ own: 'drain' }).scope('w2', { state: 'read' }).look().open().look()
+      expect(run.sent).toBe('restore drain to ready')
+    })
+
+    test('may be ours where the answer to a put-back is missing', () => {
+      const run = forgotten().look({ after: 300 }).lose().look().lose().look()
+      run.set({ own: 'drain' }).look().open().look()
+      expect(run.sent).toBe('restore drain to ready')
+    })
   })
 })
 
