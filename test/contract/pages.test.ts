@@ -19,6 +19,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/adapters/haproxy-dataplane.md 2': 'test/engine/haproxy-dataplane/runtime.test.ts',
   'docs/adapters/your-own.md 1': 'examples/elb, test/contract/elb-example.test.ts',
   'docs/adapters/your-own.md 2': 'examples/elb, test/contract/elb-example.test.ts',
+  'docs/adapters/your-own.md 3': 'examples/elb, test/contract/elb-example.test.ts',
   'docs/testing.md 1': 'node:test, which does not run inside this runner; test/unit/testing',
   'docs/testing.md 5': 'the contract suite, with a balancer of the reader; test/contract',
 }

@@ -2,6 +2,7 @@
  * Test files of one kind share their processes, so a file that leaves something behind breaks another one, far away.
  * Loaded into every test process: fails the file that did it, and begins the next one as a new process would.
  */
+import { setTimeout as turn } from 'node:timers/promises'
 import { afterAll, beforeAll, vi } from 'vitest'
 
 /** Where the library keeps what the runs of a process know of each other. */
@@ -39,7 +40,12 @@ beforeAll(() => {
   before = surroundings()
 })
 
-afterAll(() => {
+/** What a closed provider held leaves with its next look: for so long it may take, in milliseconds. */
+const PATIENCE = 5_000
+
+afterAll(async () => {
+  const deadline = performance.now() + PATIENCE
+  while (entries(BALANCERS!).length > 0 && performance.now() < deadline) await turn(10)
   const drains = entries(BALANCERS!)
   for (const key of SHARED) Reflect.deleteProperty(globalThis, key)
   const after = surroundings()

@@ -37,7 +37,7 @@ describe('a machine in many pools', () => {
 
   test('its members read as held, and are not themselves', async () => {
     await using it = await rig({ pools: pools(8) })
-    const run = startDrain(it.lb, ADDRESS, FAST)
+    await using run = startDrain(it.lb, ADDRESS, FAST)
     expect((await run.done).outcome).toBe('idle')
     const member = await present(it.lb, FIRST)
     expect(member).toMatchObject({ own: 'ready', inherited: 'maint', serves: false })
@@ -52,7 +52,7 @@ describe('a machine in many pools', () => {
     await using it = await rig({ pools: pools(30) })
     const inPool = await it.fake.occupy({ ...FIRST, pool: '/Common/pool17' })
     const byRule = await it.fake.occupyNode('10.0.0.1')
-    const run = startDrain(it.lb, ADDRESS, FAST)
+    await using run = startDrain(it.lb, ADDRESS, FAST)
     await until('both are seen', () => run.why().some(({ count }) => count === 2))
     await inPool()
     await until('one is left', () => run.why().some(({ count }) => count === 1))
@@ -73,7 +73,7 @@ describe('a machine in many pools', () => {
       }
       const body = { entries: { [path]: { nestedStats: { entries: zeros } } } }
       it.fake.fail({ match: /ltm\/node\/.*\/stats/, how: 'status', status: 200, body })
-      const run = startDrain(it.lb, ADDRESS, { ...FAST, timeout: '3s' })
+      await using run = startDrain(it.lb, ADDRESS, { ...FAST, timeout: '3s' })
       const report = await run.done
       expect(report.outcome).toBe('timeout')
       expect(report.members[0]?.verifiedIdle).toBe(false)
@@ -88,7 +88,7 @@ describe('a machine in many pools', () => {
   ])('a release %s: its pools are counted', async (_what, options) => {
     await using it = await rig({ pools: pools(12), ...options })
     const end = await it.fake.occupy(FIRST, 2)
-    const run = startDrain(it.lb, ADDRESS, FAST)
+    await using run = startDrain(it.lb, ADDRESS, FAST)
     await until('its work is seen', () => run.why().some(({ count }) => count === 2))
     await end()
     expect((await run.done).outcome).toBe('idle')
@@ -116,7 +116,7 @@ describe('a machine in many pools', () => {
 
   test('with a port its members are changed, in few requests', async () => {
     await using it = await rig({ pools: pools(40) })
-    const run = startDrain(it.lb, { ...ADDRESS, port: 80 }, FAST)
+    await using run = startDrain(it.lb, { ...ADDRESS, port: 80 }, FAST)
     const report = await run.done
     expect(report.members).toHaveLength(40)
     expect(report.outcome).toBe('idle')
@@ -204,7 +204,7 @@ describe('a machine in many pools', () => {
     await using it = await rig({
       pools: { ...pools(4), lonely: ['/Common/10.0.0.1:80'] },
     })
-    const run = startDrain(it.lb, ADDRESS, { ...FAST, keepReady: 1 })
+    await using run = startDrain(it.lb, ADDRESS, { ...FAST, keepReady: 1 })
     const report = await run.done
     expect(report.outcome).toBe('refused')
     expect(lines(it.fake).some((line) => PATCHES.test(line))).toBe(false)

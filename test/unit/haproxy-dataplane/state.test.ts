@@ -55,6 +55,24 @@ describe('own state', () => {
     }
   })
 
+  test('behind an inherited maintenance every mask tells a state', () => {
+    for (const mask of masks.filter((each) => (each & 0x22) !== 0)) {
+      const tracked = (mask & 0x12) !== 0 ? 'web/parent' : undefined
+      const { own } = judge({ status: status(mask, false), tracked }, misread(mask))
+      expect(`${mask} ${own}`).not.toBe(`${mask} unknown`)
+    }
+  })
+
+  // The API is asked for the status first, and for its admin_state by another request.
+  test.each([
+    ['MAINT (resolution)', undefined, 'drain', 'drain'],
+    ['MAINT (via web/parent)', 'web/parent', 'ready', 'unknown'],
+  ] as const)('what ends between two requests: %s of %s, then %s', (words, tracked, admin, own) => {
+    const said = judge({ status: words, tracked }, admin)
+    expect(said).toMatchObject({ own })
+    expect(said.hidden).toBeUndefined()
+  })
+
   test('the everyday masks are told apart', () => {
     const said = (mask: number, down = false) =>
       judge({ status: status(mask, down), tracked: undefined }, misread(mask)).own

@@ -10,10 +10,12 @@
 //   status            admin_state   own state
 //   MAINT             maint         maint (any other admin_state contradicts)
 //   MAINT (via b/s)   drain         drain: mask 10
-//   MAINT (via b/s)   any other     hidden behind the maintenance that it inherits
+//   MAINT (via b/s)   ready         not of one moment: every such mask is misread as drain or maint
+//   MAINT (via b/s)   maint         hidden behind the maintenance that it inherits
 //   MAINT (resol...)  ready         drain: mask 40 (100, which is `disabled` in the file, was made ready and
 //                                   got its name on the command line, says the same)
-//   MAINT (resol...)  any other     hidden behind the maintenance of its name
+//   MAINT (resol...)  drain         drain: mask 6c, or not of one moment; where it tracks another hidden, mask 30
+//   MAINT (resol...)  maint         hidden behind the maintenance of its name
 //   DRAIN             drain         drain
 //   DRAIN             maint         drain; hidden behind the drain that it inherits where it tracks another
 //   UP, no check ...  ready         ready (any other contradicts)
@@ -106,8 +108,13 @@ function inheritedMaint(
 ): Verdict {
   const unresolved = status.startsWith('MAINT (res')
   const setBy = unresolved ? 'its name, which does not resolve' : setByLeader(tracked)
-  // What the API misreads so has our own drain beside it.
-  if (admin === (unresolved ? 'ready' : 'drain')) return { own: 'drain', inherited: 'maint', setBy }
+  // What the API misreads so has our own drain beside it; or the name was found after the status was read.
+  const isDrain = unresolved
+    ? admin === 'ready' || (admin === 'drain' && tracked === undefined)
+    : admin === 'drain'
+  if (isDrain) return { own: 'drain', inherited: 'maint', setBy }
+  // The other one was opened after the status was read.
+  if (admin === 'ready') return contradiction(said)
   const whose = tracked === undefined ? '' : ` of ${tracked}`
   const why = unresolved ? 'of a name that does not resolve' : `that it inherits${whose}`
   const doubt = `its own state is hidden behind a maintenance ${why} (${said})`
