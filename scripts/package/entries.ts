@@ -66,7 +66,7 @@ export const entries: readonly Entry[] = [
   ...adapter('envoy', {
     about: 'Envoy, by file, REST or a callback; `drainable/envoy/grpc` by xDS',
     externals: [...http, 'yaml'],
-    kilobytes: 740,
+    kilobytes: 750,
     fake: { kilobytes: 305 },
   }),
   entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js'], 545),
@@ -88,7 +88,7 @@ export const entries: readonly Entry[] = [
     about: 'what an adapter of your own is built with',
     page: 'docs/adapters/your-own.md',
   }),
-  entry('machine', 'src/machine.ts', [], 102, {
+  entry('machine', 'src/machine.ts', [], 105, {
     about: 'the state machine alone',
     page: 'src/core/README.md',
   }),
