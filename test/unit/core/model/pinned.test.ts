@@ -11,3 +11,10 @@ const SEEDS = [
 test.each(SEEDS)('the truth agrees with all that is said, seed %i', async (seed) => {
   expect((await play(seed, false, undefined, false)).faults).toEqual([])
 })
+
+/** The same of stories with every disturbance, as `npm run soak -- model` plays them. */
+const DISTURBED = [7011989, 7051695, 8003530]
+
+test.each(DISTURBED)('the truth agrees with all that is said, disturbed, seed %i', async (seed) => {
+  expect((await play(seed)).faults).toEqual([])
+})

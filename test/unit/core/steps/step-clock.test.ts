@@ -21,10 +21,11 @@ interface Stepping {
 /** A drain by steps whose hold took effect long ago. */
 async function held(
   options: Parameters<typeof rig>[0] = { capabilities: { blind: BLIND } },
+  more: { readonly until?: 'removed' } = {},
 ): Promise<Stepping> {
   const { clock, lb } = rig(options)
   const host = hostClock(clock)
-  const policy = { timeout: '3h', settle: '0ms' } as const
+  const policy = { timeout: '3h', settle: '0ms', ...more } as const
   let step = await stepDrain(lb, { target: web1, policy }, { clock })
   const keep = lb.occupy(web1)
   for (let i = 0; i < 4; i += 1) {
@@ -158,6 +159,13 @@ describe('a step on another host', () => {
     const looks = (await onOtherHosts(await held({ capabilities: { freshness: 4_000 } }))).at(-1)!
     expect(looks.length).toBeGreaterThanOrEqual(2)
     expect(looks.at(-1)! - looks[0]!).toBeGreaterThanOrEqual(4_000)
+  })
+
+  test('that begins the removal looks twice too, where maint cuts and there is no seal', async () => {
+    const capabilities = { blind: BLIND, maint: 'cuts', remove: true } as const
+    const looks = (await onOtherHosts(await held({ capabilities }, { until: 'removed' }))).at(-1)!
+    expect(looks.length).toBeGreaterThanOrEqual(2)
+    expect(looks.at(-1)! - looks[0]!).toBeGreaterThanOrEqual(BLIND)
   })
 
   test('gives no verdict where something arrived between its two looks', async () => {
