@@ -3,8 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { connect, createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -13,6 +12,7 @@ import { startFake } from 'drainable/testing/haproxy-runtime'
 import type { SocketAddress } from 'drainable/testing/haproxy-runtime'
 import { readEngines } from '../engines/manifest.ts'
 import type { Engine } from '../engines/manifest.ts'
+import { freePort } from '../ports.ts'
 
 /** A HAProxy in front of the servers: the real one, or the one that comes with this package. */
 export interface Balancer extends AsyncDisposable {
@@ -154,16 +154,6 @@ backend web
   default-server inter 200ms rise 2 fall 3
 ${lines.join('\n')}
 `
-}
-
-/** A port of 127.0.0.1 that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 async function answers(socket: string, child: ChildProcess): Promise<void> {

@@ -7,7 +7,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { readEngines } from '../engines/manifest.ts'
 import type { Engine } from '../engines/manifest.ts'
-import { freePort, stop, type WebServer } from './balancer.ts'
+import { freePort } from '../ports.ts'
+import { stop, type WebServer } from './balancer.ts'
 
 /** An Envoy in front of the servers, which reads its endpoints from a file. */
 export interface Proxy extends AsyncDisposable {

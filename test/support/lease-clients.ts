@@ -23,7 +23,7 @@ export async function openLease(kind: LeaseEngine, port: number, key: string): P
     }
   }
   const connection = await connect({ servers: `127.0.0.1:${port}` })
-  const bucket = await new Kvm(connection).create('leases')
+  const bucket = await new Kvm(connection).open('leases')
   return {
     lease: natsLease(bucket, { key }),
     [Symbol.asyncDispose]: () => connection.close().catch(() => undefined),

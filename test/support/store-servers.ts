@@ -5,6 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Kvm } from '@nats-io/kv'
+import { connect } from '@nats-io/transport-node'
 import type { Engine } from './engines.js'
 import { freePort, until } from './haproxy.js'
 
@@ -29,11 +31,18 @@ export class StoreServer implements AsyncDisposable {
     ])
   }
 
-  /** With JetStream, which its buckets need. */
-  static nats(engine: Engine): Promise<StoreServer> {
-    return StoreServer.#open(engine, (port, dir) => [
+  /**
+   * With JetStream, which its buckets need, and the bucket `leases`: of several clients that create it in one moment
+   * the server refuses some.
+   */
+  static async nats(engine: Engine): Promise<StoreServer> {
+    const server = await StoreServer.#open(engine, (port, dir) => [
       ...['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', dir],
     ])
+    const connection = await connect({ servers: `127.0.0.1:${server.port}` })
+    await new Kvm(connection).create('leases')
+    await connection.close()
+    return server
   }
 
   static async #open(

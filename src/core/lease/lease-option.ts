@@ -2,15 +2,13 @@ import * as z from 'zod'
 import { durationOption } from '../../provider/duration-option.js'
 import { LEASE_TTL } from './leadership.js'
 import type { Lease } from './lease.js'
+import { missingMethods } from '../../provider/options.js'
 import { once } from '../../provider/once.js'
 
 /** A lease among options. */
 export const leaseSchema = once(() =>
   z.custom<Lease>(
-    (value) =>
-      ['acquire', 'renew', 'release'].every(
-        (call) => typeof (value as Record<string, unknown> | null)?.[call] === 'function',
-      ),
+    (value) => missingMethods(value, ['acquire', 'renew', 'release']).length === 0,
     'expected a lease with acquire, renew and release, such as redisLease() gives',
   ),
 )

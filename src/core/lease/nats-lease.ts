@@ -1,5 +1,6 @@
 import type { CallContext } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
+import { missingMethods } from '../../provider/options.js'
 import { keyOf } from './redis-lease.js'
 import type { Lease, LeaseGrant } from './lease.js'
 
@@ -46,7 +47,8 @@ interface Seen extends Held {
  * election does. So use one lease object for all tries, and a bucket without a `ttl` of its own, or with a much
  * longer one.
  *
- * @param bucket - of `new Kvm(connection).create('leases')`
+ * @param bucket - of `new Kvm(connection).open('leases')`. Create it once, before the contenders start: of two that create a bucket
+ *   in the same moment `nats-server` 2.9 may refuse one (`subjects overlap with an existing stream`)
  * @param options - `key`: what all contenders of one lease name alike
  * @throws `INVALID_OPTIONS`
  *
@@ -54,15 +56,14 @@ interface Seen extends Held {
  * ```ts
  * import { natsLease, type Lease, type NatsKvLike } from 'drainable'
  *
- * // const bucket = await new Kvm(await connect({ servers: '127.0.0.1:4222' })).create('leases')
+ * // const bucket = await new Kvm(await connect({ servers: '127.0.0.1:4222' })).open('leases')
  * export function leaseOf(bucket: NatsKvLike): Lease {
  *   return natsLease(bucket, { key: 'edge' })
  * }
  * ```
  */
 export function natsLease(bucket: NatsKvLike, options: { readonly key: string }): Lease {
-  const given = Object(bucket) as Partial<Record<string, unknown>>
-  const missing = ['get', 'create', 'update'].filter((name) => typeof given[name] !== 'function')
+  const missing = missingMethods(bucket, ['get', 'create', 'update'])
   if (missing.length > 0) {
     const words = `natsLease(): bucket: expected a bucket of @nats-io/kv, with ${missing.join(', ')}`
     throw new DrainableError('INVALID_OPTIONS', words)

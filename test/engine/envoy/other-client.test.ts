@@ -1,6 +1,6 @@
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import * as grpc from '@grpc/grpc-js'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { envoy } from 'drainable/envoy'
 import { grpcEndpoints } from 'drainable/envoy/grpc'
 import { setOf } from '../../support/envoy/sets.js'
@@ -47,6 +47,7 @@ beforeAll(async () => {
 })
 
 afterAll(() => {
+  vi.unstubAllEnvs()
   for (const { server } of servers) server.forceShutdown()
 })
 
@@ -63,7 +64,7 @@ test('@grpc/grpc-js-xds over ADS calls a drained endpoint no more', async () => 
   })
   await using lb = envoy({ endpoints: sink, expect: 1 })
   const { port } = await until(() => sink.address, 'a listening sink')
-  process.env['GRPC_XDS_BOOTSTRAP_CONFIG'] = JSON.stringify({
+  const bootstrap = {
     xds_servers: [
       {
         server_uri: `127.0.0.1:${port}`,
@@ -72,7 +73,8 @@ test('@grpc/grpc-js-xds over ADS calls a drained endpoint no more', async () => 
       },
     ],
     node: { id: 'grpc-client', locality: {} },
-  })
+  }
+  vi.stubEnv('GRPC_XDS_BOOTSTRAP_CONFIG', JSON.stringify(bootstrap))
   const xds = await import('@grpc/grpc-js-xds')
   xds.register()
   const client = new grpc.Client('xds:///echo', grpc.credentials.createInsecure())

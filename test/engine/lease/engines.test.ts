@@ -47,7 +47,7 @@ async function natsBench(engine: Engine): Promise<Bench> {
     lease: async (key) => {
       const connection = await connect({ servers: `127.0.0.1:${server.port}` })
       open.push(connection)
-      const bucket = await new Kvm(connection).create('leases')
+      const bucket = await new Kvm(connection).open('leases')
       return natsLease(bucket, { key })
     },
     [Symbol.asyncDispose]: async () => {
