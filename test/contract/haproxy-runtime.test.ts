@@ -5,7 +5,7 @@ import { describe } from 'vitest'
 import { contractTests } from '../support/contract.js'
 import { SKIPPED } from './skipped/haproxy-runtime.js'
 
-describe.each([
+describe.concurrent.each([
   ['2.6', true],
   ['3.0', false],
   ['3.2', true],

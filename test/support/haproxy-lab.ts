@@ -11,6 +11,9 @@ export type Config = HaproxyOptions['config']
 
 export const web1 = { pool: 'web', member: 's1' }
 
+/** What a drain says of a member that it has proved idle, and that no client comes to any more. */
+export const SEALED_IDLE = { outcome: 'idle', sealed: true, verifiedIdle: true } as const
+
 /** A frontend and its backend, persistent by cookie unless told otherwise. */
 export interface Site {
   /** Options of its `bind` line. */

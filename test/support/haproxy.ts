@@ -2,10 +2,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createConnection, createServer } from 'node:net'
+import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from '../../scripts/ports.ts'
 import type { Engine } from './engines.js'
+
+export { freePort }
 
 /** How HAProxy is run. `hidden`: under a master whose socket is not known. */
 export type Mode = 'master' | 'hidden' | 'plain'
@@ -45,28 +48,6 @@ export async function cli(path: string, line: string): Promise<string> {
   socket.write(`${line}\n`)
   await once(socket, 'close')
   return text
-}
-
-const taken = new Set<number>()
-
-/** Below the range that the system gives to outgoing connections: those take a port at any moment. */
-const PORTS = { from: 10_000, to: 32_000 } as const
-
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from))
-    if (taken.has(port)) continue
-    taken.add(port)
-    const server = createServer()
-    const free = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false))
-      server.listen(port, '127.0.0.1', () => resolve(true))
-    })
-    if (!free) continue
-    server.close()
-    await once(server, 'close')
-    return port
-  }
 }
 
 export class Haproxy implements AsyncDisposable {
@@ -202,6 +183,56 @@ ${config((name) => this.port(name), this.dir)}
       return (await this.pid().catch(() => before)) !== before
     }
     await until(replaced, 'the reload', 15_000)
+  }
+
+  /** Starts a second master that takes over from the first, which only finishes its work (`haproxy -W -sf`). */
+  async takeOver(): Promise<void> {
+    const before = await this.pid()
+    const [master] = await until(async () => {
+      const all = await this.processes()
+      return all.includes(before) && all
+    }, 'the master answers')
+    this.#spawn(['-x', this.socket, '-sf', String(master)])
+    await until(
+      async () => (await this.pid().catch(() => before)) !== before,
+      'the takeover',
+      15_000,
+    )
+  }
+
+  /** Tells the process to finish its work, and starts another beside it, as a supervisor may do. */
+  async succeed(): Promise<void> {
+    const before = await this.pid()
+    this.#children.at(-1)!.kill('SIGUSR1')
+    await until(
+      () =>
+        this.pid().then(
+          () => false,
+          () => true,
+        ),
+      'the socket is free',
+    )
+    this.#spawn([])
+    await until(async () => (await this.pid().catch(() => before)) !== before, 'the next', 15_000)
+  }
+
+  /** Ends all processes at once, and starts a new master, as `systemctl restart` does. */
+  async restart(): Promise<void> {
+    const main = this.#children.at(-1)!
+    const closed = once(main, 'close')
+    main.kill('SIGTERM')
+    await closed
+    this.#spawn([])
+    await until(() => this.pid().catch(() => undefined), 'a new process', 15_000)
+  }
+
+  /** Kills the process that serves: its master ends with it, and is started anew, as systemd does on failure. */
+  async crash(signal: NodeJS.Signals): Promise<void> {
+    const closed = once(this.#children.at(-1)!, 'close')
+    await this.signal(signal)
+    await closed
+    this.#spawn([])
+    await until(() => this.pid().catch(() => undefined), 'a new process', 15_000)
   }
 
   /** After the process that serves was killed: the master, which stays with `no-exit-on-failure`, starts another. */

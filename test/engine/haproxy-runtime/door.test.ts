@@ -8,12 +8,15 @@ import {
   Http2Client,
   lab,
   member,
+  SEALED_IDLE,
   site,
-  web1,
   type Config,
+  web1,
 } from '../../support/haproxy-lab.js'
 import { Tunnel } from '../../support/haproxy-traffic.js'
+import { StubbornHttp2Client } from '../../support/http2-frames.js'
 
+const BOTH: Config = (port) => site(port, 'web') + site(port, 'other', { bind: 'proto h2' })
 const STICK: Config = (port) =>
   site(port, 'web', { persistence: 'stick-table type ip size 10\n  stick on src' })
 
@@ -95,29 +98,32 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     expect(await haproxy.mask('web', 's1')).toBe(0)
   })
 
-  it.concurrent('with close-spread-time an idle client is waited for', async ({ expect }) => {
-    // Long: HAProxy closes an idle connection with a chance that grows over this time.
-    await using it = await lab({ engine, global: '  close-spread-time 10d' })
-    const { haproxy, s1 } = it
-    await using lb = it.provider()
-    using busy = new Client(haproxy.port('web'), 's1')
-    const client = new Client(haproxy.port('web'), 's1')
-    await client.ask('/')
-    const answer = busy.ask('/stream') // or the drain could be over before the reload
-    await until(() => s1.active === 1, 'in flight')
-    await using drained = startDrain(lb, web1, { timeout: '60s' })
-    await drained.inForce
-    await haproxy.reload()
-    s1.release()
-    await answer
-    busy[Symbol.dispose]()
-    await until(() => drained.why().some(({ code }) => code === 'old-scope'), 'the door is named')
-    expect(await client.ask('/')).toMatchObject({ status: 200, server: 's1' })
-    expect(drained.report().members[0]?.phase).not.toBe('idle')
-    client[Symbol.dispose]()
-    expect(member(await drained.done)).toMatchObject({ outcome: 'idle', sealed: true })
-    expect(s1.active).toBe(0)
-  })
+  it.concurrent.for([1, 2])(
+    'with close-spread-time an idle client is waited for (%i reloads)',
+    async (reloads, { expect }) => {
+      // Long: HAProxy closes an idle connection with a chance that grows over this time.
+      await using it = await lab({ engine, global: '  close-spread-time 10d' })
+      const { haproxy, s1 } = it
+      await using lb = it.provider()
+      using busy = new Client(haproxy.port('web'), 's1')
+      const client = new Client(haproxy.port('web'), 's1')
+      await client.ask('/')
+      const answer = busy.ask('/stream') // or the drain could be over before the reload
+      await until(() => s1.active === 1, 'in flight')
+      await using drained = startDrain(lb, web1, { timeout: '60s' })
+      await drained.inForce
+      for (let count = 0; count < reloads; count += 1) await haproxy.reload()
+      s1.release()
+      await answer
+      busy[Symbol.dispose]()
+      await until(() => drained.why().some(({ code }) => code === 'old-scope'), 'the door is named')
+      expect(await client.ask('/')).toMatchObject({ status: 200, server: 's1' })
+      expect(drained.report().members[0]?.phase).not.toBe('idle')
+      client[Symbol.dispose]()
+      expect(member(await drained.done)).toMatchObject({ outcome: 'idle', sealed: true })
+      expect(s1.active).toBe(0)
+    },
+  )
 
   it.concurrent('a connection idle at the reload holds nothing up', async ({ expect }) => {
     await using it = await lab({ engine })
@@ -128,11 +134,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     // A first look in the middle of a reload may be refused where the machine is slow.
     await drained.inForce
     await it.haproxy.reload()
-    expect(member(await drained.done)).toMatchObject({
-      outcome: 'idle',
-      sealed: true,
-      verifiedIdle: true,
-    })
+    expect(member(await drained.done)).toMatchObject(SEALED_IDLE)
   })
 
   it.concurrent('a WebSocket of another pool holds nothing up', async ({ expect }) => {
@@ -156,26 +158,29 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     await tunnel.echo('still there')
   })
 
-  it.concurrent('an HTTP/2 client ends with what it had in flight', async ({ expect }) => {
-    const config: Config = (port) => site(port, 'web', { bind: 'proto h2' })
-    await using it = await lab({ engine, config })
-    const { haproxy, s1 } = it
-    await using lb = it.provider()
-    using client = new Http2Client(haproxy.port('web'))
-    const answer = client.ask('/stream', 's1')
-    await until(() => s1.active === 1, 'in flight')
-    await using drained = startDrain(lb, web1, { timeout: '30s' })
-    await drained.inForce
-    await haproxy.reload()
-    await until(() => drained.why().some(({ code }) => code === 'old-scope'), 'named')
-    s1.release()
-    expect(await answer).toBe('first;done')
-    const report = await drained.done
-    expect(member(report)).toMatchObject({ outcome: 'idle', sealed: true })
-    const total = s1.total
-    await client.ask('/', 's1')
-    expect(s1.total).toBe(total)
-  })
+  it.concurrent.for([1, 2])(
+    'an HTTP/2 client ends with what it had in flight (%i reloads)',
+    async (reloads, { expect }) => {
+      const config: Config = (port) => site(port, 'web', { bind: 'proto h2' })
+      await using it = await lab({ engine, config })
+      const { haproxy, s1 } = it
+      await using lb = it.provider()
+      using client = new Http2Client(haproxy.port('web'))
+      const answer = client.ask('/stream', 's1')
+      await until(() => s1.active === 1, 'in flight')
+      await using drained = startDrain(lb, web1, { timeout: '30s' })
+      await drained.inForce
+      for (let count = 0; count < reloads; count += 1) await haproxy.reload()
+      await until(() => drained.why().some(({ code }) => code === 'old-scope'), 'named')
+      s1.release()
+      expect(await answer).toBe('first;done')
+      const report = await drained.done
+      expect(member(report)).toMatchObject({ outcome: 'idle', sealed: true })
+      const total = s1.total
+      await client.ask('/', 's1')
+      expect(s1.total).toBe(total)
+    },
+  )
 
   it.concurrent.for([{ oldWorkers: 'accept' }, { oldWorkers: { within: '10ms' } }] as const)(
     'with %j idle is said unsealed and unverified',
@@ -207,4 +212,53 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       expect((await client.ask('/')).server).toBe('s1')
     },
   )
+
+  it.concurrent('a WebSocket of the pool in an old worker is waited for', async ({ expect }) => {
+    await using it = await lab({ engine })
+    const { haproxy, s1 } = it
+    await using lb = it.provider()
+    const tunnel = await Tunnel.websocket(haproxy.port('web'), 's1')
+    await using drained = startDrain(lb, web1, { timeout: '60s' })
+    let busyAtIdle = -1
+    drained.on('idle', () => (busyAtIdle = s1.active))
+    await drained.inForce
+    await haproxy.reload()
+    await until(() => drained.why().some(({ code }) => code === 'old-scope'), 'it is named')
+    await tunnel.echo('still there')
+    await tunnel[Symbol.asyncDispose]()
+    expect(member(await drained.done)).toMatchObject(SEALED_IDLE)
+    expect(busyAtIdle).toBe(0)
+  })
+
+  // HAProxy says GOAWAY, and serves what the client begins all the same.
+  it.concurrent('a WebSocket of another pool is waited for over HTTP/2', async ({ expect }) => {
+    await using it = await lab({ engine, config: BOTH })
+    const { haproxy, s1 } = it
+    await using lb = it.provider()
+    using busy = new Client(haproxy.port('web'), 's1')
+    const answer = busy.ask('/stream') // or the drain could be over before the reload
+    await until(() => s1.active === 1, 'in flight')
+    const client = new StubbornHttp2Client(haproxy.port('other'))
+    const socket = await client.websocket('s2')
+    await using drained = startDrain(lb, web1, { timeout: '60s' })
+    let wasIdle = false
+    drained.on('idle', () => (wasIdle = true))
+    await drained.inForce
+    await haproxy.reload()
+    s1.release()
+    await answer
+    busy[Symbol.dispose]()
+    await until(
+      () => drained.why().some(({ text }) => /1 connection is left .*1 by HTTP\/2/.test(text)),
+      'why() names it',
+    )
+    await client.echo(socket, 'still there')
+    expect(client.dismissed).toBe(true)
+    const before = it.s2.total
+    await client.brings(client.begin('/', 's2'), 'ok')
+    expect(it.s2.total).toBe(before + 1)
+    expect(wasIdle).toBe(false)
+    await client[Symbol.asyncDispose]()
+    expect(member(await drained.done)).toMatchObject(SEALED_IDLE)
+  })
 })

@@ -5,7 +5,7 @@ import { startDrain } from 'drainable'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { cli, type Haproxy, until } from '../../support/haproxy.js'
-import { lab, member, web1 } from '../../support/haproxy-lab.js'
+import { lab, member, SEALED_IDLE, web1 } from '../../support/haproxy-lab.js'
 import { request } from '../../support/haproxy-traffic.js'
 
 describe.each(engines('haproxy'))('a failed reload of HAProxy $version', (engine) => {
@@ -25,12 +25,7 @@ describe.each(engines('haproxy'))('a failed reload of HAProxy $version', (engine
     drained.on('idle', () => (busyAtIdle = s1.active))
     s1.release()
     expect((await answer).cut).toBe(false)
-    expect(member(await drained.done)).toMatchObject({
-      outcome: 'idle',
-      sealed: true,
-      verifiedIdle: true,
-      lost: [],
-    })
+    expect(member(await drained.done)).toMatchObject({ ...SEALED_IDLE, lost: [] })
     expect(busyAtIdle).toBe(0)
   })
 
@@ -43,11 +38,7 @@ describe.each(engines('haproxy'))('a failed reload of HAProxy $version', (engine
       await failToReload(haproxy)
       await using lb = it.provider()
       await using drained = startDrain(lb, web1, { timeout: '60s' })
-      expect(member(await drained.done)).toMatchObject({
-        outcome: 'idle',
-        sealed: true,
-        verifiedIdle: true,
-      })
+      expect(member(await drained.done)).toMatchObject(SEALED_IDLE)
       // The next reload works, and forgets the drain.
       await haproxy.reload()
       await until(

@@ -5,7 +5,7 @@ import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
 import { until } from '../../support/haproxy.js'
-import { lab, member, web1 } from '../../support/haproxy-lab.js'
+import { Client, lab, member, web1 } from '../../support/haproxy-lab.js'
 import { request } from '../../support/haproxy-traffic.js'
 
 describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
@@ -36,6 +36,35 @@ describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
       await answer
     },
   )
+
+  it.concurrent('a process beside it that finishes its work leaves a doubt', async ({ expect }) => {
+    await using it = await lab({ engine, mode: 'plain' })
+    const { haproxy, s1 } = it
+    using client = new Client(haproxy.port('web'), 's1')
+    const answer = client.ask('/stream')
+    await until(() => s1.active === 1, 'in flight')
+    await haproxy.succeed()
+    await using lb = it.provider()
+    await using drained = startDrain(lb, web1, { timeout: '60s' })
+    const seen = member(await drained.done)
+    expect(seen).toMatchObject({ outcome: 'idle', verifiedIdle: false })
+    expect(seen.why.map(({ text }) => text).join()).toContain('another haproxy')
+    s1.release()
+    expect((await answer).cut).toBe(false)
+    client[Symbol.dispose]()
+    await drained.restore()
+    // Once that has ended the next drain is proved.
+    await until(
+      async () => {
+        await using next = startDrain(lb, web1, { timeout: '60s' })
+        const { verifiedIdle } = member(await next.done)
+        await next.restore()
+        return verifiedIdle
+      },
+      'verified',
+      20_000,
+    )
+  })
 
   it.concurrent('within waits until the predecessor must have gone', async ({ expect }) => {
     await using it = await lab({ engine, mode: 'plain', global: '  hard-stop-after 1s' })

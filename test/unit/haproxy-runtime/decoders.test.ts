@@ -75,10 +75,14 @@ describe.each(VERSIONS)('decoders on HAProxy %s', (version) => {
 
   it('counts the connections that carry a tunnel', () => {
     const streams = fixture(version, 'master-show-sess-all-old-worker')
-    expect(countTunnels(streams)).toBe(2) // a WebSocket and TCP, not the request in flight, not our own
-    expect(countTunnels(streams.replaceAll('mux=H1', 'mux=H2'))).toBe(1)
-    expect(countTunnels(streams.replaceAll('state=EST', 'state=CON'))).toBe(0)
-    expect(countTunnels('Permission denied')).toBe(0)
+    const none = { alone: 0, shared: 0 }
+    // A WebSocket and TCP, not the request in flight, not our own.
+    expect(countTunnels(streams)).toEqual({ alone: 2, shared: 0 })
+    const http2 = streams.replaceAll('mux=H1', 'mux=H2')
+    expect(countTunnels(http2)).toEqual({ alone: 1, shared: 1 })
+    expect(countTunnels(streams.replaceAll('mux=H1', 'mux=QUIC'))).toEqual({ ...none, alone: 1 })
+    expect(countTunnels(streams.replaceAll('state=EST', 'state=CON'))).toEqual(none)
+    expect(countTunnels('Permission denied')).toEqual(none)
   })
 
   it('reads the workers of a master', () => {

@@ -180,3 +180,77 @@ test('a reload that a look finds is told without asking the master', async () =>
   expect(readings[0]).toMatchObject({ own: 'ready' })
   expect(asked()).toBe(before)
 })
+
+/** What a master says that was started anew and knows its own worker alone. */
+function ofAnotherMaster(fake: HaproxyFake): string {
+  return `#<PID> <type> <reloads> <uptime> <version>\n9 master 0 0d00h00m00s 3.2\n# workers\n${fake.pid} worker 0 0d00h00m00s 3.2\n\n`
+}
+
+test('a worker that a new master does not list is read where it was held', async () => {
+  await using fake = await withMaster()
+  let another = false
+  await using master = await before(fake.master, (line) =>
+    another && line === 'show proc;quit' ? ofAnotherMaster(fake) : undefined,
+  )
+  await using lb = haproxyRuntime({ socket: fake.socket, master: master.address })
+  const end = await fake.occupy(WEB1)
+  await lb.apply([{ kind: 'hold', to: 'drain', ref: WEB1 }], context())
+  await lb.observe([WEB1], context())
+  await fake.reload()
+  another = true
+  await lb.observe([WEB1], context()) // only says what a reload forgot
+  const { readings } = await lb.observe([WEB1], context())
+  expect(readings[0]!.scopes[1]).toMatchObject({ state: 'read', old: true, active: 1 })
+  await end()
+  const seen = async (): Promise<unknown> => (await lb.observe([WEB1], context())).ended
+  await expect.poll(seen).toBe('unlisted')
+})
+
+test('a worker of an earlier master without a way to it is unread', async () => {
+  await using fake = await withMaster()
+  let another = false
+  await using master = await before(fake.master, (line) =>
+    another && line === 'show proc;quit' ? ofAnotherMaster(fake) : undefined,
+  )
+  await using lb = haproxyRuntime({ socket: fake.socket, master: master.address })
+  await lb.observe([WEB1], context()) // nothing is held: no connection is kept
+  const end = await fake.occupy(WEB1)
+  await fake.reload()
+  another = true
+  await lb.observe([WEB1], context())
+  const { readings, ended } = await lb.observe([WEB1], context())
+  expect(readings[0]!.scopes[1]).toMatchObject({
+    state: 'unread',
+    note: expect.stringContaining('another master') as unknown,
+  })
+  expect(ended).not.toBe('unlisted')
+  // In time it is not named any more, which is no end.
+  const clock = { ...context().clock, now: () => performance.now() + 61_000 }
+  const later = async () => lb.observe([WEB1], { ...context(), clock })
+  await later()
+  const then = await later()
+  expect(then.readings[0]!.scopes).toHaveLength(1)
+  expect(then.ended).not.toBe('unlisted')
+  expect(then.ended).not.toContain(readings[0]!.scopes[1]!.scope)
+  await end()
+})
+
+test.each([
+  ['accept', 'given up by the option oldWorkers', 1],
+  [{ within: '1h' }, undefined, 2],
+] as const)('a worker of an earlier master, oldWorkers %j', async (oldWorkers, words, scopes) => {
+  await using fake = await withMaster()
+  let another = false
+  await using master = await before(fake.master, (line) =>
+    another && line === 'show proc;quit' ? ofAnotherMaster(fake) : undefined,
+  )
+  await using lb = haproxyRuntime({ socket: fake.socket, master: master.address, oldWorkers })
+  await lb.observe([WEB1], context())
+  await fake.reload()
+  another = true
+  await lb.observe([WEB1], context())
+  const [reading] = (await lb.observe([WEB1], context())).readings
+  expect(reading!.scopes).toHaveLength(scopes)
+  const said = reading?.present === true ? reading.unverified : 'absent'
+  expect(said?.slice(-(words?.length ?? 0))).toBe(words)
+})

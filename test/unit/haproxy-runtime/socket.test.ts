@@ -222,4 +222,11 @@ describe('what the system says of a connection', () => {
     expect(error).toEqual(code(expected))
     expect(error.message).toContain(words)
   })
+
+  it.each(['ENOENT', 'ECONNREFUSED', 'EACCES'])('%s of the master socket names it', (system) => {
+    const cause = Object.assign(new Error(`connect ${system}`), { code: system })
+    const { message } = socketError('unix:/run/m', cause, false, 'master')
+    expect(message).toContain('haproxy -S')
+    expect(message).not.toContain('stats socket')
+  })
 })

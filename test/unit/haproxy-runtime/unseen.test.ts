@@ -72,24 +72,29 @@ describe('a process that does not answer', () => {
 })
 
 describe('two reloads between two looks', () => {
+  /** One of them was seen: another process, 300 ms old, answers at `at`. */
+  async function reloaded(oldWorkers: Parameters<typeof looked>[0], at: number, before = 0) {
+    const { unseen, first } = await looked(oldWorkers)
+    if (before > 0) unseen.note(before, 0)
+    const next = infoOf(2, 300)
+    await unseen.succeed(first, toProcess(next, at), next)
+    return unseen
+  }
+
   test('are excluded where the first still served when the last had begun', async () => {
-    const { unseen, first } = await looked('wait')
-    unseen.note(500, 0)
-    await unseen.succeed(first, toProcess(infoOf(2, 300), 700), infoOf(2, 300))
+    const unseen = await reloaded('wait', 700, 500)
     expect(unseen.doubt).toBeUndefined()
   })
 
   test('leave a doubt, also once the first has ended', async () => {
-    const { unseen, first } = await looked('wait')
-    await unseen.succeed(first, toProcess(infoOf(2, 300), 700), infoOf(2, 300))
+    const unseen = await reloaded('wait', 700)
     expect(unseen.doubt).toContain('perhaps twice between two looks')
     unseen.note(60_000, 0)
     expect(unseen.doubt).toContain('Give the master socket')
   })
 
   test('leave none beyond hard-stop-after', async () => {
-    const { unseen, first } = await looked({ within: '1s' })
-    await unseen.succeed(first, toProcess(infoOf(2, 300), 10_000), infoOf(2, 300))
+    const unseen = await reloaded({ within: '1s' }, 10_000)
     unseen.note(12_600, 0)
     expect(unseen.blindness()).toMatchObject({ refuses: true })
     unseen.note(12_700, 0)

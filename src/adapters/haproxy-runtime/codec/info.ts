@@ -26,32 +26,37 @@ export interface ProcessInfo {
  * @throws `MALFORMED_REPLY` where it is something else
  */
 export function parseInfo(reply: string): ProcessInfo {
-  const fields = new Map<string, string>()
-  for (const line of reply.split('\n')) {
-    const colon = line.indexOf(':')
-    if (colon > 0) fields.set(line.slice(0, colon).trim(), line.slice(colon + 1).trim())
-  }
+  const lines = `\n${reply}\n`
   const number = (name: string, fits: (text: string) => boolean): number | undefined => {
-    const text = fields.get(name)
+    const text = fieldOf(lines, name)
     if (text === undefined || fits(text)) return text === undefined ? undefined : Number(text)
     throw malformed(`a number in ${name} of 'show info'`, text)
   }
   const count = (name: string): number | undefined => number(name, isDigits)
   const seconds = (name: string): number | undefined => number(name, isSeconds)
   const pid = count('Pid') ?? 0
-  const version = fields.get('Version') ?? ''
+  const version = fieldOf(lines, 'Version') ?? ''
   if (version === '' || pid === 0) {
     throw malformed("the reply of 'show info' with Version and Pid", reply)
   }
   return {
     version,
     pid,
-    node: fields.get('node') ?? '',
+    node: fieldOf(lines, 'node') ?? '',
     start: String(floored(seconds('Start_time_sec')) ?? ''),
     lived: (seconds('Uptime_sec') ?? 0) * 1_000,
     stopping: count('Stopping') === 1,
     connections: count('CurrConns') ?? Infinity,
   }
+}
+
+/** One field of about a hundred: they are not all cut out, as this is done at every look. */
+function fieldOf(lines: string, name: string): string | undefined {
+  const key = `\n${name}:`
+  const at = lines.indexOf(key)
+  if (at === -1) return undefined
+  const from = at + key.length
+  return lines.slice(from, lines.indexOf('\n', from)).trim()
 }
 
 function floored(seconds: number | undefined): number | undefined {
@@ -78,6 +83,8 @@ export function incarnationOf(info: Pick<ProcessInfo, 'node' | 'pid' | 'start'>)
 
 /** The workers a master knows. */
 export interface Workers {
+  /** Process id of the master: it keeps it through reloads. */
+  readonly master: number
   readonly current: readonly number[]
   /** Replaced by a reload, still there. An old worker leaves the list when its last connection ends. */
   readonly old: readonly number[]
@@ -94,6 +101,7 @@ export function parseProc(reply: string): Workers {
   const current: number[] = []
   const old: number[] = []
   let reloads = 0
+  let master = 0
   let section = ''
   if (!/^#<PID>/m.test(reply)) throw malformed("the reply of 'show proc' of a master socket", reply)
   for (const line of reply.split('\n')) {
@@ -103,10 +111,12 @@ export function parseProc(reply: string): Workers {
     if (!PROCESSES.includes(type) || !isDigits(pid) || !isDigits(count)) {
       throw malformed("a process in a line of 'show proc'", line)
     }
-    if (type === 'master') reloads = Number(count)
-    else (section === 'old workers' ? old : current).push(Number(pid))
+    if (type === 'master') {
+      reloads = Number(count)
+      master = Number(pid)
+    } else (section === 'old workers' ? old : current).push(Number(pid))
   }
-  return { current, old, reloads }
+  return { master, current, old, reloads }
 }
 
 /** Programs have their own names here, in a section of their own. */

@@ -11,17 +11,25 @@ import { refKey } from '../../../provider/member-ref.js'
  * - `co0=` is the client's connection: `mux=PASS` for TCP, `mux=H1`, or one that carries several streams
  */
 
-/**
- * How many connections of clients can't bring another request: what they carry is a tunnel over
- * HTTP/1, or TCP. Anything that is not understood is none of them.
- */
-export function countTunnels(reply: string): number {
-  const connections = new Set<string>()
+/** Connections of clients that carry a tunnel. */
+export interface Tunnels {
+  /** A tunnel over HTTP/1, or TCP: they can't bring another request. */
+  readonly alone: number
+  /**
+   * A tunnel over HTTP/2 (a WebSocket by RFC 8441): an old process says GOAWAY on it, and serves every further
+   * request all the same, for as long as the tunnel lasts (measured on 2.6, 3.0, 3.2 and 3.4).
+   */
+  readonly shared: number
+}
+
+/** Counts the connections that carry a tunnel. Anything that is not understood is none of them. */
+export function countTunnels(reply: string): Tunnels {
+  const [alone, shared] = [new Set<string>(), new Set<string>()]
   for (const stream of reply.split(/^(?=0x[0-9a-f]+: )/m)) {
-    const connection = tunnelOf(stream)
-    if (connection !== undefined) connections.add(connection)
+    const { connection, isShared } = tunnelOf(stream) ?? {}
+    if (connection !== undefined) (isShared === true ? shared : alone).add(connection)
   }
-  return connections.size
+  return { alone: alone.size, shared: shared.size }
 }
 
 /**
@@ -63,15 +71,20 @@ export function isOnlyFrom(reply: string, port: number): boolean {
   return clients.length === 1 && Number(source?.[1]) === port
 }
 
-/** The pointer of the client's connection where this stream is a tunnel that is established. */
-function tunnelOf(stream: string): string | undefined {
-  const client = /^ +co0=(0x[0-9a-f]+) .* mux=(H1|PASS) .*target=LISTENER:/m.exec(stream)
+/** The client's connection, by its pointer, where this stream is a tunnel that is established. */
+function tunnelOf(
+  stream: string,
+): { readonly connection: string; readonly isShared: boolean } | undefined {
+  const client = /^ +co0=(0x[0-9a-f]+) .* mux=(H1|H2|PASS) .*target=LISTENER:/m.exec(stream)
   if (client === null || !/^ +scb=.* state=EST /m.test(stream)) return undefined
+  const [, connection = '', mux] = client
   const exchange = /^ +txn=0x.*$/m.exec(stream)?.[0]
   if (exchange !== undefined) {
     const tunnel = / req\.st=MSG_TUNNEL rsp\.st=MSG_TUNNEL /.test(`${exchange} `)
-    return tunnel && client[2] === 'H1' ? client[1] : undefined
+    return tunnel && mux !== 'PASS' ? { connection, isShared: mux === 'H2' } : undefined
   }
   const tcp = /^ +frontend=\S+ \(id=-?\d+ mode=tcp\)/m.test(stream)
-  return tcp && client[2] === 'PASS' && !stream.includes('frontend=GLOBAL ') ? client[1] : undefined
+  return tcp && mux === 'PASS' && !stream.includes('frontend=GLOBAL ')
+    ? { connection, isShared: false }
+    : undefined
 }

@@ -89,9 +89,9 @@ export class Readings {
   #old(process: Process, member: Sight | undefined, sight: ProcessSight): LoadScope {
     const scope = toScope(process, member, sight)
     const base = { ...scope, old: true, note: 'a process of before a reload' }
-    const { closed, left } = process.door
+    const { closed, left, shared } = process.door
     if (member === undefined || closed) return { ...base, open: false }
-    const note = `a process of before a reload, which takes no more changes; ${left} ${left === 1 ? 'connection is' : 'connections are'} left in it that could bring another request, and end by timeout http-keep-alive, or all by hard-stop-after`
+    const note = `a process of before a reload, which takes no more changes; ${left} ${left === 1 ? 'connection is' : 'connections are'} left in it that could bring another request${sharedOf(shared)}, and end by timeout http-keep-alive, or all by hard-stop-after`
     // Its clients are given up, not what they have at work.
     if (this.#isOpenAnyhow(process)) return { ...base, note }
     return { ...base, note, admin: member.own }
@@ -181,6 +181,12 @@ export class Readings {
 /** A member's key, whatever it is called behind a combined provider. */
 export function keyOf(ref: MemberRef): string {
   return refKey({ pool: ref.pool, member: ref.member })
+}
+
+/** A tunnel that no timeout of requests ends, and that does not keep its connection from bringing others. */
+function sharedOf(count: number): string {
+  if (count === 0) return ''
+  return ` (${count} by HTTP/2 beside a tunnel, such as a WebSocket, for as long as that lasts)`
 }
 
 function workOf(sight: Sight | undefined): number {

@@ -26,6 +26,7 @@ export async function checkDoor(
   const { info, members } = sight
   if (door.closed || !info.stopping) return
   door.left = info.connections
+  if (door.left < door.shared) door.shared = 0
   // What was accepted in the moment in which it was told to stop is counted by the next look.
   if (!door.stopping) {
     door.stopping = true
@@ -44,7 +45,9 @@ export async function checkDoor(
   const { info: then, replies } = await channel.run([SHOW_STREAMS], ctx)
   door.cost = ctx.clock.now() - door.askedAt
   // Counted before its streams were listed: nothing is accepted any more, so it can only be too many.
-  door.left = Math.max(0, then.connections - countTunnels(replies[0] ?? ''))
+  const { alone, shared } = countTunnels(replies[0] ?? '')
+  door.left = Math.max(0, then.connections - alone)
+  door.shared = shared
   door.closed = door.left === 0
 }
 

@@ -76,7 +76,7 @@ export async function connectMaster(
   info: ProcessInfo,
   ctx: Within,
 ): Promise<MasterSocket | 'another' | 'gone'> {
-  const socket = new RuntimeSocket(address, limits)
+  const socket = new RuntimeSocket(address, limits, { kind: 'master' })
   const master = new MasterSocket(socket)
   try {
     const said = await master.ask('show proc', ctx)

@@ -3,6 +3,7 @@ import { isDrainableError } from '../../../provider/error.js'
 import type { MasterSocket } from './master.js'
 import { type Channel, keptChannel, WorkerGone } from './channel.js'
 import { parseProc, type Workers } from '../codec/info.js'
+import type { LocalProcesses } from './local-processes.js'
 import { checkDoor, isLeftToUs } from './door.js'
 import { isSettled, type Process, toProcess, unreadProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
@@ -42,6 +43,8 @@ interface Other {
 const ENDED_SAID = 200
 /** A process without a way to it is named for that long after it last answered, ms. */
 const NO_WAY_KEPT = 60_000
+const OF_ANOTHER_MASTER =
+  'not readable: another master runs HAProxy now, which does not know it; it ends with its last connection, or by hard-stop-after, see the option oldWorkers'
 const NO_WAY =
   "not readable: a reload replaced it and there is no way to it, give the master socket as 'master', or see the option oldWorkers"
 
@@ -52,9 +55,15 @@ export class OtherProcesses {
   #ended: readonly string[] = []
   /** Whether a process without a way to it counts as ended; see the option oldWorkers. */
   readonly #isGivenUp: (process: Process) => boolean
+  readonly #local: LocalProcesses
+  /** One is not named any more that was never seen to end: what is not listed has not ended for that. */
+  #hasForgotten = false
+  /** Process id of the master that answered last. */
+  #master: number | undefined
 
-  constructor(isGivenUp: (process: Process) => boolean) {
+  constructor(isGivenUp: (process: Process) => boolean, local: LocalProcesses) {
     this.#isGivenUp = isGivenUp
+    this.#local = local
   }
 
   /** Names of processes that have ended. */
@@ -140,28 +149,84 @@ export class OtherProcesses {
       const unread = this.#alive().map((process) => ({ process, listed: false, note }))
       return { read: [], unread, blind: note, complete: false }
     }
-    const pids = [...workers.current, ...workers.old].filter((pid) => pid !== current.pid)
-    for (const process of this.#alive()) if (!pids.includes(process.pid)) this.#end(process)
-    const looks = await Promise.all(
-      pids.map((pid) => this.#readWorker(pid, workers.old.includes(pid), wanted, master, ctx)),
-    )
+    const listed = [...workers.current, ...workers.old]
+    if (listed.includes(current.pid)) current.master = workers.master
+    const pids = listed.filter((pid) => pid !== current.pid)
+    await this.#meetMaster(workers, current, ctx)
+    const orphans = this.#endUnlisted(pids, workers.master)
+    const looks = await Promise.all([
+      ...pids.map((pid) => this.#readWorker(pid, workers, wanted, master, ctx)),
+      ...orphans.map((process) => this.#readOrphan(process, current, wanted, ctx)),
+    ])
     const unread = looks.flatMap((look) => ('note' in look ? [look] : []))
     return {
       read: looks.flatMap((look) => ('sight' in look ? [look] : [])),
       unread,
       blind: undefined,
-      complete: unread.length === 0,
+      complete: unread.length === 0 && !this.#hasForgotten,
     }
+  }
+
+  /** A master that is new here may have taken over from another one, whose workers are at work. */
+  async #meetMaster({ master }: Workers, current: Process, { clock }: CallContext): Promise<void> {
+    if (master === this.#master) return
+    this.#master = master
+    const known = [current, ...this.#alive()].map(({ pid }) => pid)
+    for (const pid of await this.#local.unlisted(master, current)) {
+      if (known.includes(pid)) continue
+      const process = unreadProcess(pid, clock.now())
+      process.master = 0 // none that lists it
+      process.replacedAt = current.startedAt
+      this.#others.set(process.scope, { process, old: true })
+    }
+  }
+
+  /**
+   * What its own master does not list has ended.
+   *
+   * @returns those that another master has listed: a new one (`haproxy -W -sf`, or a start while the one before
+   * still finishes its work) knows only its own workers
+   */
+  #endUnlisted(pids: readonly number[], master: number): Process[] {
+    const unlisted = this.#alive().filter(({ pid }) => !pids.includes(pid))
+    const isOrphan = (process: Process): boolean =>
+      process.master !== undefined && process.master !== master
+    for (const process of unlisted) if (!isOrphan(process)) this.#end(process)
+    return unlisted.filter(isOrphan)
+  }
+
+  /** Over the connection that was kept to it: the master of today does not know it. */
+  async #readOrphan(
+    process: Process,
+    current: Process,
+    wanted: Wanted | 'all',
+    ctx: CallContext,
+  ): Promise<ReadProcess | UnreadProcess | { readonly gone: true }> {
+    const seen = await this.#readOld(process, wanted, ctx)
+    if (seen === undefined) return this.#gone(process)
+    if (!('note' in seen) || isOpen(process)) return seen
+    const fate = await this.#local.fate(process, current)
+    if (fate === 'ended') return this.#gone(process)
+    const now = ctx.clock.now()
+    if (fate === 'there') process.seenAt = now
+    else if (now - process.seenAt > NO_WAY_KEPT) {
+      this.#others.delete(process.scope)
+      this.#hasForgotten = true
+    }
+    // Where it is known to be there it is so for every member, until it is given up.
+    const listed = fate === 'there' && !this.#isGivenUp(process)
+    return { process, listed, note: OF_ANOTHER_MASTER }
   }
 
   // eslint-disable-next-line complexity -- a process can end at each of its steps
   async #readWorker(
     pid: number,
-    old: boolean,
+    workers: Workers,
     wanted: Wanted | 'all',
     master: MasterSocket,
     ctx: CallContext,
   ): Promise<ReadProcess | UnreadProcess | { readonly gone: true }> {
+    const old = workers.old.includes(pid)
     let process = this.#alive().find((candidate) => candidate.pid === pid)
     try {
       if (process?.incarnation === undefined) {
@@ -170,6 +235,7 @@ export class OtherProcesses {
         if (process !== undefined) this.#end(process)
         process = toProcess(info, ctx.clock.now())
       }
+      process.master = workers.master
       this.#others.set(process.scope, { process, old })
       if (old) process.replacedAt ??= ctx.clock.now()
       if (process.kept?.state === 'open') {

@@ -8,6 +8,10 @@ export interface Process {
   /** Name of its scope: stable, and never another process's, also where pids repeat (containers). */
   readonly scope: string
   readonly pid: number
+  /** When it started, in whole seconds since 1970, as text; empty where that is not known. */
+  readonly start: string
+  /** Process id of the master that listed it; undefined until one has. */
+  master: number | undefined
   /** Undefined until it could be read once. */
   incarnation: string | undefined
   readonly view: ProcessView
@@ -37,6 +41,8 @@ export interface Door {
   stopping: boolean
   /** How many connections could bring another request, as last counted. */
   left: number
+  /** How many of them carry a tunnel over HTTP/2, as last seen. */
+  shared: number
   /** When its streams were last asked for, and how long that took. */
   askedAt: number
   cost: number
@@ -46,6 +52,7 @@ export function toProcess(info: ProcessInfo, now: number): Process {
   return {
     ...unreadProcess(info.pid, now),
     scope: `process ${info.pid}@${info.start}`,
+    start: info.start,
     incarnation: incarnationOf(info),
     startedAt: now - info.lived,
   }
@@ -56,6 +63,8 @@ export function unreadProcess(pid: number, now: number): Process {
   return {
     scope: `process ${pid}`,
     pid,
+    start: '',
+    master: undefined,
     incarnation: undefined,
     view: new ProcessView(),
     kept: undefined,
@@ -63,7 +72,7 @@ export function unreadProcess(pid: number, now: number): Process {
     startedAt: now,
     replacedAt: undefined,
     ended: false,
-    door: { closed: false, stopping: false, left: 0, askedAt: -Infinity, cost: 0 },
+    door: { closed: false, stopping: false, left: 0, shared: 0, askedAt: -Infinity, cost: 0 },
     ages: new Ages(),
     busy: new Map(),
   }

@@ -9,6 +9,7 @@ import { connectMaster, type Facts, readFacts, whatIsIt } from './facts.js'
 import { KeptConnection } from './kept-connection.js'
 import type { MasterSocket } from './master.js'
 import type { Settings } from '../options.js'
+import { localProcesses, NOT_LOCAL } from './local-processes.js'
 import { type OtherSight, OtherProcesses } from './other-processes.js'
 import { noteStandstill, type Process, toProcess } from './process.js'
 import type { ProcessSight, Wanted } from '../read/read.js'
@@ -60,11 +61,13 @@ export class ControlPoint {
 
   constructor(settings: Settings) {
     this.#settings = settings
-    this.#socket = new RuntimeSocket(settings.socket, settings, settings.tls)
+    this.#socket = new RuntimeSocket(settings.socket, settings, { tls: settings.tls })
     this.#stats = new StatsChannel(this.#socket)
     this.label = this.#socket.label
-    this.unseen = new Unseen(settings, this.label)
-    this.others = new OtherProcesses((process) => this.unseen.isGivenUp(process))
+    // Over TCP a process may be on another machine.
+    const local = this.#socket.unix ? localProcesses() : NOT_LOCAL
+    this.unseen = new Unseen(settings, this.label, local)
+    this.others = new OtherProcesses((process) => this.unseen.isGivenUp(process), local)
   }
 
   /** The way to a process that serves the socket. */
@@ -95,6 +98,7 @@ export class ControlPoint {
     for (;;) {
       const before = this.#current?.scope
       const { process, sight } = await this.#readCurrent(wanted, ctx)
+      await this.unseen.lookAround(ctx.clock.now())
       if (wanted !== 'all') {
         // What a reload forgot is to be put back at once: the rest can be asked by the next look.
         if (before !== undefined && before !== process.scope) {

@@ -27,27 +27,38 @@ export interface SocketLimits {
   readonly maxConnections: number
 }
 
+/** Which of HAProxy's sockets it is, for what a person reads, and where its rights are set. */
+const KINDS = {
+  stats: ["its 'stats socket'", "its 'stats socket' line"],
+  master: ['its master socket (haproxy -S)', 'haproxy -S'],
+} as const
+
+export type SocketKind = keyof typeof KINDS
+
 /** A socket error in our words. `sent`: the command may have been executed. */
-export function socketError(label: string, cause: unknown, sent: boolean): DrainableError {
+export function socketError(
+  label: string,
+  cause: unknown,
+  sent: boolean,
+  kind: SocketKind = 'stats',
+): DrainableError {
   const { code, message } = cause as NodeJS.ErrnoException
   const data = { provider: 'haproxy-runtime', cause }
-  const say = (kind: ErrorCode, words: string): DrainableError =>
-    new DrainableError(kind, `${label}: ${words}`, data)
+  const [it, line] = KINDS[kind]
+  const say = (error: ErrorCode, words: string): DrainableError =>
+    new DrainableError(error, `${label}: ${words}`, data)
   const distrust = tlsWords(cause)
   if (distrust !== undefined) {
-    const kind = refusedOurs(cause) === undefined ? 'UNREACHABLE' : 'UNAUTHENTICATED'
-    return new DrainableError(kind, `${label}: ${distrust}`, { ...data, retryable: false })
+    const error = refusedOurs(cause) === undefined ? 'UNREACHABLE' : 'UNAUTHENTICATED'
+    return new DrainableError(error, `${label}: ${distrust}`, { ...data, retryable: false })
   }
   switch (code) {
     case 'ENOENT':
-      return say(
-        'UNREACHABLE',
-        "no such socket, is HAProxy running and is this the path of its 'stats socket'",
-      )
+      return say('UNREACHABLE', `no such socket, is HAProxy running and is this the path of ${it}`)
     case 'ECONNREFUSED':
       return say(
         'UNREACHABLE',
-        "nothing listens there: HAProxy is not running, or this is not its 'stats socket'",
+        `nothing listens there: HAProxy is not running, or this is not ${it}`,
       )
     case 'EAGAIN':
       return say(
@@ -58,7 +69,7 @@ export function socketError(label: string, cause: unknown, sent: boolean): Drain
     case 'EPERM':
       return say(
         'FORBIDDEN',
-        "this user may not open the socket, see 'user', 'group' and 'mode' of its 'stats socket' line",
+        `this user may not open the socket, see 'user', 'group' and 'mode' of ${line}`,
       )
     default:
       return say(
@@ -91,6 +102,7 @@ export class RuntimeSocket {
   readonly #address: Address
   readonly #limits: SocketLimits
   readonly #tls: Tls | undefined
+  readonly #kind: SocketKind
   readonly #open = new Set<Socket>()
   /** Second connections that are opened to see a certificate which was not trusted. */
   readonly #glances = new Set<AbortController>()
@@ -98,7 +110,12 @@ export class RuntimeSocket {
   #closed = false
 
   /** @throws `INVALID_OPTIONS` where `tls` names what can't be read */
-  constructor(address: Address, limits: SocketLimits, tls?: Tls) {
+  constructor(
+    address: Address,
+    limits: SocketLimits,
+    { tls, kind = 'stats' }: { readonly tls?: Tls | undefined; readonly kind?: SocketKind } = {},
+  ) {
+    this.#kind = kind
     this.#address = address
     this.#limits = limits
     this.#tls = tls
@@ -182,8 +199,7 @@ export class RuntimeSocket {
       }
       const onAbort = (): void => fail(signal.reason)
       const onError = (cause: Error): void => {
-        const explain = (known: Error): void =>
-          fail(this.#closed ? closedError(this.label) : socketError(this.label, known, false))
+        const explain = (known: Error): void => fail(this.#error(known, false))
         if (!isUnknownIssuer(cause)) {
           explain(cause)
           return
@@ -265,9 +281,7 @@ export class RuntimeSocket {
         } else if (complete?.(text) === true) done(undefined)
       })
       // What came before a reset is no whole answer, however well it reads.
-      socket.on('error', (cause) =>
-        done(this.#closed ? closedError(this.label) : socketError(this.label, cause, true)),
-      )
+      socket.on('error', (cause) => done(this.#error(cause, true)))
       socket.on('end', () => done(text === '' ? this.#hungUp() : undefined))
       socket.on('close', () => done(text === '' ? this.#hungUp() : undefined))
       signal.addEventListener('abort', onAbort, { once: true })
@@ -277,6 +291,10 @@ export class RuntimeSocket {
       }
       socket.write(`${line}\n`)
     })
+  }
+
+  #error(cause: Error, sent: boolean): DrainableError {
+    return this.#closed ? closedError(this.label) : socketError(this.label, cause, sent, this.#kind)
   }
 
   #hungUp(): DrainableError {

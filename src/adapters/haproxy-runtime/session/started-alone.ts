@@ -8,12 +8,12 @@ const TICKS = 100
 /** Clocks that agree so far show one moment, s. */
 const AGREE = 2
 
-type Started = Pick<ProcessInfo, 'pid' | 'start'>
+export type Started = Pick<ProcessInfo, 'pid' | 'start'>
 
 /** Reads a file of `/proc`. */
 export type ReadProc = (path: string) => Promise<string>
 
-const readProc: ReadProc = (path) => readFile(path, 'utf8')
+export const readProc: ReadProc = (path) => readFile(path, 'utf8')
 
 /**
  * Whether a process was started without another to replace, as its arguments say. They are believed only
@@ -47,20 +47,28 @@ export async function isSuccessorOf(
 }
 
 /** The arguments of a process; undefined where they are not known to be its own. */
-async function argumentsOf(info: Started, read: ReadProc): Promise<string[] | undefined> {
+export async function argumentsOf(
+  info: Started,
+  read: ReadProc = readProc,
+): Promise<string[] | undefined> {
   try {
     const [stat, line, boot] = await Promise.all([
       read(`/proc/${info.pid}/stat`),
       read(`/proc/${info.pid}/cmdline`),
       read('/proc/stat'),
     ])
-    // The name stands in brackets and may have blanks.
-    const name = /\((.*)\)/s.exec(stat)?.[1] ?? ''
-    const started = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]) / TICKS
+    const { name, fields } = readStat(stat)
+    const started = Number(fields[19]) / TICKS
     const epoch = Number(/^btime (\d+)$/m.exec(boot)?.[1]) + started
     const isSameStart = info.start !== '' && Math.abs(epoch - Number(info.start)) <= AGREE
     return name.startsWith('haproxy') && isSameStart ? line.split('\0') : undefined
   } catch {
     return undefined // no /proc, or not for us
   }
+}
+
+/** What `/proc/<pid>/stat` says: a name in brackets, which may have blanks, and what comes after it. */
+export function readStat(stat: string): { readonly name: string; readonly fields: string[] } {
+  const name = /\((.*)\)/s.exec(stat)?.[1] ?? ''
+  return { name, fields: stat.slice(stat.lastIndexOf(')') + 2).split(' ') }
 }

@@ -1,11 +1,14 @@
 import type { ProcessInfo } from '../codec/info.js'
 import type { Settings } from '../options.js'
 import type { Facts } from './facts.js'
+import { type LocalProcesses, NOT_LOCAL } from './local-processes.js'
 import type { Process } from './process.js'
 import { isSuccessorOf, startedAlone } from './started-alone.js'
 
 /** Old processes are told to go only once the new one runs: the margin on top of `within`, ms. */
 const WITHIN_MARGIN = 2_000
+/** The system is asked for processes beside the one that serves at most that often, ms. */
+const NEIGHBOURS_LOOK = 250
 
 /** What is not known of the processes of before. */
 export interface Blindness {
@@ -34,9 +37,17 @@ export class Unseen {
   /** When a process started that may have replaced one which was never seen; by the same clock. */
   #doubtedAt: number | undefined
 
-  constructor(settings: Settings, label: string) {
+  readonly #local: LocalProcesses
+  /** The process that was met last. */
+  #serves: ProcessInfo | undefined
+  /** Others with its configuration: what was told to finish its work (SIGUSR1) is named by no argument. */
+  #neighbours: readonly number[] = []
+  #neighboursAt = -Infinity
+
+  constructor(settings: Settings, label: string, local: LocalProcesses = NOT_LOCAL) {
     this.#settings = settings
     this.#label = label
+    this.#local = local
   }
 
   /** Takes in what was asked of the first process that was seen. */
@@ -58,6 +69,20 @@ export class Unseen {
     const isLocal = 'path' in this.#settings.socket.to
     const plain = this.#facts?.mworker === false && isLocal && !this.#hasMaster
     this.#alone = plain && !this.#lost && (await startedAlone(info))
+    this.#serves = info
+    this.#neighbours = this.#hasMaster ? [] : await this.#local.neighbours(info)
+  }
+
+  /** Asks the system which of the processes beside it are still there. */
+  async lookAround(now: number): Promise<void> {
+    const serves = this.#serves
+    const due = this.#neighbours.length > 0 && now >= this.#neighboursAt + NEIGHBOURS_LOOK
+    if (serves === undefined || !due) return
+    this.#neighboursAt = now
+    const there = await Promise.all(
+      this.#neighbours.map(async (pid) => (await this.#local.fate({ pid }, serves)) !== 'ended'),
+    )
+    this.#neighbours = this.#neighbours.filter((_, at) => there[at])
   }
 
   /**
@@ -92,6 +117,7 @@ export class Unseen {
       return { why: doubt, refuses: true }
     if (this.hasPassed(this.#bornAt)) return undefined
     const label = this.#label
+    const isSingle = this.#neighbours.length === 0
     const { oldWorkers } = this.#settings
     const refuses = oldWorkers !== 'accept'
     if (facts.mworker === undefined) {
@@ -99,12 +125,15 @@ export class Unseen {
       return { why, refuses }
     }
     if (facts.mworker) {
-      if (facts.neverReloaded && !this.#lost) return undefined
+      if (facts.neverReloaded && !this.#lost && isSingle) return undefined
       const why = `HAProxy at ${label} runs under a master (-W), and old workers of an earlier reload would not be seen: give the path of its master socket (haproxy -S) as 'master', or set oldWorkers: { within: <your hard-stop-after> } or 'accept'`
       return { why, refuses }
     }
-    if (this.#alone) return undefined
-    const why = `HAProxy at ${label} runs without a master, so a process that it replaced (haproxy -sf) would not be seen: run it under one (haproxy -W -S) and give its socket as 'master', or set oldWorkers: { within: <your hard-stop-after> }`
+    if (this.#alone && isSingle) return undefined
+    const beside = isSingle
+      ? ''
+      : ` (another haproxy with its configuration runs: ${this.#neighbours.join(', ')})`
+    const why = `HAProxy at ${label} runs without a master, so a process that it replaced (haproxy -sf) would not be seen${beside}: run it under one (haproxy -W -S) and give its socket as 'master', or set oldWorkers: { within: <your hard-stop-after> }`
     return { why, refuses: typeof oldWorkers === 'object' }
   }
 
