@@ -73,3 +73,10 @@ export function short(
 export const a = reading('a', '10.0.0.1')
 export const b = reading('b', '10.0.0.2')
 export const gentle = { maint: 'gentle' } as const
+/** Of a product whose maint keeps established work. */
+export const capabilities = {
+  ladder: ['ready', 'drain', 'maint'],
+  maint: 'gentle',
+  add: true,
+  remove: true,
+} as const
