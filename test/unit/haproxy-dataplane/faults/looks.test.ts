@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest'
+import { context, present, rig } from '../../../support/dataplane.js'
+import { WEB1, WEB2 } from './set-up.js'
+
+describe.concurrent('the cost of looking', () => {
+  test('one poll of the statistics for all members, never two at once', async () => {
+    const pools = { a: ['s1', 's2', 's3'], b: ['s1', 's2'] }
+    await using r = await rig({ pools }, { maintCuts: false })
+    const refs = Object.entries(pools).flatMap(([pool, names]) =>
+      names.map((member) => ({ pool, member })),
+    )
+    await r.lb.observe(refs, context())
+    const before = r.fake.requests.length
+    await r.lb.observe(refs, context())
+    const paths = r.fake.requests
+      .slice(before)
+      .map(({ path }) => path.replace('/v3/services/haproxy', ''))
+    expect(paths).toEqual([
+      '/runtime/info',
+      '/stats/native?type=server',
+      '/runtime/backends/a/servers',
+      '/runtime/backends/b/servers',
+      '/runtime/info',
+    ])
+    const from = r.fake.requests.length
+    await Promise.all([1, 2, 3].map(() => r.lb.observe(refs, context())))
+    const kinds = r.fake.requests
+      .slice(from)
+      .map(({ path }) => path.split('/').at(-1)!.split('?')[0])
+    const one = ['info', 'native', 'servers', 'servers', 'info']
+    expect(kinds).toEqual([...one, ...one, ...one])
+  })
+
+  test('the configuration is read once, and again when its version has changed', async () => {
+    await using r = await rig({ pools: { web: ['web1', { name: 'web2', cutsWhenDown: true }] } })
+    const reads = () =>
+      r.fake.requests.filter(({ path }) => path.includes('/configuration/')).length
+    expect((await present(r.lb, WEB2)).maint).toBe('cuts')
+    const first = reads()
+    await present(r.lb, WEB2)
+    expect(reads()).toBe(first)
+    await r.fake.reload()
+    await present(r.lb, WEB2)
+    expect(reads()).toBe(first * 2)
+  })
+
+  test('a configuration that can not be read makes maint unknown, not gentle', async () => {
+    await using r = await rig()
+    r.fake.fail({ match: /configuration/, how: 'status', status: 403 })
+    expect((await present(r.lb, WEB1)).maint).toBe('unknown')
+  })
+})
