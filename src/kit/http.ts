@@ -66,9 +66,22 @@ export interface HttpReply {
 /** Loaded at the first call: who imports an adapter, and calls nothing yet, does not wait for it. */
 let loaded: Promise<typeof Undici> | undefined
 export const undici = (): Promise<typeof Undici> =>
-  (loaded ??= import('undici').catch((cause: unknown) => {
+  (loaded ??= import('undici').then(genuine, (cause: unknown) => {
     throw notLoaded(cause)
   }))
+
+/**
+ * Bun gives its own module under this name: `request` there ignores the dispatcher, and with it `tls`, `socketPath` and
+ * every limit (Bun 1.4.5). Its agent is an empty shell.
+ */
+export function genuine(found: typeof Undici): typeof Undici {
+  const { destroy } = found.Agent.prototype as Partial<Agent>
+  if (typeof destroy === 'function') return found
+  throw new DrainableError(
+    'UNSUPPORTED',
+    'undici was replaced by a module that ignores TLS options and timeouts, as Bun does: run adapters that speak HTTP on Node.js or Deno (docs/questions.md, "Which runtimes does it run on?")',
+  )
+}
 
 /** undici is CommonJS and requires modules of Node: a bundle of ES modules has no `require` unless it is given one. */
 export function notLoaded(cause: unknown): DrainableError {

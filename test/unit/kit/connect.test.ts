@@ -53,10 +53,15 @@ interface Call {
   readonly stop: AbortController
 }
 
-function get(client: HttpClient, clock: FakeClock | typeof systemClock = systemClock): Call {
+function get(
+  client: HttpClient,
+  clock: FakeClock | typeof systemClock = systemClock,
+  timeout?: number,
+): Call {
   const stop = new AbortController()
+  const limit = timeout === undefined ? {} : { timeout }
   const end = client
-    .call({ method: 'GET', path: '/', clock, signal: stop.signal })
+    .call({ method: 'GET', path: '/', clock, signal: stop.signal, ...limit })
     .catch((error: unknown) => error)
   return { end, stop }
 }
@@ -92,6 +97,20 @@ describe('a connection that is not made', () => {
     expect(there.open.size).toBeGreaterThan(0)
     calls[1]!.stop.abort(new Error('second'))
     expect(await calls[1]!.end).toMatchObject({ message: 'second' })
+    await expect.poll(() => there.open.size, SOON).toBe(0)
+  })
+
+  test('keeps no call beyond its own time while another one waits', async () => {
+    await using there = await silent()
+    await using http = client(there)
+    const clock = fakeClock()
+    const [hasty, patient] = [get(http, clock, 1_000), get(http, clock)]
+    await expect.poll(() => there.open.size).toBeGreaterThan(0)
+    await clock.advance(1_000)
+    expect(await hasty.end).toMatchObject({ code: 'CALL_TIMEOUT' })
+    expect(there.open.size).toBeGreaterThan(0)
+    patient.stop.abort(new Error('second'))
+    expect(await patient.end).toMatchObject({ message: 'second' })
     await expect.poll(() => there.open.size, SOON).toBe(0)
   })
 
