@@ -11,7 +11,9 @@ export type {
   EndingState,
   FoundMember,
   Hold,
+  LastReading,
   LateChange,
+  Owned,
   OwnChange,
   ProofState,
   ScopeMark,
@@ -22,7 +24,7 @@ export type {
 } from './core/machine/state.js'
 export { openGoal } from './core/machine/goal.js'
 export type { Goal, OpenGoal, OpenOptions } from './core/machine/goal.js'
-export type { Effect, Input, ReadingInput, Transition } from './core/machine/input.js'
+export type { Effect, Input, ReadingInput, Sight, Transition } from './core/machine/input.js'
 export type { MachinePolicy } from './core/machine/policy.js'
 export { brokenInvariants } from './core/machine/invariants.js'
 export { transition } from './core/machine/transition.js'

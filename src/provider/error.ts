@@ -26,7 +26,7 @@ export type ErrorCode =
    */
   | 'INVALID_OPTIONS'
   /**
-   * The balancer can't do a part of the policy, such as maint, removal, or cutting connections.
+   * The balancer can't do a part of the policy, such as maint, removal, or cutting connections; or this runtime can't run it: the message names the one that can.
    *
    * Leave that part out, or give `ifUnsupported: 'proceed'` to go on without it. Nothing was changed.
    */

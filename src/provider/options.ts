@@ -23,6 +23,12 @@ export function parseOptions<T>(schema: Schema<T>, value: unknown, subject: stri
   )
 }
 
+/** Which of these methods a value of a caller does not have: all of them where it is no object. */
+export function missingMethods(value: unknown, methods: readonly string[]): readonly string[] {
+  const given = (value ?? {}) as Partial<Record<string, unknown>>
+  return methods.filter((name) => typeof given[name] !== 'function')
+}
+
 function unknownKeys(schema: Schema<unknown>, value: unknown): readonly SchemaIssue[] {
   const issues = schema.safeParse(value).error?.issues ?? []
   return issues.filter(({ code }) => code === 'unrecognized_keys')

@@ -2,8 +2,8 @@ import type { PlannedChange } from '../provider/desired.js'
 import type { DrainEvent } from '../core/events.js'
 import type { SeenLook } from '../core/runner/look/look.js'
 import { readingsOf } from '../core/runner/look/readings.js'
-import { dropTicket } from '../core/tickets/saved.js'
 import type { Ticket } from '../core/tickets/ticket.js'
+import { TicketWriter } from '../core/tickets/writing/writer.js'
 import type { WishedPlan } from '../endpoints/plan/plan-changes.js'
 import type { Wish } from '../endpoints/plan/wish.js'
 import type { Capabilities, MemberRef, PresentReading } from '../provider/contract.js'
@@ -376,7 +376,7 @@ export class Work {
   async #drop(id: string): Promise<void> {
     const { tickets, provider, subject, fault } = this.#spec
     try {
-      await dropTicket(tickets, id)
+      await new TicketWriter(id, { store: tickets, onTicket: undefined }).drop()
     } catch (thrown) {
       fault(toDrainableError(thrown, provider.name, subject))
     }

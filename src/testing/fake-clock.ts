@@ -9,7 +9,7 @@ export interface FakeClock extends Clock {
   advance(ms: number): Promise<void>
   /**
    * Moves time on, from timer to timer, until the promise has settled; gives its value or throws its
-   * error. Thirty minutes of a drain take milliseconds.
+   * error. Thirty minutes of a drain take milliseconds with `pace: '1s'`, and seconds without: that is a hundred looks a second.
    *
    * @param promise - what to wait for
    * @param limit - how much time may pass on this clock, in milliseconds. Default: seven days
@@ -45,7 +45,7 @@ const IDLE_TURNS = 2_000
  * const end = lb.occupy({ pool: 'web', member: 'web1' })
  * clock.setTimeout(end, 20 * 60_000)
  * const report = await clock.runUntil(
- *   drain(lb, { pool: 'web', member: 'web1' }, { timeout: '30m', clock }),
+ *   drain(lb, { pool: 'web', member: 'web1' }, { timeout: '30m', pace: '1s', clock }),
  * )
  * console.log(report.outcome, clock.now()) // idle, a little over 20 minutes
  * ```

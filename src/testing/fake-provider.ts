@@ -324,7 +324,8 @@ class InMemoryProvider implements FakeProvider {
     this.#closing.signal.throwIfAborted()
     this.#calls.push(call)
     const clock = this.#clock ?? ctx.clock
-    const signal = AbortSignal.any([ctx.signal, this.#closing.signal])
+    // Only made where the call waits: it costs as much as the rest of a look, and a drain has 100 a second.
+    const ending = (): AbortSignal => AbortSignal.any([ctx.signal, this.#closing.signal])
     const failure = this.#takeFailure(call.verb)
     if (failure?.how === 'hang' || failure?.how === 'hang-after') {
       begin(failure)
@@ -332,9 +333,9 @@ class InMemoryProvider implements FakeProvider {
         // Not cleared by an abort: a frozen balancer executes later what its client gave up.
         clock.setTimeout(() => void work(failure), failure.late ?? 0)
       }
-      await untilAborted(signal)
+      await untilAborted(ending())
     }
-    if (this.#latency > 0) await pause(clock, this.#latency, signal)
+    if (this.#latency > 0) await pause(clock, this.#latency, ending())
     if (!this.#connected) {
       throw new DrainableError('UNREACHABLE', `The balancer ${this.instance} is disconnected`, {
         provider: this.name,

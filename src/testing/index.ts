@@ -11,7 +11,7 @@
  * const clock = fakeClock()
  * const lb = fakeProvider({ pools: { web: ['web1', 'web2'] }, clock })
  * lb.occupy({ pool: 'web', member: 'web1' })
- * const run = drain(lb, { pool: 'web', member: 'web1' }, { timeout: '30m', clock })
+ * const run = drain(lb, { pool: 'web', member: 'web1' }, { timeout: '30m', pace: '1s', clock })
  * const error = await clock.runUntil(run.catch((e: unknown) => e))
  * console.log(isDrainableError(error, 'DRAIN_TIMEOUT')) // true
  * ```

@@ -14,7 +14,7 @@ const KINDS = {
 
 for (const name of Object.keys(KINDS) as (keyof typeof KINDS)[]) {
   const capabilities = KINDS[name]
-  describe(`a provider with ${name}`, () => {
+  describe.concurrent(`a provider with ${name}`, () => {
     contractTests(SKIPPED[name], () => openFake({ capabilities }))
   })
 }

@@ -1,7 +1,7 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { keptTicket } from '../tickets/read-tickets.js'
-import { TicketWriter, type TicketTargets } from '../tickets/writer.js'
+import { TicketWriter, type TicketTargets } from '../tickets/writing/writer.js'
 import type { TicketStore } from '../tickets/store.js'
 import type { Ticket } from '../tickets/ticket.js'
 import type { Target } from '../verbs/target.js'

@@ -1,3 +1,4 @@
+import { atLeast } from '../../provider/admin-state.js'
 import type { Reading } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { Draft } from './draft.js'
@@ -7,20 +8,25 @@ import { followPending, settleLate } from './ledger/late.js'
 import { owesUndo } from './ledger/owner.js'
 import { allInForce, inWishedState } from './proof.js'
 import { forgetSamples, trackScopes } from './scopes.js'
-import { incarnationsOf, loadOf, neededState, type DrainState } from './state.js'
+import { incarnationsOf, isLetGo, loadOf, neededState, ownOf, readsMember } from './state.js'
 
 /** Takes a reading in: what is known afterwards, no decision yet. */
 export function absorbReading(draft: Draft, input: ReadingInput): void {
   const { state } = draft
-  const { reading, askedAt } = input
-  const { last: before } = state
+  const { reading, askedAt, mayOpen = false } = input
+  const { last } = state
   const load = loadOf(state)
   takeScopes(draft, input)
-  draft.set({ unread: null, last: { reading, askedAt, at: draft.now } })
+  draft.set({
+    unread: null,
+    last: { reading, askedAt, at: draft.now, mayOpen },
+  })
   meet(draft, reading)
+  learnProcesses(draft, reading)
   followPending(draft, reading)
-  settleLate(draft, reading, askedAt, load)
-  noteForeign(draft, reading, askedAt, before)
+  const { late } = draft.state.hold
+  settleLate(draft, reading, askedAt, { load, last })
+  noteForeign(draft, reading, askedAt, { last, late })
   if (askedAt <= draft.state.hold.confirmedAt || draft.state.hold.pending !== null) return
   followEffect(draft)
 }
@@ -53,6 +59,19 @@ function meet(draft: Draft, reading: Reading): void {
   draft.set({ found: { identity, own, serves, native } })
 }
 
+/**
+ * A process that could not be read when the hold went out is the one that is read first after it, as long as the member is
+ * closed: another one that comes later has begun since.
+ */
+function learnProcesses(draft: Draft, { scopes }: Reading): void {
+  if (!readsMember(draft.state) || !atLeast(ownOf(draft.state), 'drain')) return
+  for (const { scope, state, incarnation } of scopes) {
+    const { incarnations } = draft.state.hold
+    if (state === 'read' && incarnations?.get(scope) === '')
+      draft.hold({ incarnations: new Map(incarnations).set(scope, incarnation) })
+  }
+}
+
 /** Keeps `effectiveSince` in step with what was found. */
 function followEffect(draft: Draft): void {
   const { state } = draft
@@ -74,15 +93,9 @@ function followEffect(draft: Draft): void {
   }
 }
 
-/** Whether the newest reading is one of the member itself: absent, or as another one, it has no state. */
-function readsMember({ last, found }: DrainState): boolean {
-  return last?.reading.present === true && last.reading.identity === found?.identity
-}
-
 function sayInForce(draft: Draft): void {
   const { state } = draft
-  const { ended, holding } = state.ending
-  if (state.goal.kind === 'watch' || (ended !== null && !holding)) return
+  if (state.goal.kind === 'watch' || isLetGo(state)) return
   const inForce = allInForce(state)
   if (inForce && !state.proof.inForce) draft.emit({ type: 'in-force', ...draft.stamp })
   if (inForce) draft.proof({ inForce })

@@ -12,12 +12,12 @@ export function dueIn(state: DrainState, policy: MachinePolicy, now: number): nu
   const moments: (number | null)[] = [
     ...endings(state, policy, now),
     hold.notBefore > now ? hold.notBefore : null,
-    hold.yieldAt,
-    ...hold.late.map((late) => late.until),
+    unseen(state, hold.yieldAt),
+    ...hold.late.map((late) => unseen(state, late.until)),
     sampleAt(state, policy, now),
     vanished === null
       ? null
-      : vanished.since + Math.max(ABSENCE_GAP, policy.capabilities.freshness),
+      : unseen(state, vanished.since + Math.max(ABSENCE_GAP, policy.capabilities.freshness)),
     ...(goal.kind === 'open' ? [later(goal.until, now), later(goal.lateUntil, now)] : []),
   ]
   const known = moments.filter((moment) => moment !== null)
@@ -28,13 +28,20 @@ function later(moment: number | null, now: number): number | null {
   return moment !== null && moment > now ? moment : null
 }
 
+/** What a look that was asked for since has not decided is not due any more: only the balancer brings news of it. */
+function unseen({ last }: DrainState, moment: number | null): number | null {
+  return moment !== null && (last === null || last.askedAt < moment) ? moment : null
+}
+
 function endings(state: DrainState, policy: MachinePolicy, now: number): (number | null)[] {
   if (state.ending.ended !== null || state.goal.kind !== 'drain') return []
   const { escalateAfter } = policy
   return [
     later(state.deadline, now),
-    escalateAfter !== null && !state.hold.escalated ? state.startedAt + escalateAfter : null,
-    state.ending.terminateUntil,
+    escalateAfter !== null && !state.hold.escalated
+      ? unseen(state, state.startedAt + escalateAfter)
+      : null,
+    unseen(state, state.ending.terminateUntil),
   ]
 }
 

@@ -1,9 +1,15 @@
-import type { Change, ChangeResult, Reading, Snapshot } from '../../provider/contract.js'
+import type {
+  AdminState,
+  Change,
+  ChangeResult,
+  Reading,
+  Snapshot,
+} from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import type { Outcome } from '../../provider/report.js'
 import type { DrainEvent } from '../events.js'
 import type { OpenGoal } from './goal.js'
-import type { DrainState, FoundMember, LateChange, OwnChange } from './state.js'
+import type { DrainState, LateChange, Owned } from './state.js'
 
 /** A reading of the member, with what its look knew beside it. */
 export interface ReadingInput {
@@ -16,8 +22,20 @@ export interface ReadingInput {
   readonly took?: number
   /** Why the pool has too few serving members now; null: it has enough. Default: not known. */
   readonly floor?: DrainableError | null
+  /** Whether another run of this process has an undo of the member under way, or one without an answer. */
+  readonly mayOpen?: boolean
   /** From 0 to 1, for waits that must differ between controllers. */
   readonly random?: number
+}
+
+/** What another run of this process saw of a member. */
+export interface Sight {
+  readonly own: AdminState
+  readonly identity: string
+  readonly askedAt: number
+  readonly at: number
+  /** Of every process that can hold work for it. */
+  readonly incarnations: ReadonlyMap<string, string>
 }
 
 /** What comes in. `at` is the moment of receipt by the run's clock, `wall` the same moment in epoch milliseconds. */
@@ -37,6 +55,8 @@ export type Input = { readonly at: number; readonly wall: number } & (
   | { readonly type: 'recalled' }
   /** What was called idle is to be looked at once more: where it can't be read, that is no outcome before. */
   | { readonly type: 'doubt' }
+  /** Another run of this process has seen the member: see `absorbSight`. */
+  | { readonly type: 'sighted'; readonly sight: Sight }
   /** The floor's answer to a first hold: it was not sent. */
   | { readonly type: 'denied'; readonly error: DrainableError }
   /** The caller's own health check ended. */
@@ -46,11 +66,9 @@ export type Input = { readonly at: number; readonly wall: number } & (
       readonly type: 'inherit'
       readonly late: readonly LateChange[]
       /** What an undo that this drain ended has not undone. */
-      readonly owned?: {
-        readonly found: FoundMember
-        readonly changes: readonly OwnChange[]
-        readonly incarnations?: ReadonlyMap<string, string> | null
-      }
+      readonly owned?: Owned
+      /** What a drain that this undo ended holds. */
+      readonly held?: Owned
     }
   /** Another goal from now on: drops proof and seal, keeps what may still be carried out. */
   | { readonly type: 'goal'; readonly goal: OpenGoal }

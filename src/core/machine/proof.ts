@@ -133,11 +133,17 @@ export function marksOf(state: DrainState): ReadonlyMap<string, ScopeMark> {
   )
 }
 
+/** Whether a product that does not count work says no more that nothing is attached: there is no other sign of it. */
+function isReleaseOver(last: LoadScope, { capabilities }: MachinePolicy): boolean {
+  return capabilities.counts === 'none' && last.released !== true
+}
+
 /** Whether a scope shows nothing but what the mark shows: same process, nothing arrived, nothing there. */
-function asMarked(last: LoadScope, mark: ScopeMark | undefined): boolean {
+function asMarked(last: LoadScope, mark: ScopeMark | undefined, policy: MachinePolicy): boolean {
   return (
     last.active === 0 &&
     last.queued === 0 &&
+    !isReleaseOver(last, policy) &&
     mark?.incarnation === last.incarnation &&
     mark.arrivals === (last.arrivals ?? null)
   )
@@ -150,7 +156,10 @@ function asMarked(last: LoadScope, mark: ScopeMark | undefined): boolean {
  * `early`: it does so far, but its numbers may be older than the seal, so they can't show who slipped
  * in just before it. Where counts can be stale that takes the product's freshness longer.
  */
-export function verdictStands(state: DrainState): 'stands' | 'early' | 'fell' {
+export function verdictStands(
+  state: DrainState,
+  policy: MachinePolicy,
+): 'stands' | 'early' | 'fell' {
   const { verdict, scopes } = state.proof
   if (verdict === null) return 'fell'
   let early = false
@@ -158,7 +167,7 @@ export function verdictStands(state: DrainState): 'stands' | 'early' | 'fell' {
     const same =
       last.state === 'read' &&
       isInForce(last, neededState(state)) &&
-      asMarked(last, verdict.scopes.get(name))
+      asMarked(last, verdict.scopes.get(name), policy)
     if (!same) return 'fell'
     early ||= verdict.sealedAt !== null && last.sampledAt <= verdict.sealedAt
   }
@@ -169,11 +178,11 @@ export function verdictStands(state: DrainState): 'stands' | 'early' | 'fell' {
  * Whether nothing was seen that contradicts the idle that was said. Once the whole run has its
  * outcome, a scope that can't be read for a moment contradicts nothing; before, it must be read.
  */
-export function stillIdle(state: DrainState): boolean {
+export function stillIdle(state: DrainState, policy: MachinePolicy): boolean {
   const { verdict, scopes } = state.proof
   const lenient = state.ending.settled || state.goal.kind === 'watch'
   return [...scopes].every(([name, { last }]) =>
-    last.state === 'read' ? asMarked(last, verdict?.scopes.get(name)) : lenient,
+    last.state === 'read' ? asMarked(last, verdict?.scopes.get(name), policy) : lenient,
   )
 }
 
@@ -186,6 +195,7 @@ export function stillIdle(state: DrainState): boolean {
  */
 export function workSeen(
   state: DrainState,
+  policy: MachinePolicy,
   marks: ReadonlyMap<string, ScopeMark> | null = state.ending.marks,
 ): boolean {
   if (marks === null) return false
@@ -197,7 +207,7 @@ export function workSeen(
   const known = new Set([...marks.values()].map((mark) => mark.incarnation))
   return [...scopes].some(([name, { last }]) => {
     if (last.state !== 'read') return false
-    if (last.active > 0 || last.queued > 0) return true
+    if (last.active > 0 || last.queued > 0 || isReleaseOver(last, policy)) return true
     const { arrivals } = last
     if (arrivals === undefined) return false
     const mark = marks.get(name)

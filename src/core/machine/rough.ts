@@ -14,7 +14,7 @@ export function isRough(state: DrainState, policy: MachinePolicy): boolean {
   if (pending?.change.kind !== 'hold' || pending.change.to !== 'maint') return false
   if (reading?.present !== true || maintEffect(policy, reading) === 'gentle') return false
   const word = isSealing(state)
-    ? policy.seal === 'always' && stillIdle(state)
+    ? policy.seal === 'always' && stillIdle(state, policy)
     : policy.onTimeout === 'terminate'
   return !word
 }
@@ -29,7 +29,7 @@ export function recall(draft: Draft): void {
   if (!isRough(draft.state, draft.policy)) return
   if (isSealing(draft.state)) draft.proof({ verdict: null })
   draft.hold({ pending: null })
-  lowerWish(draft)
+  if (draft.state.goal.kind === 'drain') lowerWish(draft) // an undo wishes nothing
 }
 
 /** Drain is wished from now on, and no more than that counts as confirmed. */

@@ -83,6 +83,20 @@ export function trackScopes(proof: ProofState, look: ScopeLook): TrackedScopes {
   return { scopes, ended, lost }
 }
 
+/** Processes that an earlier look has listed, and whose counts there say nothing: each is read, or has ended, before idle is said. */
+export function expectScopes(proof: ProofState, listed: readonly LoadScope[]): ProofState {
+  const known = new Map(proof.scopes)
+  for (const scope of listed) {
+    if (scope.state === 'ended' || known.has(scope.scope)) continue
+    const unread: LoadScope = { ...scope, state: 'unread' }
+    known.set(
+      scope.scope,
+      advance(undefined, unread, null, { listed, ended: undefined, took: 0, at: 0, wish: 'none' }),
+    )
+  }
+  return { ...proof, scopes: known }
+}
+
 /** All processes have ended, because the product counts nothing for a member that is gone. */
 export function endAll(proof: ProofState): TrackedScopes {
   return trackScopes(proof, { listed: [], ended: 'unlisted', took: 0, at: 0, wish: 'none' })

@@ -24,8 +24,7 @@ export interface DrainState {
   readonly deadline: number | null
   /** As found before our first change; null: not read yet. */
   readonly found: FoundMember | null
-  /** The newest reading, with when it was asked for and when it came. */
-  readonly last: { readonly reading: Reading; readonly askedAt: number; readonly at: number } | null
+  readonly last: LastReading | null
   /** The newest look that failed, if it is newer than the newest reading. */
   readonly unread: { readonly error: DrainableError; readonly askedAt: number } | null
   /** Absence or another identity that was seen once: a second look decides. */
@@ -35,6 +34,15 @@ export interface DrainState {
   readonly ending: EndingState
   /** The load event last sent, to send one only on a change or after a second. */
   readonly said: { readonly key: string; readonly at: number } | null
+}
+
+/** The newest reading, with when it was asked for and when it came. */
+export interface LastReading {
+  readonly reading: Reading
+  readonly askedAt: number
+  readonly at: number
+  /** Another run of this process may have opened the member since, or yet open it. */
+  readonly mayOpen: boolean
 }
 
 /** The member as found before our first change that changed something: what an undo goes back to, and how it is told from another of its name. */
@@ -90,6 +98,14 @@ export interface OwnChange {
   /** `unchanged`: it was so before us. `intended`: it was sent, or was to be; it is not known whether it was carried out. */
   readonly state: 'intended' | 'applied' | 'unchanged'
   readonly at: number
+}
+
+/** What another run of this process had changed, and whoever takes it over is to undo. */
+export interface Owned {
+  readonly found: FoundMember
+  readonly changes: readonly OwnChange[]
+  /** Incarnations when that was last seen in place, or taken back. */
+  readonly incarnations?: ReadonlyMap<string, string> | null
 }
 
 /** A change that was sent, or is about to be. */
@@ -351,6 +367,16 @@ export function incarnationsOf(state: DrainState): ReadonlyMap<string, string> {
 export function incarnationsIn(scopes: readonly LoadScope[]): ReadonlyMap<string, string> {
   const alive = scopes.filter(({ state }) => state !== 'ended')
   return new Map(alive.map((one) => [one.scope, one.state === 'read' ? one.incarnation : '']))
+}
+
+/** Whether it has ended and keeps its member no longer: nothing is put back, nor looked after. */
+export function isLetGo({ ending }: Pick<DrainState, 'ending'>): boolean {
+  return ending.ended !== null && !ending.holding
+}
+
+/** Whether the newest reading is one of the member itself: absent, or as another one, it has no state. */
+export function readsMember({ last, found }: DrainState): boolean {
+  return last?.reading.present === true && last.reading.identity === found?.identity
 }
 
 /**

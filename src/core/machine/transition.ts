@@ -1,4 +1,3 @@
-import { atLeast } from '../../provider/admin-state.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { absorbFailure, absorbReading } from './absorb.js'
@@ -11,11 +10,13 @@ import type { OpenGoal } from './goal.js'
 import type { Input, Transition } from './input.js'
 import type { MachinePolicy } from './policy.js'
 import { marksOf } from './proof.js'
+import { inherit } from './ledger/inherit.js'
 import { absorbResult } from './ledger/result.js'
 import { recall } from './rough.js'
 import { sayLoad } from './say-load.js'
 import { forgetSamples } from './scopes.js'
-import { NO_PROOF, type DrainState, type FoundMember } from './state.js'
+import { absorbSight } from './sighted.js'
+import { isLetGo, NO_PROOF, type DrainState } from './state.js'
 
 /**
  * One step of a member's run: state and input in, state and effects out.
@@ -80,6 +81,23 @@ function absorb(state: DrainState, input: Input, policy: MachinePolicy): Draft {
     case 'checked':
       checked(draft, input.error)
       break
+    case 'sighted':
+      absorbSight(draft, input.sight)
+      break
+    default:
+      absorbOrder(draft, input)
+  }
+  return draft
+}
+
+/** What comes from no balancer: the run, its user, or another call of this process wishes it so. */
+type Order = Extract<
+  Input,
+  { readonly type: 'goal' | 'yield' | 'end' | 'doubt' | 'settle' | 'release' }
+>
+
+function absorbOrder(draft: Draft, input: Order): void {
+  switch (input.type) {
     case 'goal':
       changeGoal(draft, input.goal)
       break
@@ -101,34 +119,12 @@ function absorb(state: DrainState, input: Input, policy: MachinePolicy): Draft {
     default:
       input satisfies never
   }
-  return draft
 }
 
 function overdue(draft: Draft, error: Parameters<Draft['fault']>[0]): void {
   const { goal } = draft.state
   if (goal.kind === 'open') openOverdue(draft, goal, error)
   else endOverdue(draft)
-}
-
-/** Changes of other runs, without those that this one knows of already. Another that asks for the same is another one. */
-function inherit(draft: Draft, { late, owned }: Extract<Input, { type: 'inherit' }>): void {
-  const known = draft.state.hold.late
-  if (owned !== undefined && draft.state.hold.changes.length === 0) {
-    if (!maybeByUs(draft.state, owned.found)) draft.set({ found: owned.found })
-    draft.hold({ changes: owned.changes, incarnations: owned.incarnations ?? null })
-  }
-  const news = late.filter((entry) => !known.some((mine) => mine.change === entry.change))
-  draft.hold({ late: [...known, ...news] })
-}
-
-/** What an undo had found there may be the doing of a hold of ours without an answer: that is no state to go back to. */
-function maybeByUs({ found, hold }: DrainState, theirs: FoundMember): boolean {
-  if (found === null || found.own === 'unknown' || found.identity !== theirs.identity) return false
-  const before = found.own
-  return hold.late.some(
-    ({ change }) =>
-      change.kind === 'hold' && change.to === theirs.own && !atLeast(before, change.to),
-  )
 }
 
 /**
@@ -221,7 +217,7 @@ function changeGoal(draft: Draft, goal: OpenGoal): void {
  */
 function yieldTo(draft: Draft, error: Parameters<Draft['fault']>[0]): void {
   const { ending } = draft.state
-  if (ending.ended !== null && !ending.holding) return
+  if (isLetGo(draft.state)) return
   if (ending.ended?.outcome === 'restored') {
     forgetChanges(draft)
     draft.ending({ holding: false }) // it was opened; what comes after that is the other call's

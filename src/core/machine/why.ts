@@ -3,11 +3,11 @@ import type { LoadScope } from '../../provider/contract.js'
 import { formatDuration } from '../../provider/duration.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { printable } from '../../provider/quote.js'
-import type { Why, WhyCode } from '../../provider/report.js'
+import type { Outcome, Why, WhyCode } from '../../provider/report.js'
 import { targetOf } from './ledger/changes.js'
 import type { MachinePolicy } from './policy.js'
 import { idleRule, inWishedState } from './proof.js'
-import { judgeScope, NOT_LISTED } from './scopes.js'
+import { ABSENCE_GAP, judgeScope, NOT_LISTED, type IdleRule } from './scopes.js'
 import { neededState, ownOf, setterOf, type DrainState, type ScopeTrack } from './state.js'
 
 /** In flight for longer than that without a change is named as long-lived, in milliseconds. */
@@ -38,21 +38,47 @@ export function explain(
   const say: Say = (code, text, more = {}) =>
     void list.push({ code, ref: state.ref, text: printable(text), ...more })
   explainChanges(state, wallOffset, say)
+  explainUndo(state, say)
   if (state.unread !== null) {
     say('unreadable', `the balancer can't be read: ${state.unread.error.message}`, {
       hint: 'what can not be read is unknown, never zero; the last numbers are older',
     })
   }
-  if (state.phase === 'idle' && state.unread === null) return [...list, ...unverified(state)]
-  if (state.goal.kind === 'open') {
-    explainOpen(state, now, say)
-    return list
+  if (state.phase === 'idle' && state.unread === null) {
+    if (list.length === 0) explainNext(state, say)
+    return [...list, ...unverified(state)]
   }
-  for (const track of state.proof.scopes.values()) explainScope(track, state, now, say)
-  explainState(state, say)
-  if (list.length === 0) explainWait(state, policy, now, say)
-  for (const hint of hintsOf(state, list)) say(list[0]?.code ?? 'in-flight', hint)
-  return list.length > 0 ? list : unverified(state)
+  if (state.goal.kind === 'open') explainOpen(state, now, say)
+  else {
+    for (const track of state.proof.scopes.values()) explainScope(track, state, now, say)
+    explainState(state, say)
+    if (list.length === 0) explainWait(state, policy, now, say)
+    if (list.length === 0 && isWaiting(state)) explainVanished(state, say)
+    for (const hint of hintsOf(state, list)) say(list[0]?.code ?? 'in-flight', hint)
+  }
+  if (list.length > 0) return list
+  explainNext(state, say)
+  return [...list, ...unverified(state)]
+}
+
+/** Nothing stands in the way: what comes next is waited for. */
+function explainNext(state: DrainState, say: Say): void {
+  const { ref, goal, last, hold, ending } = state
+  if (goal.kind === 'watch' || last === null || !isWaiting(state)) return
+  const { pending } = hold
+  if (ending.ended !== null && pending === null) return
+  const name = formatRef(ref)
+  const more = { hint: 'it is waited for; nothing has to be done' }
+  if (hold.yieldAt !== null) {
+    const words = 'too few other members serve since it was held'
+    say('pool-at-minimum', `${name}: ${words}: it is opened again unless that changes`, more)
+    return
+  }
+  if (pending !== null) {
+    say('not-in-force', `${name}: the answer to '${pending.change.kind}' is waited for`, more)
+    return
+  }
+  say('settling', `${name}: the next look at it decides`, more)
 }
 
 /** Nothing is left to be explained, whatever stood in the way before. */
@@ -102,20 +128,20 @@ function explainChanges(state: DrainState, wallOffset: number, say: Say): void {
   }
 }
 
+/** An undo of another run of this process that has no answer yet. */
+function explainUndo({ ref, last, goal }: DrainState, say: Say): void {
+  if (last?.mayOpen !== true || goal.kind !== 'drain') return
+  say(
+    'not-in-force',
+    `${formatRef(ref)}: another call of this process opens it, and has no answer to that: it may still be carried out`,
+    { hint: 'it is waited for; nothing has to be done' },
+  )
+}
+
 function explainOpen(state: DrainState, now: number, say: Say): void {
   const reading = state.last?.reading
   const name = formatRef(state.ref)
-  if (state.vanished !== null) {
-    const seen = state.vanished.identity === null ? 'is absent' : 'is another member'
-    say(
-      'unreadable',
-      `${name} ${seen} in the newest look: another one decides whether it is gone`,
-      {
-        hint: 'the next look decides; nothing has to be done',
-      },
-    )
-    return
-  }
+  if (explainVanished(state, say)) return
   if (reading?.present !== true || state.unread !== null) return
   const waited = formatDuration(now - state.startedAt)
   if (reading.own === 'unknown') explainUnknown(name, reading.hints, say)
@@ -124,6 +150,22 @@ function explainOpen(state: DrainState, now: number, say: Say): void {
       hint: 'the first check after maint is waited for before it gets work',
     })
   }
+}
+
+/** The newest look shows no member, or another one. @returns whether it does */
+function explainVanished({ ref, last, found }: DrainState, say: Say): boolean {
+  if (last === null) return false
+  const { reading } = last
+  if (reading.present && (found === null || reading.identity === found.identity)) return false
+  const seen = reading.present ? 'is another member' : 'is absent'
+  say(
+    'unreadable',
+    `${formatRef(ref)} ${seen} in the newest look: another one decides whether it is gone`,
+    {
+      hint: 'the next look decides; nothing has to be done',
+    },
+  )
+  return true
 }
 
 function explainUnknown(name: string, hints: readonly string[] | undefined, say: Say): void {
@@ -250,18 +292,37 @@ function noted(scope: LoadScope): string {
   return scope.note === undefined ? '' : ` (${scope.note})`
 }
 
+/** Ends that come at the deadline: what was waited for until then is the reason. */
+const BY_TIME: readonly Outcome[] = ['timeout', 'unreachable', 'proceeded']
+
+function isWaiting({ ending: { ended } }: DrainState): boolean {
+  return ended === null || BY_TIME.includes(ended.outcome)
+}
+
 /** Nothing is in flight: what is still to be waited for. */
 function explainWait(state: DrainState, policy: MachinePolicy, now: number, say: Say): void {
   const rule = idleRule(state, policy)
-  if (rule === null || !inWishedState(state)) {
-    if (state.goal.kind === 'drain' && state.last !== null && state.ending.ended === null) {
-      const wished = state.hold.wish === 'none' ? policy.hold : state.hold.wish
-      say('not-in-force', `${formatRef(state.ref)} has not taken the ${wished} yet`, {
-        hint: 'it is sent, or looked at again; where that lasts, refused and unreadable say why',
-      })
-    }
+  const waits = isWaiting(state)
+  if (waits && !isGone(state, policy) && explainVanished(state, say)) return
+  if (rule !== null && inWishedState(state)) {
+    explainProof(state, rule, now, say)
     return
   }
+  if (state.goal.kind !== 'drain' || state.last === null || !waits) return
+  const wished = state.hold.wish === 'none' ? policy.hold : state.hold.wish
+  say('not-in-force', `${formatRef(state.ref)} has not taken the ${wished} yet`, {
+    hint: 'it is sent, or looked at again; where that lasts, refused and unreadable say why',
+  })
+}
+
+/** Whether it is gone for certain: what its processes still do for it is waited for. */
+function isGone({ vanished, last }: DrainState, { capabilities }: MachinePolicy): boolean {
+  if (vanished === null || last === null) return false
+  return last.askedAt >= vanished.since + Math.max(ABSENCE_GAP, capabilities.freshness)
+}
+
+/** It is held: what the rule still lacks, in each process. */
+function explainProof(state: DrainState, rule: IdleRule, now: number, say: Say): void {
   const tracks = [...state.proof.scopes.values()]
   if (tracks.length === 0 && state.proof.ended === 0 && state.last?.reading.present === true) {
     say('unreadable', 'no process that can hold work was listed by the balancer', {

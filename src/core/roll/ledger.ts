@@ -2,9 +2,9 @@ import { wallOf, type Clock } from '../../provider/clock.js'
 import type { MemberRef } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { stampOf } from '../tickets/host.js'
-import type { TicketHead } from '../tickets/keeper.js'
+import type { TicketHead } from '../tickets/writing/keeper.js'
 import type { RollData, RolledServer, Ticket } from '../tickets/ticket.js'
-import { TicketWriter, type TicketTargets } from '../tickets/writer.js'
+import { TicketWriter, type TicketTargets } from '../tickets/writing/writer.js'
 
 /** One server of a roll, as the roll knows it now. */
 export interface ServerState {

@@ -2,31 +2,39 @@ import type { DrainReport } from '../../provider/report.js'
 import { stillLate } from '../machine/decide/open.js'
 import { owesUndo } from '../machine/ledger/owner.js'
 import { ownOf, type DrainState } from '../machine/state.js'
+import { leaveTicket } from './balancer/balancer.js'
 import { settledWithin, STORE_LIMIT } from './look/call.js'
 import type { RunState } from './run-state.js'
 
 /** At the end of a run: a ticket with nothing left to undo is not kept. */
 export async function closeTicket(run: RunState, report: DrainReport): Promise<void> {
-  const { states, spec, keeper, sender } = run
+  const { states, spec, sender } = run
   const owes = states.some((state) => state.phase !== 'removed' && owesStill(state))
   const over = spec.side === 'open' || report.outcome === 'refused' || report.outcome === 'gone'
   // What is still held may be changed again: put back, or sealed.
   const holds = states.some(({ ending }) => ending.holding)
   const gone = states.every((state) => state.phase === 'removed')
   const drop = gone || (over && !owes && !holds)
-  const written = drop ? keeper?.drop() : sender?.save()
+  const written = drop ? dropUnlessKept(run) : sender?.save()
   // Where it can't be dropped it stays, and is found as an orphan.
   await settledWithin(written ?? Promise.resolve(), spec.clock, STORE_LIMIT)
 }
 
 /** At the end of an undo: the ticket is kept where something could not be undone. */
 export async function closeUndone(run: RunState): Promise<void> {
-  const { states, spec, keeper, sender } = run
+  const { states, spec, sender } = run
   const owes = states.some(
     (state) => state.phase !== 'removed' && (owesStill(state) || state.ending.ended?.error != null),
   )
-  const written = owes ? sender?.save() : keeper?.drop()
+  const written = owes ? sender?.save() : dropUnlessKept(run)
   await settledWithin(written ?? Promise.resolve(), spec.clock, STORE_LIMIT)
+}
+
+/** Forgets the ticket, unless another run of this process goes on with it for other members, or for what it did since. */
+function dropUnlessKept({ keeper, spec }: RunState): Promise<void> | undefined {
+  if (keeper === undefined || !leaveTicket(spec.provider, keeper.head.id)) return keeper?.drop()
+  keeper.yield()
+  return keeper.written()
 }
 
 /**

@@ -22,3 +22,8 @@ export function idleTime(
   }
   return { from, seen }
 }
+
+/** Idle while others went on, and not readable now: whether it is so still is not known. */
+export function isUnseenIdle({ ending, unread }: DrainState): boolean {
+  return ending.ended?.outcome === 'idle' && !ending.settled && unread !== null
+}

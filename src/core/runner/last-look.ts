@@ -32,6 +32,11 @@ export class LastLook {
   doubt(): void {
     const { members } = this.#run
     for (const key of members?.keys ?? []) members?.take(key, { type: 'doubt' })
+    this.again()
+  }
+
+  /** What was taken for an end is none: the next look decides, and the deadline counts again. */
+  again(): void {
     this.arm()
     this.#looking.soon()
   }

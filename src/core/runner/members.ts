@@ -8,6 +8,7 @@ import type { Effect, Input } from '../machine/input.js'
 import type { MachinePolicy } from '../machine/policy.js'
 import { isRough } from '../machine/rough.js'
 import { ownOf, type DrainState } from '../machine/state.js'
+import { expectScopes } from '../machine/scopes.js'
 import { absorbOnly, transition } from '../machine/transition.js'
 import { explain } from '../machine/why.js'
 import type { Floor } from './balancer/floor.js'
@@ -35,6 +36,8 @@ export interface MembersOptions {
   readonly emit: (event: DrainEvent) => void
   readonly check: (ref: MemberRef) => void
   readonly lost: (error: DrainableError) => void
+  /** Whether another run of this process may open the member. */
+  readonly mayOpen: (ref: MemberRef) => boolean
   /** One step: only these changes are sent, others are announced. */
   readonly announced: ReadonlyMap<string, Change> | undefined
 }
@@ -86,6 +89,15 @@ export class Members {
     })
   }
 
+  /** A look that others have made stale tells which processes there are, and nothing more. */
+  expect({ snapshot }: Look): void {
+    if (snapshot === undefined) return
+    this.replace((state) => ({
+      ...state,
+      proof: expectScopes(state.proof, readingOf(snapshot, state.ref).scopes),
+    }))
+  }
+
   /** What a look says of one member. */
   inputOf(look: Look, state: DrainState): FreeInput {
     const { askedAt, took } = look
@@ -101,6 +113,7 @@ export class Members {
       askedAt,
       took,
       random: Math.random(),
+      ...(this.#options.mayOpen(state.ref) ? { mayOpen: true } : {}),
       ...(ended === undefined ? {} : { ended }),
       ...(floor === undefined ? {} : { floor }),
     }

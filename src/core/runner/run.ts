@@ -8,14 +8,14 @@ import { toDrainableError } from '../../provider/thrown.js'
 import type { OpenGoal } from '../machine/goal.js'
 import type { DrainState } from '../machine/state.js'
 import type { Ticket } from '../tickets/ticket.js'
-import { Action } from './action.js'
+import { Action, notKeptUp } from './action.js'
 import { closeTicket, flushTicket, handOverTicket } from './close-ticket.js'
 import type { Companion } from './company.js'
 import { Contest } from './balancer/contest.js'
 import { Ending } from './ending.js'
 import type { HandleBody } from './handle.js'
 import { checkHealth } from './health-check.js'
-import { idleTime } from './idle-time.js'
+import { idleTime, isUnseenIdle } from './idle-time.js'
 import { InForce } from './in-force.js'
 import { LastLook } from './last-look.js'
 import { LINGER, settledWithin } from './look/call.js'
@@ -63,6 +63,7 @@ export class Run implements HandleBody {
     this.#run = run
     this.#contest = new Contest(run, {
       overruled: () => this.#conclude(),
+      contradicted: () => this.#lastLook.again(),
       endEarly: (report) => this.#ending.endEarly(report),
     })
     this.#looking = new Looking(run, this.#contest, {
@@ -246,7 +247,8 @@ export class Run implements HandleBody {
     if (announced !== undefined || this.#undo.underWay !== undefined) return
     this.#looking.sit(background ?? false)
     this.#lastLook.arm()
-    if (first !== undefined && alone) this.#looking.see(first)
+    if (alone && first !== undefined) this.#looking.see(first)
+    else if (first !== undefined) members.expect(first)
     this.#conclude()
   }
 
@@ -257,6 +259,7 @@ export class Run implements HandleBody {
       now: () => this.#run.now(),
       wallOffset: () => wallOf(spec.clock) - this.#run.now(),
       floor: () => this.#contest.floor,
+      mayOpen: (ref) => this.#contest.membership.mayOpen(ref),
       emit: (event) => this.#run.emit(event),
       check: (ref) => this.#run.guard(() => checkHealth(this.#run, ref, () => this.#changed())),
       lost: (error) => this.#action.lost(error),
@@ -298,6 +301,8 @@ export class Run implements HandleBody {
   #conclude(): void {
     const { members, life } = this.#run
     if (members === undefined || this.#run.isReleased()) return
+    const ends = life === 'looking' && this.#undo.underWay === undefined
+    if (ends && members.all.some(isUnseenIdle)) this.#lastLook.doubt()
     if (members.all.some(({ ending }) => ending.ended === null)) return
     if (this.#undo.underWay !== undefined) this.#run.guard(() => this.#undo.end())
     else if (life === 'held') return
@@ -392,9 +397,4 @@ export class Run implements HandleBody {
     const mayOwe = members !== undefined || spec.resumed !== undefined
     return mayOwe && spec.onAbort === 'restore' && spec.side === 'drain'
   }
-}
-
-function notKeptUp(cause: DrainableError): DrainableError {
-  const words = `the drain is not kept up any more: ${cause.message}`
-  return new DrainableError('IDLE_LOST', words, { cause })
 }

@@ -4,9 +4,9 @@ import { atLeast } from '../../provider/admin-state.js'
 import { refKey } from '../../provider/member-ref.js'
 import { CALL_LIMIT, STORE_LIMIT } from './look/call.js'
 import type { Permit } from '../lease/permit.js'
-import type { DrainState } from '../machine/state.js'
+import { isLetGo, type DrainState } from '../machine/state.js'
 import { answerOfStore } from '../tickets/answer.js'
-import type { TicketKeeper } from '../tickets/keeper.js'
+import type { TicketKeeper } from '../tickets/writing/keeper.js'
 import type { MemberChange, Members } from './members.js'
 import type { Scheduler } from './look/scheduler.js'
 import { wordsOf } from '../../provider/thrown.js'
@@ -151,6 +151,7 @@ export class Sender {
   async #keep(wished: readonly MemberChange[]): Promise<void> {
     const { members, scheduler, keeper } = this.#options
     if (keeper?.kept !== true) return
+    keeper.takeUp()
     const limit = wished.every((wish) => this.#isHurried(wish)) ? STORE_LIMIT : CALL_LIMIT
     await answerOfStore(
       keeper.save(() => members.all),
@@ -214,5 +215,5 @@ function unsaved(cause: unknown): DrainableError {
 function isStillWished(members: Members, key: string, change: Change): boolean {
   const state = members.get(key)
   if (state?.hold.pending?.change !== change) return false
-  return state.ending.ended === null || state.ending.holding
+  return !isLetGo(state)
 }

@@ -149,6 +149,8 @@ export class Undo {
       lateUntil: lateFor === null ? null : startedAt + lateFor,
     })
     contest.renew()
+    // A look now could show what another run has sent, before it is known here whose that is.
+    if (contest.takeOver()) looking.leave()
     for (const key of members.keys) {
       this.#run.sender?.send(members.take(key, { type: 'goal', goal }))
     }

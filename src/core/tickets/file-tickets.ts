@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { DrainableError } from '../../provider/error.js'
 import { printable, quote } from '../../provider/quote.js'
 import type { TicketStore } from './store.js'
+import { keptIn } from './writing/place.js'
 
 /** Ids of tickets, and keys of our own with a `=`. A file that begins with a dot is hidden, so it is none. */
 const FILE_KEY = /^(?!\.)[\w.:@=-]{1,200}$/
@@ -48,7 +49,7 @@ export function fileTickets(path: string): TicketStore {
       `'${quote(key)}' can't be a ticket's id: expected letters, digits or _ . : @ -, and no dot in front`,
     )
   }
-  return {
+  const store: TicketStore = {
     async get(key) {
       const name = file(key)
       let text: string
@@ -103,6 +104,7 @@ export function fileTickets(path: string): TicketStore {
       }
     },
   }
+  return keptIn(store, resolve(path))
 }
 
 function isMissing(error: unknown): boolean {

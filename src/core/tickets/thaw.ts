@@ -51,6 +51,18 @@ export interface ThawOptions {
   readonly wallOffset: number
   readonly goal: Goal
   readonly deadline: number | null
+  /** See {@link sinceSaved}; without it a lost change is waited for anew. */
+  readonly since?: Since
+}
+
+/** When a ticket was written, and how much of the time since counts. */
+interface Since {
+  readonly saved: Ticket['saved']
+  readonly gap: Gap
+}
+
+export function sinceSaved(saved: Ticket['saved'], clock: Clock): Since {
+  return { saved, gap: gapSince(saved, clock) }
 }
 
 /**
@@ -73,8 +85,7 @@ export function thawMember(member: TicketMember, options: ThawOptions): DrainSta
       // What was wished above the confirmed state is decided anew, from a proof of this process.
       wish: hold.confirmed === 'none' ? hold.wish : hold.confirmed,
       confirmedAt: now - 1,
-      // A first hold that was not seen carried out asks for its place again: others may have gone since.
-      floor: hold.confirmed === 'none' && hold.floor === 'granted' ? 'unasked' : hold.floor,
+      floor: placeOf(hold),
       notBefore: now,
       losses: 0,
       refusals: 0,
@@ -83,7 +94,8 @@ export function thawMember(member: TicketMember, options: ThawOptions): DrainSta
       late: state.hold.late.map((late) => ({
         ...late,
         lostAt: Math.min(late.lostAt, now),
-        until: null,
+        // A refusal is an answer: what it may have left half done shows in the next look.
+        until: late.refused === true ? now : untilStill(late.until, options),
         lackedAt: null,
       })),
     },
@@ -100,6 +112,14 @@ export function thawMember(member: TicketMember, options: ThawOptions): DrainSta
       terminatedAtMost: frozen.terminatedAtMost,
     },
   }
+}
+
+/**
+ * A first hold that was not seen carried out asks for its place again: others may have gone since, or taken it while no run
+ * of this drain was there.
+ */
+function placeOf({ confirmed, floor }: Pick<Hold, 'confirmed' | 'floor'>): Hold['floor'] {
+  return confirmed === 'none' && floor === 'granted' ? 'unasked' : floor
 }
 
 /** Nothing leaves `removed`: a drain that goes on does not look for a member that ended so before. */
@@ -156,6 +176,7 @@ export function thawStep(
     hold: {
       ...state.hold,
       ...pastMoments(state.hold, options.now, gap),
+      floor: placeOf(state.hold),
       refusal: thawRefusal(member, frozen),
     },
     proof: {
@@ -241,6 +262,13 @@ function lateUntil(until: number | null, now: number, { foreign, ms }: Gap): num
   if (until === null) return null
   const moment = foreign ? until + ms : until
   return moment > now + LONGEST_CUT ? null : moment
+}
+
+/** The same for a run that goes on: what another boot says of it is not asked. */
+function untilStill(until: number | null, { now, wallOffset, since }: ThawOptions): number | null {
+  if (until === null || since === undefined || since.gap.foreign) return null
+  const { saved, gap } = since
+  return lateUntil(until + wallOffset + now - gap.ms - saved.wall, now, gap)
 }
 
 /** A change that may have been sent before now; a look that is asked for in this moment counts. */

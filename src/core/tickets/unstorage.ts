@@ -1,5 +1,7 @@
 import { DrainableError } from '../../provider/error.js'
+import { missingMethods } from '../../provider/options.js'
 import type { TicketStore } from './store.js'
+import { keptIn } from './writing/place.js'
 
 const VERBS = ['getItem', 'setItem', 'removeItem']
 
@@ -33,13 +35,12 @@ export interface UnstorageLike {
  * ```
  */
 export function fromUnstorage(storage: UnstorageLike): TicketStore {
-  const given = Object(storage) as Partial<Record<string, unknown>>
-  const missing = VERBS.filter((name) => typeof given[name] !== 'function')
+  const missing = missingMethods(storage, VERBS)
   if (missing.length > 0) {
     const words = `fromUnstorage(): storage: expected a storage of unstorage, found none with ${missing.join(', ')}`
     throw new DrainableError('INVALID_OPTIONS', words)
   }
-  return {
+  const store: TicketStore = {
     get: (key) => storage.getItem(toItemKey(key)),
     set: async (key, value) => {
       await storage.setItem(toItemKey(key), value as never)
@@ -50,6 +51,7 @@ export function fromUnstorage(storage: UnstorageLike): TicketStore {
       ? {}
       : { keys: async () => ((await storage.getKeys?.()) ?? []).filter(isOurs).map(toKey) }),
   }
+  return keptIn(store, storage)
 }
 
 function toItemKey(key: string): string {

@@ -4,6 +4,7 @@ import type { Clock } from '../../provider/clock.js'
 import { DrainableError } from '../../provider/error.js'
 import type { DrainEvent } from '../events.js'
 import { once } from '../../provider/once.js'
+import { missingMethods } from '../../provider/options.js'
 
 /** What every verb takes. */
 export interface Call {
@@ -43,17 +44,32 @@ export const callShape = once(() => ({
 /** The schema of {@link Call}. */
 export const callSchema = once(() => z.strictObject(callShape()))
 
+/** As `engines` of package.json has it, which npm only warns about. */
+const OLDEST = [22, 19] as const
+
+/** An older Node fails late and names no cause: `Promise.withResolvers is not a function`, in the middle of a drain. */
+function checkNode(): void {
+  // A runtime that is no Node may name none.
+  const version = process.versions.node as string | undefined
+  if (version === undefined) return
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return
+  const words = `drainable needs Node.js ${OLDEST.join('.')} or newer, and this is ${version}`
+  throw new DrainableError('UNSUPPORTED', words)
+}
+
 const METHODS = ['describe', 'observe', 'apply', 'close'] as const
 
 /**
  * Checks that something is a provider before anything is asked of it.
  *
- * @throws `INVALID_OPTIONS` naming what is missing
+ * @throws `INVALID_OPTIONS` naming what is missing; `UNSUPPORTED` on a Node that is too old
  */
 export function checkProvider(value: unknown, subject: string): DrainableProvider {
+  checkNode()
   const given = (value ?? {}) as Partial<Record<string, unknown>>
   const missing = [
-    ...METHODS.filter((method) => typeof given[method] !== 'function').map((name) => `${name}()`),
+    ...missingMethods(value, METHODS).map((name) => `${name}()`),
     ...['name', 'instance'].filter((field) => typeof given[field] !== 'string'),
   ]
   if (missing.length === 0) return value as DrainableProvider

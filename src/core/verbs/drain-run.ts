@@ -2,7 +2,7 @@ import type { DrainableProvider } from '../../provider/contract.js'
 import type { DrainEvent } from '../events.js'
 import { Run } from '../runner/run.js'
 import type { PartHooks, RunSpec } from '../runner/run-spec.js'
-import { thawMember } from '../tickets/thaw.js'
+import { sinceSaved, thawMember } from '../tickets/thaw.js'
 import type { Ticket } from '../tickets/ticket.js'
 import { toResumedPolicy, type ResolvedPolicy } from './policy.js'
 import { prepareDrain } from './prepare-drain.js'
@@ -60,6 +60,7 @@ export function resumedRun(
     const options = {
       now: clock.now(),
       wallOffset: wallOffsetOf(clock),
+      since: sinceSaved(ticket.saved, clock),
       goal: { kind: 'drain' as const },
       deadline,
     }

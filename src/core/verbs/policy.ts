@@ -3,7 +3,7 @@ import type { Capabilities, MaintEffect } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
 import { formatDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
-import { parseOptions } from '../../provider/options.js'
+import { missingMethods, parseOptions } from '../../provider/options.js'
 import type { DrainEvent } from '../events.js'
 import type { LeaseTerm } from '../lease/permit.js'
 import type { MachinePolicy } from '../machine/policy.js'
@@ -90,10 +90,7 @@ export interface Policy extends Call {
 
 const storeSchema = once(() =>
   z.custom<TicketStore>(
-    (value) =>
-      ['get', 'set', 'delete'].every(
-        (method) => typeof (value as Record<string, unknown> | null)?.[method] === 'function',
-      ),
+    (value) => missingMethods(value, ['get', 'set', 'delete']).length === 0,
     'expected a store with get, set and delete',
   ),
 )

@@ -1,3 +1,4 @@
+import type { Clock } from '../../provider/clock.js'
 import type { Capabilities, MaintEffect, Reading } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
@@ -8,10 +9,10 @@ import { readingsOf } from '../runner/look/readings.js'
 import type { SeenLook } from '../runner/look/look.js'
 import type { Floor } from '../runner/balancer/floor.js'
 import type { Prepared, RunContext } from '../runner/run-spec.js'
-import type { TicketKeeper } from '../tickets/keeper.js'
+import type { TicketKeeper } from '../tickets/writing/keeper.js'
 import { owedOf, type Owed } from '../tickets/owed.js'
-import { thawMember } from '../tickets/thaw.js'
-import { refuseRoll, type PolicyData } from '../tickets/ticket.js'
+import { sinceSaved, thawMember } from '../tickets/thaw.js'
+import { refuseRoll, type PolicyData, type Ticket } from '../tickets/ticket.js'
 import { firstLook } from './first-look.js'
 import { checkTimeout, toMachinePolicy, type Costs, type ResolvedPolicy } from './policy.js'
 import { wallOffsetOf } from './spec.js'
@@ -45,7 +46,7 @@ export async function prepareDrain(
   const states = readings.map(({ ref }): DrainState => {
     const state = initialState(ref, startedAt, deadline)
     const owed = inherited.get(refKey(ref))
-    return owed === undefined ? state : withLedger(state, owed, wallOffsetOf(clock))
+    return owed === undefined ? state : withLedger(state, owed, clock)
   })
   const first = data.onMinimum === 'fail' ? await askFloor(context, look, readings) : look
   return { policy, states, keeper, first }
@@ -141,10 +142,15 @@ export async function seeCompanions(
   return look
 }
 
+/** What a ticket of the same id owes a member. */
+type Inherited = Owed & Pick<Ticket, 'saved'>
+
 /** The undo of an earlier run: older than what is found now, and the one to keep. */
-function withLedger(state: DrainState, owed: Owed, wallOffset: number): DrainState {
+function withLedger(state: DrainState, owed: Inherited, clock: Clock): DrainState {
   const { startedAt: now, goal, deadline, hold } = state
-  const { found, hold: thawed } = thawMember(owed.member, { now, wallOffset, goal, deadline })
+  const since = sinceSaved(owed.saved, clock)
+  const options = { now, wallOffset: wallOffsetOf(clock), goal, deadline, since }
+  const { found, hold: thawed } = thawMember(owed.member, options)
   const changes = owed.held ? thawed.changes : []
   const late = thawed.late.map((entry) => ({
     ...entry,
@@ -166,8 +172,8 @@ export async function inheritTicket(
   }: Pick<RunContext, 'scheduler' | 'provider' | 'signal' | 'limit'>,
   resolved: ResolvedPolicy,
   readings: readonly Reading[],
-): Promise<ReadonlyMap<string, Owed>> {
-  const inherited = new Map<string, Owed>()
+): Promise<ReadonlyMap<string, Inherited>> {
+  const inherited = new Map<string, Inherited>()
   const { tickets: store, id } = resolved
   if (store === undefined || id === undefined) return inherited
   const old = await keptTicket(store, id, `ticket '${id}'`, scheduler.clock, limit())
@@ -185,7 +191,7 @@ export async function inheritTicket(
     const member = members.get(key)
     members.delete(key)
     const owed = member === undefined ? undefined : owedOf(member, reading)
-    if (owed !== undefined) inherited.set(key, owed)
+    if (owed !== undefined) inherited.set(key, { ...owed, saved: old.saved })
   }
   const others = [...members.values()].filter(({ changes }) => changes.length > 0)
   if (others.length === 0) return inherited

@@ -8,11 +8,9 @@ import { SharedTicket, sliceTicket } from '../combined/ticket.js'
 import { reportAll, unreached } from '../runner/report.js'
 import { Run } from '../runner/run.js'
 import { openGoal, UNDO_LIMIT } from '../machine/goal.js'
-import { thawMember } from '../tickets/thaw.js'
-import { answerOfStore } from '../tickets/answer.js'
-import { dropTicket } from '../tickets/saved.js'
+import { sinceSaved, thawMember } from '../tickets/thaw.js'
 import { drainsOf, type Ticket } from '../tickets/ticket.js'
-import { TicketWriter } from '../tickets/writer.js'
+import { TicketWriter } from '../tickets/writing/writer.js'
 import { toResumedPolicy, type ResolvedPolicy } from './policy.js'
 import { resumeOptions, type ResumeOptions } from './resume-options.js'
 import { baseSpec, sameKeeper, wallOffsetOf } from './spec.js'
@@ -88,6 +86,7 @@ export async function restoreUnder(
       const options = {
         now: clock.now(),
         wallOffset: wallOffsetOf(clock),
+        since: sinceSaved(known.saved, clock),
         goal: openGoal({ of: 'ours', until, lateUntil: null }),
         deadline: null,
       }
@@ -154,8 +153,7 @@ async function restoreCombined(
     ticket.members.some(({ ref }) => ref.balancer === key),
   )
   for (const [key, part] of own) shared.seed(key, sliceTicket(ticket, key, part))
-  if (own.length === 0 && store !== undefined)
-    await answerOfStore(dropTicket(store, id, ticket.lease))
+  if (own.length === 0) await new TicketWriter(id, { store, onTicket }, ticket.lease).drop()
   const reports = await Promise.all(
     own.map(async ([key, part]) => {
       const report = await restoreUnder(part, sliceTicket(ticket, key, part), {

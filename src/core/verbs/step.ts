@@ -255,9 +255,7 @@ function wouldJudge(members: Members, look: Look): boolean {
   return members.all.some((state) => {
     if (!state.proof.isForeign || state.proof.verdict !== null) return false
     const input = members.stamp(members.inputOf(look, state))
-    const { phase, proof } = transition(state, input, members.policy).state
-    // A removal begins with the verdict that it takes: what is left of that is the phase.
-    return proof.verdict !== null || (phase === 'idle' && state.phase !== 'idle')
+    return transition(state, input, members.policy).state.proof.verdict !== null
   })
 }
 

@@ -1,9 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { describe, test } from 'vitest'
 import { combineProviders, restore, resumeDrain, startDrain, type Ticket } from 'drainable'
 import { fakeClock, fakeProvider } from 'drainable/testing'
 import { withHost } from '../../model/user/host.js'
 import { Mortal, type Death } from '../../model/user/mortal.js'
 import { UserProcess } from '../../model/user/user-process.js'
+import { AT_ANY, expectEveryDeath } from '../../support/deaths.js'
 import { bare, jsonStore } from './set-up.js'
 
 /** More calls than one drain has. */
@@ -82,22 +83,14 @@ async function play(
   }
 }
 
-describe('a drain over two balancers whose process dies at any of its calls', () => {
+describe(`a drain over two balancers whose process dies at ${AT_ANY} of its calls`, () => {
   test.each([
     ['done', 'resume'],
     ['lost', 'resume'],
     ['done', 'restore'],
     ['lost', 'restore'],
   ] as const)('that call is %s: another one can %s it', async (last, recovery) => {
-    const wrong: string[] = []
-    let at = 1
-    for (; at < MOST; at += 1) {
-      const end = await play({ at, last }, recovery)
-      wrong.push(...end.wrong)
-      if (!end.died) break
-    }
-    expect(wrong).toEqual([])
-    expect(at).toBeGreaterThan(15)
-    expect(at).toBeLessThan(MOST)
+    const calls = { least: 15, most: MOST }
+    await expectEveryDeath((death) => play(death, recovery), last, calls)
   })
 })

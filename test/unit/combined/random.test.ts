@@ -77,6 +77,5 @@ test('idle is never said of two while one of them holds work', async () => {
     ),
     { numRuns: 120 },
   )
-  // A third on the whole: chance alone never makes it so few.
-  expect(idle).toBeGreaterThan(15)
+  expect(idle).toBeGreaterThan(40)
 }, 120_000)

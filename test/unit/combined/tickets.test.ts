@@ -10,9 +10,12 @@ import {
   startDrain,
   stepDrain,
   type DrainStep,
+  type DrainableProvider,
   type Ticket,
+  type TicketStore,
 } from 'drainable'
 import { fakeProvider, type FakeClock } from 'drainable/testing'
+import { TicketWriter } from '../../../src/core/tickets/writing/writer.js'
 import { thrown } from '../core/set-up.js'
 import { a1, b1, bare, jsonStore, setUp } from './set-up.js'
 
@@ -255,3 +258,33 @@ describe('steps over two balancers', () => {
     expect([a.state(bare), b.state(bare)]).toEqual(['ready', 'ready'])
   })
 })
+
+test('restore() of a ticket without members forgets it, also while it is written', async () => {
+  const { clock, all } = setUp()
+  const { map, ...kept } = jsonStore()
+  let write = (): void => undefined
+  const tickets: TicketStore = {
+    ...kept,
+    set: async (key, value) => {
+      if (key === 'job') await new Promise<void>((resolve) => (write = resolve))
+      return kept.set(key, value)
+    },
+  }
+  const empty = { ...(await emptyTicket(all, clock)), id: 'job' }
+  const other = new TicketWriter('job', { store: tickets, onTicket: undefined })
+  const writing = other.save(() => empty)
+  await clock.advance(0)
+  const undone = restore(all, empty, { clock, tickets })
+  await clock.advance(0)
+  write()
+  await Promise.all([writing, undone])
+  expect(map.has('job')).toBe(false)
+})
+
+/** The ticket of a drain that had not found its members yet. */
+async function emptyTicket(lb: DrainableProvider, clock: FakeClock): Promise<Ticket> {
+  const run = startDrain(lb, both, { clock })
+  const ticket = await clock.runUntil(run.ticket)
+  await clock.runUntil(run.release())
+  return { ...ticket, members: [] }
+}

@@ -1,5 +1,3 @@
-import { syncBuiltinESMExports } from 'node:module'
-import os from 'node:os'
 import { vi } from 'vitest'
 import { stepDrain, type DrainStep, type StepStart } from 'drainable'
 import type {
@@ -12,6 +10,7 @@ import type {
   Snapshot,
 } from 'drainable/provider'
 import type { FakeCall, FakeClock, FakeProvider } from 'drainable/testing'
+import { host } from '../../../src/core/tickets/host.js'
 import { setUp } from './set-up.js'
 
 let made = 0
@@ -79,15 +78,15 @@ export function sendThrough(
 export function wallFollows(clock: FakeClock): void {
   const wall = Date.UTC(2026, 0, 1)
   Object.assign(clock, { wall: undefined }) // as a clock that leaves wall time to the machine
-  vi.spyOn(Date, 'now').mockImplementation(() => wall + clock.now())
-  vi.spyOn(os, 'uptime').mockImplementation(() => 86_400 + clock.now() / 1_000)
-  syncBuiltinESMExports()
+  const now = (): number => wall + clock.now()
+  vi.spyOn(Date, 'now').mockImplementation(now)
+  vi.spyOn(host, 'now').mockImplementation(now)
+  vi.spyOn(host, 'uptime').mockImplementation(() => 86_400 + clock.now() / 1_000)
 }
 
 /** Takes {@link wallFollows} back. */
 export function restoreWall(): void {
   vi.restoreAllMocks()
-  syncBuiltinESMExports()
 }
 
 /** Every step of a drain, its ticket as JSON in between, until its outcome or `most` steps. */

@@ -85,6 +85,7 @@ export interface LookOptions {
   readonly stale?: number
   readonly ended?: ReadingInput['ended']
   readonly floor?: DrainableError | null
+  readonly mayOpen?: boolean
   readonly random?: number
 }
 

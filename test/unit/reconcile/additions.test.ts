@@ -22,9 +22,7 @@ describe('what a reconciler has added, without owns', () => {
   it('is taken out by its next term', async () => {
     const at = bench('a', 'b')
     const lease = fakeLease({ clock: at.clock })
-    await using loop = at.start({ owns, lease, tickets: undefined })
-    loop.set([...others, fresh])
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled([...others, fresh], { owns, lease, tickets: undefined })
     lease.failNext('throw', Infinity)
     await at.clock.advance(30_000)
     expect(loop.leading).toBe(false)
@@ -76,9 +74,7 @@ describe('what a reconciler has added, without owns', () => {
         if (key.startsWith('drainable=added=')) await addBehind(at.lb, at.clock)
       },
     }
-    await using loop = at.start({ owns, tickets })
-    loop.set([...others, fresh])
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled([...others, fresh], { owns, tickets })
     expect(at.sent()).toContain('add n')
     loop.set(others)
     await at.clock.runUntil(loop.settled())
@@ -89,9 +85,7 @@ describe('what a reconciler has added, without owns', () => {
 
   it('is not what another hand adds again after it was taken out', async () => {
     const at = bench('a', 'b')
-    await using loop = at.start({ owns })
-    loop.set([...others, fresh])
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled([...others, fresh], { owns })
     loop.set(others)
     await at.clock.runUntil(loop.settled())
     expect(at.states('n')).toEqual(['gone'])

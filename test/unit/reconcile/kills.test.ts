@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest'
-import { expectEveryDeath } from '../../support/deaths.js'
+import { AT_ANY, expectEveryDeath } from '../../support/deaths.js'
 import { web } from './set-up.js'
 import { World, type Death } from './world.js'
 
@@ -38,7 +38,7 @@ async function play(death: Death): Promise<{ died: boolean; wrong: readonly stri
   return { died, wrong: wrong.map((what) => `call ${death.at}: ${what}`) }
 }
 
-describe('a reconciler that is killed at any of its calls', () => {
+describe(`a reconciler that is killed at ${AT_ANY} of its calls`, () => {
   it.each(['done', 'lost'] as const)(
     'is gone on with by another process where that call is %s',
     (last) => expectEveryDeath(play, last, { least: 20, most: MOST }),

@@ -5,9 +5,7 @@ describe('a reconciler beside an operator', () => {
   it('leaves in maint what another client put there, although it owns it', async () => {
     const at = bench('a', 'b')
     at.lb.setBehind(web('b'), 'maint')
-    await using loop = at.start()
-    loop.set(desired({ a: 'serve', b: 'serve' }))
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled(desired({ a: 'serve', b: 'serve' }))
     expect(at.sent()).toEqual([])
     expect(loop.status()).toMatchObject([
       {
@@ -52,9 +50,7 @@ describe('a reconciler beside an operator', () => {
 
   it('leaves a drain that came after its own look saw the member open', async () => {
     const at = bench('a', 'b')
-    await using loop = at.start()
-    loop.set(desired({ a: 'serve', b: 'drain' }))
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }))
     loop.set(desired({ a: 'serve', b: 'serve' }))
     await until(at, () => at.states('b')[0] === 'drain') // half of the undo: from maint by way of drain
     at.lb.disconnect()
@@ -72,9 +68,7 @@ describe('a reconciler beside an operator', () => {
 
   it('leaves a maint that came after its look saw the member open', async () => {
     const at = bench('a', 'b')
-    await using loop = at.start()
-    loop.set(desired({ a: 'serve', b: 'drain' }))
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }))
     at.lb.failNext('reject', { verb: 'apply' })
     loop.set(desired({ a: 'serve', b: 'serve' }))
     await until(at, () => loop.status()[0]?.held?.includes('told to refuse') === true)

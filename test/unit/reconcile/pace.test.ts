@@ -28,9 +28,7 @@ describe('ten thousand sets a minute', () => {
 
   it('do not hurry a balancer that can not be read', async () => {
     const at = slowBench(50, 'a', 'b')
-    await using loop = at.start()
-    loop.set(desired({ a: 'serve', b: 'serve' }))
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled(desired({ a: 'serve', b: 'serve' }))
     at.lb.disconnect()
     const before = at.lb.requests.length
     for (let i = 0; i < 1_000; i += 1) {

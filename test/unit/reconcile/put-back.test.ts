@@ -5,9 +5,7 @@ import { bench, desired, web } from './set-up.js'
 describe('a reconciler whose put-back after a reload is refused', () => {
   it('calls the member active, says why, and tries again', async () => {
     const at = bench('a', 'b')
-    await using loop = at.start()
-    loop.set(desired({ a: 'serve', b: 'drain' }))
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }))
     at.lb.failNext('reject', { verb: 'apply' })
     at.lb.reload()
     await at.clock.advance(500)
@@ -20,9 +18,7 @@ describe('a reconciler whose put-back after a reload is refused', () => {
 
   it('leaves what another client sets meanwhile', async () => {
     const at = bench('a', 'b')
-    await using loop = at.start()
-    loop.set(desired({ a: 'serve', b: 'drain' }))
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }))
     const error = new DrainableError('CONFLICT', 'it is busy', { retryable: true })
     at.lb.failNext('reject', { verb: 'apply', times: 2, error })
     at.lb.reload()

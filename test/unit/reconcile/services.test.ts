@@ -9,9 +9,10 @@ describe('a Service that is emptied and filled again', () => {
   it('is emptied and served again; the stranger beside it serves all along', async () => {
     const at = bench('a', 'b', 'vm')
     const owns = ({ ref }: { ref: { member: string } }) => ref.member !== 'vm'
-    await using loop = at.start({ allowEmpty: true, owns })
-    loop.set(desired({ a: 'serve', b: 'serve' }))
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled(desired({ a: 'serve', b: 'serve' }), {
+      allowEmpty: true,
+      owns,
+    })
     loop.set([])
     await at.clock.runUntil(loop.settled())
     expect(at.states('a', 'b', 'vm')).toEqual(['gone', 'gone', 'ready'])

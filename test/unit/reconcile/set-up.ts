@@ -37,6 +37,8 @@ export interface Bench {
   readonly lb: FakeProvider
   readonly tickets: ReturnType<typeof memoryStore>
   start(options?: Partial<ReconcileOptions>): Reconciler
+  /** One that was given its set, and has reached it. */
+  settled(set: readonly DesiredMember[], options?: Partial<ReconcileOptions>): Promise<Reconciler>
   states(...names: string[]): string[]
   /** Changes that were asked for so far: `hold web1`. */
   sent(): string[]
@@ -51,12 +53,19 @@ export function slowBench(latency: number, ...members: string[]): Bench {
   const clock = fakeClock()
   const lb = fakeProvider({ pools: { web: members, other: ['x1', 'x2'] }, clock, latency })
   const tickets = memoryStore()
+  const start: Bench['start'] = (options = {}) =>
+    reconcile(lb, { pools: ['web'], owns: () => true, tickets, clock, ...options })
   return {
     clock,
     lb,
     tickets,
-    start: (options = {}) =>
-      reconcile(lb, { pools: ['web'], owns: () => true, tickets, clock, ...options }),
+    start,
+    settled: async (set, options) => {
+      const loop = start(options)
+      loop.set(set)
+      await clock.runUntil(loop.settled())
+      return loop
+    },
     states: (...names) => names.map((name) => lb.state(web(name))),
     sent: () =>
       lb.requests.flatMap(({ changes = [] }) =>

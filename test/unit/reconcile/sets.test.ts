@@ -21,9 +21,7 @@ describe('a reconciler', () => {
 
   it('makes ready what comes back, and nothing is left of the drain', async () => {
     const at = bench('a', 'b')
-    await using loop = at.start()
-    loop.set(desired({ a: 'serve', b: 'drain' }))
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }))
     expect(at.states('a', 'b')).toEqual(['ready', 'maint'])
     loop.set(desired({ a: 'serve', b: 'serve' }))
     await at.clock.runUntil(loop.settled())
@@ -77,9 +75,9 @@ describe('a reconciler', () => {
 
   it('touches nobody else: strangers in its pool, and other pools', async () => {
     const at = bench('ctl-a', 'ctl-b', 'vm')
-    await using loop = at.start({ owns: ({ ref }) => ref.member.startsWith('ctl-') })
-    loop.set(desired({ 'ctl-a': 'serve' }))
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled(desired({ 'ctl-a': 'serve' }), {
+      owns: ({ ref }) => ref.member.startsWith('ctl-'),
+    })
     expect(at.sent().filter((line) => !line.includes('ctl-b'))).toEqual([])
     expect(loop.status()).toMatchObject([{ ref: web('vm'), held: /foreign/ }])
     expect(at.lb.state({ pool: 'other', member: 'x1' })).toBe('ready')
@@ -88,9 +86,7 @@ describe('a reconciler', () => {
   it('changes nothing by an empty list, unless that is meant', async () => {
     const at = bench('a', 'b')
     {
-      await using loop = at.start()
-      loop.set([])
-      await at.clock.runUntil(loop.settled())
+      await using loop = await at.settled([])
       expect(at.sent()).toEqual([])
       expect(loop.status()).toMatchObject([
         { want: 'unknown', held: expect.stringContaining('empty') as string },
@@ -115,9 +111,7 @@ describe('a reconciler', () => {
 
   it('says what it would do, and does nothing, in a dry run', async () => {
     const at = bench('a', 'b')
-    await using loop = at.start({ dryRun: true })
-    loop.set(desired({ a: 'serve', b: 'drain' }))
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }), { dryRun: true })
     expect(at.sent()).toEqual([])
     expect(loop.status()).toMatchObject([
       { ref: web('b'), held: expect.stringContaining('would hold in drain') as string },

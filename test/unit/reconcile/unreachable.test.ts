@@ -4,9 +4,7 @@ import { bench, desired } from './set-up.js'
 describe('a reconciler whose balancer can not be reached', () => {
   it('sends no hold of an earlier set once it is back', async () => {
     const at = bench('a', 'b')
-    await using loop = at.start()
-    loop.set(desired({ a: 'serve', b: 'serve' }))
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled(desired({ a: 'serve', b: 'serve' }))
     at.lb.failNext('throw', { verb: 'apply' })
     loop.set(desired({ a: 'serve', b: 'drain' }))
     while (at.sent().length === 0) await at.clock.advance(1)
@@ -24,9 +22,7 @@ describe('a reconciler whose balancer can not be reached', () => {
 
   it('drains what the newest set wants, once it is back', async () => {
     const at = bench('a', 'b', 'c')
-    await using loop = at.start()
-    loop.set(desired({ a: 'serve', b: 'drain', c: 'serve' }))
-    await at.clock.runUntil(loop.settled())
+    await using loop = await at.settled(desired({ a: 'serve', b: 'drain', c: 'serve' }))
     at.lb.disconnect()
     await at.clock.advance(5_000)
     loop.set(desired({ a: 'serve', b: 'serve', c: 'drain' }))

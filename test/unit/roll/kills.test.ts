@@ -11,7 +11,7 @@ import { fakeClock, fakeProvider } from 'drainable/testing'
 import { withHost } from '../../model/user/host.js'
 import { Mortal, type Death } from '../../model/user/mortal.js'
 import { UserProcess } from '../../model/user/user-process.js'
-import { expectEveryDeath } from '../../support/deaths.js'
+import { AT_ANY, expectEveryDeath } from '../../support/deaths.js'
 import { jsonStore } from '../combined/set-up.js'
 
 const NAMES = ['web1', 'web2', 'web3']
@@ -100,7 +100,7 @@ async function play(death: Death): Promise<{ died: boolean; wrong: readonly stri
   }
 }
 
-describe('a roll whose process dies at any of its calls', () => {
+describe(`a roll whose process dies at ${AT_ANY} of its calls`, () => {
   test.each(['done', 'lost'] as const)(
     'is gone on with by another one where that call is %s',
     // A story for each call: a loaded machine takes its time.

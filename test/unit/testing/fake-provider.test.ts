@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { isDrainableError } from 'drainable/provider'
 import type { ChangeResult, MemberRef, Reading } from 'drainable/provider'
 import { fakeClock, fakeProvider } from 'drainable/testing'
@@ -26,6 +26,14 @@ describe('fakeProvider', () => {
     [{ pool: { web: ['web1'] } }, "unknown option 'pool', did you mean 'pools'?"],
   ])('refuses %j', (options, words) => {
     expect(() => fakeProvider(options as never)).toThrow(`fakeProvider(): ${words}`)
+  })
+
+  test('makes no signal for a call that waits for nothing', async () => {
+    const { lb } = setup()
+    const combined = vi.spyOn(AbortSignal, 'any')
+    await read(lb, web1)
+    expect(combined).not.toHaveBeenCalled()
+    combined.mockRestore()
   })
 
   test('refuses work for a member that never was, not for one that is gone', () => {

@@ -1,19 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { restore, startRoll, type Ticket, type TicketStore } from 'drainable'
-import { TicketWriter } from '../../../src/core/tickets/writer.js'
 import { memoryStore } from '../core/rig.js'
 import { actor, setUp, web } from '../roll/set-up.js'
+import { LONG, startedAt, ticket, writerFor } from './writing.js'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
-
-/** More than a store may take for one answer. */
-const LONG = 31_000
-
-/** A ticket, as far as a store can tell. */
-function ticket(n: number): Ticket {
-  return { v: 1, id: 'job', startedAt: String(n) } as unknown as Ticket
-}
 
 /** A store whose first writing is carried out when it is told to, and not before. */
 function slowAtFirst(): {
@@ -39,14 +31,10 @@ function slowAtFirst(): {
         return kept.set(key, value)
       },
     },
-    stored: () => (kept.map.get('job') as Ticket | undefined)?.startedAt,
+    stored: () => startedAt(kept.map),
     carryOut: () => carryOut(),
     seen: (what) => vi.waitFor(() => expect(written).toContain(what)),
   }
-}
-
-function writerFor(store: TicketStore): TicketWriter {
-  return new TicketWriter('job', { store, onTicket: undefined })
 }
 
 test('a writing without an answer fails, and the next one goes out', async () => {
@@ -85,6 +73,66 @@ test('a ticket that is written after it was dropped is dropped again', async () 
   carryOut()
   await seen('1')
   await vi.waitFor(() => expect(stored()).toBeUndefined())
+})
+
+/** A store that forgets the first ticket when it is told to, and not before. */
+function slowToForget(): {
+  store: TicketStore
+  stored: () => string | undefined
+  forgotten: () => number
+  carryOut: () => void
+} {
+  const kept = memoryStore()
+  let carryOut = (): void => undefined
+  let asked = 0
+  let forgotten = 0
+  return {
+    store: {
+      ...kept,
+      delete: async (key) => {
+        if (key === 'job' && ++asked === 1)
+          await new Promise<void>((resolve) => (carryOut = resolve))
+        await kept.delete(key)
+        if (key === 'job') forgotten += 1
+      },
+    },
+    stored: () => startedAt(kept.map),
+    forgotten: () => forgotten,
+    carryOut: () => carryOut(),
+  }
+}
+
+test.each([
+  { who: 'another run has it', later: ['2'], then: '2' },
+  { who: 'nobody has it', later: [], then: undefined },
+])('a ticket dropped late, where $who', async ({ later, then }) => {
+  const { store, stored, forgotten, carryOut } = slowToForget()
+  const [one, other] = [writerFor(store), writerFor(store)]
+  await one.save(() => ticket(1))
+  const dropped = expect(one.drop()).rejects.toThrow(/no answer .* within 30 s/)
+  await vi.advanceTimersByTimeAsync(LONG)
+  await dropped
+  for (const n of later) await other.save(() => ticket(Number(n)))
+  carryOut()
+  await vi.waitFor(() => expect([forgotten(), stored()]).toEqual([1, then]))
+  await vi.advanceTimersByTimeAsync(1)
+  expect(forgotten()).toBe(1)
+})
+
+test('what another run goes on with is written again only for a change', async () => {
+  const { map, ...store } = memoryStore()
+  const [one, other] = [writerFor(store), writerFor(store)]
+  const stored = (): unknown => startedAt(map)
+  one.yield()
+  await other.save(() => ticket(2))
+  await one.save(() => ticket(1))
+  expect(stored()).toBe('2')
+  await other.drop()
+  await one.save(() => ticket(1))
+  expect(stored()).toBeUndefined()
+  one.takeUp()
+  await one.save(() => ticket(3))
+  expect(stored()).toBe('3')
 })
 
 function hung(): TicketStore {

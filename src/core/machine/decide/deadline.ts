@@ -3,7 +3,8 @@ import { formatRef } from '../../../provider/member-ref.js'
 import { isUnreachable } from '../../../provider/thrown.js'
 import type { Outcome } from '../../../provider/report.js'
 import type { Draft } from '../draft.js'
-import { loadOf, type DrainState } from '../state.js'
+import { loadOf, readsMember, type DrainState } from '../state.js'
+import { loseIdle } from './idle.js'
 import { raise } from './raise.js'
 import { send } from './send.js'
 
@@ -37,24 +38,27 @@ export function endOverdue(draft: Draft): void {
 function endAtDeadline(draft: Draft): void {
   const { state } = draft
   const [outcome, error] = outcomeAtDeadline(draft)
+  // Whether it is idle still is not known.
+  if (isSilent(draft) && state.ending.ended === null) loseIdle(draft)
   // What was never held is not taken after the end either.
   if (wasHeld(state)) draft.end(outcome, error)
   else draft.finish(outcome, error)
 }
 
+/** Whether no look comes through. */
+function isSilent({ state, input }: Draft): boolean {
+  return state.unread !== null || (input.type === 'overdue' && input.silent)
+}
+
 // eslint-disable-next-line complexity -- one outcome a line, the first that fits
-function outcomeAtDeadline({
-  state,
-  policy,
-  input,
-}: Draft): readonly [Outcome, DrainableError | null] {
+function outcomeAtDeadline(draft: Draft): readonly [Outcome, DrainableError | null] {
+  const { state, policy, input } = draft
   const { hold, unread } = state
   const refused = refusalOf(state)
   if (policy.onTimeout === 'proceed') return ['proceeded', refused]
   if (!wasHeld(state) && hold.atMinimum) return ['refused', minimumError(state)]
   // A hold that could not even be sent was not refused, where looks don't come through either.
-  const silent = unread !== null || (input.type === 'overdue' && input.silent)
-  const unsent = silent && refused !== null && isUnreachable(refused)
+  const unsent = isSilent(draft) && refused !== null && isUnreachable(refused)
   if (!wasHeld(state) && refused !== null && !unsent) return ['refused', refused]
   if (unread !== null) return ['unreachable', refused ?? unread.error]
   if (input.type === 'overdue' && input.silent) return ['unreachable', refused ?? input.error]
@@ -87,7 +91,10 @@ function terminate(draft: Draft): void {
     const rule = Math.max(policy.settle, blind) + 2 * freshness
     draft.ending({ terminateUntil: draft.now + CUT_SHOWS + rule })
     const raises = policy.seal !== 'never' || !policy.capabilities.terminate
-    if (reading?.present === true && raises) raise(draft, reading)
+    // One that is idle waits for its removal: it has nothing to cut, and its verdict stands.
+    const { state } = draft
+    if (state.phase !== 'idle' && reading?.present === true && readsMember(state) && raises)
+      raise(draft, reading)
   }
   if (draft.now >= (draft.state.ending.terminateUntil ?? Infinity)) endAfterCut(draft)
   else cutAgain(draft)
@@ -97,15 +104,19 @@ function terminate(draft: Draft): void {
 function endAfterCut(draft: Draft): void {
   const { state } = draft
   const unread = [...state.proof.scopes.values()].some(({ last }) => last.state === 'unread')
-  const cut = loadOf(state) === 0 && !unread && state.last?.reading.present === true
+  const cut = !mayBeLeft(draft) && !unread && state.last?.reading.present === true
   draft.end(cut ? 'terminated' : 'timeout', cut ? null : refusalOf(state))
 }
 
-/** Cuts what is left, unless a cut is under way, or was refused for good. */
+/**
+ * Cuts what is left, unless a cut is under way, or was refused for good. What was last read as absent, or as another
+ * one, is out of reach.
+ */
 function cutAgain(draft: Draft): void {
   const { state, policy } = draft
   const cutting = state.hold.late.some(({ change }) => change.kind === 'terminate')
-  if (loadOf(state) === 0 || cutting || !policy.capabilities.terminate) return
+  if (!mayBeLeft(draft) || cutting || !policy.capabilities.terminate) return
+  if (!readsMember(state)) return
   const refused = state.hold.refusal
   if (refused?.change.kind === 'terminate' && !refused.error.retryable) {
     draft.end('timeout', refused.error)
@@ -113,4 +124,18 @@ function cutAgain(draft: Draft): void {
   }
   if (send(draft, { kind: 'terminate', ref: state.ref, ...draft.identity }))
     draft.hold({ notBefore: draft.now + CUT_GAP })
+}
+
+/**
+ * Whether work may be left. Where it is not counted, that is so until the product has carried out one cut, or each process
+ * says that it is released: nothing shows that a second cut is needed.
+ */
+function mayBeLeft({ state, policy }: Draft): boolean {
+  if (policy.capabilities.counts !== 'none') return loadOf(state) > 0
+  const { changes } = state.hold
+  if (changes.some(({ kind, state: known }) => kind === 'terminate' && known === 'applied'))
+    return false
+  return [...state.proof.scopes.values()].some(
+    ({ last }) => last.state === 'read' && last.released !== true,
+  )
 }

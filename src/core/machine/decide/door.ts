@@ -5,6 +5,7 @@ import { maintEffect } from '../policy.js'
 import { marksOf, verdictStands } from '../proof.js'
 import { isRefused } from '../ledger/result.js'
 import type { DrainState } from '../state.js'
+import { unverifiedBy } from './idle.js'
 import { send } from './send.js'
 
 /** A seal that was refused that often is done without. */
@@ -32,7 +33,7 @@ export function closeDoor(draft: Draft, reading: PresentReading, fresh: boolean)
     return false
   }
   if (!fresh) {
-    const stands = verdictStands(state)
+    const stands = verdictStands(state, draft.policy)
     // Something slipped in: the drain goes on, under maint, by the whole rule.
     if (stands === 'fell') draft.proof({ verdict: null })
     if (stands !== 'stands') return false
@@ -69,12 +70,8 @@ function sealWished({ policy }: Draft, reading: PresentReading): boolean {
 function sayIdle(draft: Draft, reading: PresentReading, sealed: boolean): void {
   const { verdict } = draft.state.proof
   if (verdict === null) return
-  const uncounted =
-    draft.policy.capabilities.counts === 'none'
-      ? 'this product does not count work: idle is its own word'
-      : null
   const { proof } = verdict
-  draft.proof({ proof, sealed, unverified: reading.unverified ?? uncounted })
+  draft.proof({ proof, sealed, unverified: unverifiedBy(draft, reading) })
   if (draft.state.ending.settled) draft.ending({ marks: marksOf(draft.state) })
   draft.phase('idle')
   draft.emit({ type: 'idle', ...draft.stamp, proof })

@@ -9,7 +9,7 @@ import { maintEffect } from '../policy.js'
 import { inWishedState, marksOf } from '../proof.js'
 import { meetLower } from '../ledger/was.js'
 import { lowerWish } from '../rough.js'
-import { type DrainState, setterOf } from '../state.js'
+import { isLetGo, setterOf, type DrainState } from '../state.js'
 import { checkDeadline } from './deadline.js'
 import { closeDoor, isUnsealed } from './door.js'
 import { endGone, endUncounted, goneForCertain } from './gone.js'
@@ -26,7 +26,7 @@ const YIELD_WAIT = 1_000
 /** Goal `drain`: compares what was found with what was wished, and asks for at most one change. */
 export function decideDrain(draft: Draft): void {
   const { state } = draft
-  if (state.ending.ended !== null && !state.ending.holding) return
+  if (isLetGo(state)) return
   // What can't be read now is unknown: nothing is sent on the word of an older reading.
   const unseen = state.last === null || state.unread !== null
   if (state.hold.pending !== null) return
@@ -43,13 +43,18 @@ export function decideDrain(draft: Draft): void {
 
 /**
  * Idle, and just found absent or another one: that is not the outcome before a second look has said what
- * became of it. At the deadline it is as it was proved.
+ * became of it. At the deadline one that is absent is idle as it was proved: nothing comes to it. Another one under its
+ * name may be at work, and whoever is told that this one is idle would stop it.
  */
 function doubt(draft: Draft): void {
-  const { ending, phase, deadline } = draft.state
+  const { ending, phase, deadline, last } = draft.state
   if (phase !== 'idle' || ending.settled || draft.policy.until === 'removed') checkDeadline(draft)
   else if (deadline === null || draft.now < deadline) draft.ending({ ended: null })
-  else finishIdle(draft)
+  else if (last?.reading.present !== true) finishIdle(draft)
+  else {
+    loseIdle(draft)
+    checkDeadline(draft)
+  }
 }
 
 function present(draft: Draft, reading: PresentReading): void {
@@ -76,9 +81,17 @@ function present(draft: Draft, reading: PresentReading): void {
   escalate(draft, reading)
   if (draft.state.phase === 'idle' && (!staysIdle(draft) || isUnsealed(draft.state, reading)))
     loseIdle(draft)
-  if (draft.state.phase === 'idle') finishIdle(draft)
-  else judge(draft, reading)
+  if (draft.state.phase !== 'idle') judge(draft, reading)
+  else if (mayOpenLate(draft.state) && !draft.state.ending.settled) hesitate(draft)
+  else finishIdle(draft)
   checkDeadline(draft)
+}
+
+/** Idle, and an undo may still open the member: that is not the outcome before it is known what became of that. */
+function hesitate(draft: Draft): void {
+  const { deadline } = draft.state
+  if (deadline !== null && draft.now >= deadline) loseIdle(draft)
+  else draft.ending({ ended: null })
 }
 
 /** The rule, the verdict, the door. */
@@ -101,8 +114,9 @@ function finishIdle(draft: Draft): void {
   else draft.end(state.ending.terminated > 0 ? 'terminated' : 'idle')
 }
 
-/** Whether an undo of ours whose answer was lost may still open the member: it would not stay idle. */
+/** Whether an undo whose answer was lost, or one of another run of this process, may still open the member: it would not stay idle. */
 function mayOpenLate(state: DrainState): boolean {
+  if (state.last?.mayOpen === true) return true
   return state.hold.late.some(({ change }) => change.kind === 'restore')
 }
 
@@ -200,7 +214,8 @@ function yieldsFloor(draft: Draft): boolean {
       of: 'ours',
       until: draft.now + UNDO_LIMIT,
       lateUntil: null,
-      then: draft.policy.onMinimum === 'fail' ? 'refuse' : 'wait',
+      // What has ended does not ask for its place again.
+      then: draft.policy.onMinimum === 'fail' || state.ending.ended !== null ? 'refuse' : 'wait',
       because: broken,
     }),
   })

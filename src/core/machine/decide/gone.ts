@@ -3,6 +3,7 @@ import { formatRef } from '../../../provider/member-ref.js'
 import { confirm } from '../ledger/confirm.js'
 import type { Draft } from '../draft.js'
 import { ABSENCE_GAP, endAll } from '../scopes.js'
+import { restsOnIdle } from './idle.js'
 
 /**
  * Whether the member is absent, or another one by its identity, for certain: one damaged reply must
@@ -51,11 +52,12 @@ export function endGone(draft: Draft, what: 'absent' | 'replaced'): void {
   const name = formatRef(state.ref)
   const message =
     what === 'absent'
-      ? `${name} is not in the pool any more, another client removed it`
+      ? `${name} is not in the pool any more: another client removed it, or a reload did not keep it`
       : `${name} is another member now (another address or id), it was left alone`
   draft.phase('removed')
   draft.emit({ type: 'removed', ...draft.stamp })
-  // An idle that was not the outcome of the whole run yet is overtaken.
-  if (!state.ending.settled && state.phase === 'idle') draft.ending({ ended: null })
+  // An idle that was not the outcome of the whole run yet is overtaken; an end at the deadline stands.
+  if (!state.ending.settled && state.phase === 'idle' && restsOnIdle(state))
+    draft.ending({ ended: null })
   draft.finish('gone', new DrainableError('MEMBER_GONE', message, { ref: state.ref }))
 }

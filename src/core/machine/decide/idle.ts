@@ -1,12 +1,22 @@
+import type { Reading } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import type { Draft } from '../draft.js'
 import { marksOf, proveIdle, stillIdle, workSeen } from '../proof.js'
 import type { Proof } from '../../../provider/report.js'
+import type { DrainState } from '../state.js'
 
 /** The proof that the member is idle now; null while a rule is not satisfied. */
 export function prove(draft: Draft): Proof | null {
   return proveIdle(draft.state, draft.policy, draft.now, draft.wall - draft.now)
+}
+
+/** Why an idle of this reading is not to be called verified; null: it is. An absent member tells nothing of that. */
+export function unverifiedBy({ policy }: Draft, reading: Reading): string | null {
+  if (reading.present && reading.unverified !== undefined) return reading.unverified
+  return policy.capabilities.counts === 'none'
+    ? 'this product does not count work: idle is its own word'
+    : null
 }
 
 /** An idle member of which something else was seen: the drain goes on. */
@@ -14,9 +24,15 @@ export function loseIdle(draft: Draft): void {
   draft.proof({ verdict: null })
   if (draft.state.phase !== 'idle') return
   draft.proof({ proof: null, sealed: false })
-  if (!draft.state.ending.settled) draft.ending({ ended: null })
+  if (restsOnIdle(draft.state) && !draft.state.ending.settled) draft.ending({ ended: null })
   draft.emit({ type: 'idle-lost', ...draft.stamp })
   draft.phase('draining')
+}
+
+/** Whether the outcome is that of an idle. An end at the deadline does not rest on one, also where idle is said after it. */
+export function restsOnIdle({ ending }: DrainState): boolean {
+  const outcome = ending.ended?.outcome
+  return outcome === 'idle' || outcome === 'terminated'
 }
 
 /**
@@ -26,8 +42,8 @@ export function loseIdle(draft: Draft): void {
 export function staysIdle(draft: Draft): boolean {
   const { state } = draft
   const { marks } = state.ending
-  if (marks === null) return stillIdle(state)
-  if (workSeen(state)) return false
+  if (marks === null) return stillIdle(state, draft.policy)
+  if (workSeen(state, draft.policy)) return false
   const now = marksOf(state)
   const read = [...now].filter(([name]) => state.proof.scopes.get(name)?.last.state === 'read')
   draft.ending({ marks: new Map([...marks, ...read]) })
@@ -37,7 +53,7 @@ export function staysIdle(draft: Draft): boolean {
 /** Says, once, that work came to a member whose idle was said and is held. */
 export function sayLostWork(draft: Draft): void {
   const { state } = draft
-  if (!workSeen(state)) return
+  if (!workSeen(state, draft.policy)) return
   draft.lose(
     new DrainableError(
       'IDLE_LOST',

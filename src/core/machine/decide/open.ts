@@ -3,11 +3,12 @@ import type { AdminState, PresentReading } from '../../../provider/contract.js'
 import { formatDuration } from '../../../provider/duration.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
-import { mayBeOurs, targetOf } from '../ledger/changes.js'
+import { mayBeOurs, noted, ownChange, targetOf } from '../ledger/changes.js'
 import type { Draft } from '../draft.js'
 import type { OpenGoal } from '../goal.js'
 import { owesUndo, whoseHold } from '../ledger/owner.js'
 import { isRefused } from '../ledger/result.js'
+import { destination } from '../ledger/was.js'
 import { anotherIncarnation, incarnationsOf, ownOf, setterOf, type DrainState } from '../state.js'
 import { endGone, goneForCertain } from './gone.js'
 import { send } from './send.js'
@@ -24,7 +25,7 @@ const MOST_TRIES = 12
 export function decideOpen(draft: Draft, goal: OpenGoal): void {
   const { state } = draft
   if (state.hold.pending !== null) return
-  if (state.ending.ended !== null) {
+  if (state.ending.ended !== null && !isYielding(state, goal)) {
     if (!broughtBack(draft, goal)) return
     draft.ending({ ended: null })
   }
@@ -42,6 +43,11 @@ export function decideOpen(draft: Draft, goal: OpenGoal): void {
   else if (there === 'unsure' || !last.reading.present || last.reading.own === 'unknown')
     giveUp(draft, goal)
   else step(draft, meet(draft, goal, last.reading.own), last.reading, last.reading.own)
+}
+
+/** Whether a drain that has ended, and is kept up, opens its member for the floor's sake: its outcome stands. */
+function isYielding({ ending }: DrainState, { then }: OpenGoal): boolean {
+  return then !== 'end' && ending.holding
 }
 
 /**
@@ -88,6 +94,7 @@ function step(draft: Draft, goal: OpenGoal, reading: PresentReading, own: AdminS
   }
   const theirs = faultOf(state, goal, { own, to, stored })
   if (theirs !== null) {
+    leaveAlone(draft, own)
     fail(draft, 'overruled', theirs)
     return
   }
@@ -104,13 +111,6 @@ function step(draft: Draft, goal: OpenGoal, reading: PresentReading, own: AdminS
   const next = nextStep(draft, goal, reading, to)
   if (next === null) giveUp(draft, goal)
   else change(draft, goal, own, next)
-}
-
-/** The state to go to; null where it is not known. */
-function destination(state: DrainState, goal: OpenGoal): AdminState | null {
-  if (goal.of === 'anybody') return 'ready'
-  const own = state.found?.own ?? 'unknown'
-  return own === 'unknown' ? null : own
 }
 
 /** Why a state is not ours to change, with what is stored; null where it is. */
@@ -145,6 +145,21 @@ function whoseFault(
   return whose === 'theirs'
     ? `it is '${own}', set so by ${setterOf(state)}; it was left alone, ready() opens it`
     : `the change to '${own}' was only intended, so whether the '${own}' found is ours is not known; it was left alone, ready() opens it`
+}
+
+/**
+ * A change that may have led to what is left alone stays in the ledger as intended. Whoever inherits it, because it may
+ * be carried out yet, knows no more of what is there: for them it came and went.
+ */
+function leaveAlone(draft: Draft, own: AdminState): void {
+  const { late, changes } = draft.state.hold
+  const unsure = late.filter((one) => targetOf(one.change) === own && one.sight !== 'gone')
+  const [first] = unsure
+  if (first === undefined) return
+  draft.hold({
+    late: late.map((one) => (unsure.includes(one) ? { ...one, sight: 'gone' } : one)),
+    changes: noted(changes, ownChange(first.change, 'intended', first.lostAt)),
+  })
 }
 
 /** The next state on the way; null while a check is waited for. */
@@ -260,6 +275,7 @@ function fail(draft: Draft, outcome: 'overruled' | 'refused', words: string): vo
     ref,
     retryable: false,
   })
+  if (draft.state.ending.ended !== null) draft.fault(error)
   draft.finish(outcome, error)
 }
 

@@ -1,10 +1,10 @@
-import type { PresentReading } from '../../../provider/contract.js'
+import type { PresentReading, Reading } from '../../../provider/contract.js'
 import type { Draft } from '../draft.js'
 import { inWishedState, marksOf, stillIdle, workSeen } from '../proof.js'
 import type { DrainState } from '../state.js'
 import { isClosed } from './door.js'
 import { endGone, endUncounted, goneForCertain } from './gone.js'
-import { loseIdle, prove } from './idle.js'
+import { loseIdle, prove, unverifiedBy } from './idle.js'
 
 /** Goal `watch`: looks only; the phases follow whatever another client does. */
 export function decideWatch(draft: Draft): void {
@@ -13,31 +13,35 @@ export function decideWatch(draft: Draft): void {
   if (state.ending.ended !== null || reading === undefined || state.unread !== null) return
   const there = goneForCertain(draft)
   if (there === 'replaced') endGone(draft, there)
-  else if (there === 'absent') removed(draft)
+  else if (there === 'absent') removed(draft, reading)
   else if (there === 'here' && reading.present) present(draft, reading)
 }
 
 function present(draft: Draft, reading: PresentReading): void {
+  const unverified = unverifiedBy(draft, reading)
+  // Once it is absent nothing tells that any more.
+  if (draft.state.phase !== 'idle') draft.proof({ unverified })
   if (!inWishedState(draft.state)) {
     draft.proof({ proof: null, verdict: null, sealed: false })
     draft.phase('active')
     return
   }
   const sealed = isClosed(draft.state, reading)
-  follow(draft, { sealed, unverified: reading.unverified ?? null })
+  follow(draft, { sealed, unverified })
 }
 
 /**
  * Removed by whoever is in charge. What the processes still do for it is waited for where the product counts that, so
  * that idle is said before the end: the server behind it may be about to be stopped.
  */
-function removed(draft: Draft): void {
+function removed(draft: Draft, reading: Reading): void {
   endUncounted(draft)
   const { phase, proof } = draft.state
   // Counters may go with it: only work takes an idle back that was said before.
-  const stays = phase === 'idle' && !workSeen(draft.state, proof.verdict?.scopes ?? null)
+  const stays =
+    phase === 'idle' && !workSeen(draft.state, draft.policy, proof.verdict?.scopes ?? null)
   if (!stays && proof.scopes.size > 0) {
-    follow(draft, { sealed: false, unverified: null })
+    follow(draft, { sealed: false, unverified: proof.unverified ?? unverifiedBy(draft, reading) })
     if (draft.state.phase !== 'idle') return
   }
   endGone(draft, 'absent')
@@ -46,7 +50,7 @@ function removed(draft: Draft): void {
 /** No new client is sent there: idle is said once that is proved, and taken back once something is seen. */
 function follow(draft: Draft, what: Pick<DrainState['proof'], 'sealed' | 'unverified'>): void {
   if (draft.state.phase === 'active') draft.phase('draining')
-  if (!stillIdle(draft.state)) loseIdle(draft)
+  if (!stillIdle(draft.state, draft.policy)) loseIdle(draft)
   if (draft.state.phase !== 'draining') return
   const proof = prove(draft)
   if (proof === null) return

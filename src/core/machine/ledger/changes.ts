@@ -33,6 +33,17 @@ export function noted(
   return repeat ? [...changes.slice(0, -1), { ...last, at: entry.at }] : [...changes, entry]
 }
 
+/** What an entry of the ledger says, without the state and the moment that it says it of. */
+export type Entry = Pick<OwnChange, 'kind' | 'state'>
+
+/** Another client was seen to have taken ours back. */
+export const TAKEN_BACK: Entry = { kind: 'restore', state: 'unchanged' }
+
+/** Whether a hold of ours led to this state. */
+export function wasSet(changes: readonly OwnChange[], own: AdminState): boolean {
+  return changes.some(({ kind, to, state }) => kind === 'hold' && to === own && state === 'applied')
+}
+
 /** Everything of ours that may be undone, what is still on its way included: what a ticket lists. */
 export function ledgerOf(state: DrainState): readonly OwnChange[] {
   const { changes, pending, late } = state.hold

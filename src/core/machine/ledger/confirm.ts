@@ -4,7 +4,8 @@ import { noted, ownChange } from './changes.js'
 import type { Draft } from '../draft.js'
 import { maintEffect } from '../policy.js'
 import { forgetSamples } from '../scopes.js'
-import { incarnationsOf, loadOf } from '../state.js'
+import { incarnationsOf, isLetGo, loadOf } from '../state.js'
+import { destination } from './was.js'
 
 /**
  * A change of ours took effect. `unknown`: its effect is there, and it is not known whether that is
@@ -18,25 +19,30 @@ export function confirm(
   const { hold } = draft.state
   const state = whose === 'unknown' ? 'intended' : whose
   draft.hold({
+    ...ANSWERED,
     changes: noted(hold.changes, ownChange(change, state, draft.now)),
     confirmedAt: draft.now,
-    losses: 0,
-    loss: null,
-    refusals: 0,
-    refusal: null,
-    atMinimum: false,
   })
   if (change.kind === 'hold' && draft.state.goal.kind === 'drain') held(draft, change.to)
   if (change.kind === 'restore') opened(draft, change.to)
   if (change.kind === 'remove') removed(draft)
 }
 
-/** Opened by us: another state in the same process is another client's from now on. */
+/** What an answer that is no refusal ends. */
+const ANSWERED = { losses: 0, loss: null, refusals: 0, refusal: null, atMinimum: false }
+
+/** It took effect, and that is in the ledger, but in no process that is there: the next look decides. */
+export function confirmForgotten(draft: Draft): void {
+  draft.hold({ ...ANSWERED, confirmedAt: draft.now })
+}
+
+/** Opened by us, as far as that: another state in the same process is another client's from now on. */
 function opened(draft: Draft, to: AdminState): void {
-  const { goal, found } = draft.state
+  const { goal } = draft.state
   if (goal.kind !== 'open') return
-  const wanted = goal.of === 'anybody' ? 'ready' : found?.own
-  if (to === wanted) draft.set({ goal: { ...goal, reached: incarnationsOf(draft.state) } })
+  const incarnations = incarnationsOf(draft.state)
+  if (to === destination(draft.state, goal)) draft.set({ goal: { ...goal, reached: incarnations } })
+  else draft.hold({ incarnations })
 }
 
 function held(draft: Draft, to: 'drain' | 'maint'): void {
@@ -55,7 +61,8 @@ function held(draft: Draft, to: 'drain' | 'maint'): void {
     scopes: forgetSamples(state.proof.scopes),
     verdict: verdict === null ? null : { ...verdict, sealedAt: draft.now },
   })
-  if (state.phase === 'active') draft.phase('draining')
+  // The answer may come when another call has taken the member: this drain says nothing more of it.
+  if (state.phase === 'active' && !isLetGo(state)) draft.phase('draining')
 }
 
 function removed(draft: Draft): void {

@@ -1,9 +1,17 @@
 import { atLeast } from '../../../provider/admin-state.js'
 import type { AdminState, Reading } from '../../../provider/contract.js'
-import { noted, targetOf } from './changes.js'
+import { noted, TAKEN_BACK, targetOf, wasSet, type Entry } from './changes.js'
 import type { Draft } from '../draft.js'
+import type { Sight } from '../input.js'
 import { lastInPlace } from './owner.js'
-import { anotherIncarnation, incarnationsIn, type DrainState, type OwnChange } from '../state.js'
+import {
+  anotherIncarnation,
+  incarnationsIn,
+  incarnationsOf,
+  isLetGo,
+  type DrainState,
+  type LateChange,
+} from '../state.js'
 
 /**
  * Keeps the ledger in step with what others made of the state that we had set, so that it is told apart
@@ -13,44 +21,52 @@ import { anotherIncarnation, incarnationsIn, type DrainState, type OwnChange } f
  *   (`unchanged`); what is set after that is theirs.
  * - found lower in another process, but as we had set it before: a state file brought that back, and it is
  *   ours still.
+ * - found as we had set it last in another process: ours there too. What is raised over it there is theirs, also where
+ *   we had set that before.
  * - found as we had set it, after a look that saw it open in a process that had forgotten ours, and without a
  *   put-back that could have done it: another client set that. As long as a process lives nothing brings ours back.
  */
-export function noteForeign(
-  draft: Draft,
-  reading: Reading,
-  askedAt: number,
-  before: DrainState['last'],
-): void {
+export function noteForeign(draft: Draft, reading: Reading, askedAt: number, before: Before): void {
   const { state } = draft
   const { hold, found } = state
   if (!reading.present || reading.own === 'unknown' || reading.identity !== found?.identity) return
   if (hold.pending !== null || askedAt <= hold.confirmedAt) return
-  const { own } = reading
+  const { own, identity, scopes } = reading
+  // As with a look of another call: nothing is put back.
+  if (isLetGo(state)) {
+    const incarnations = incarnationsIn(scopes)
+    const sight = { own, identity, askedAt, at: draft.now, incarnations }
+    draft.set({ hold: seenElsewhere(state, sight).hold })
+  } else noteLooked(draft, own, before)
+}
+
+/** What was known before a reading was taken in. */
+interface Before {
+  readonly last: DrainState['last']
+  /** Changes without an answer, and what was refused and may be half done. */
+  readonly late: readonly LateChange[]
+}
+
+/** The same of a run that looks after its member. */
+function noteLooked(draft: Draft, own: AdminState, before: Before): void {
+  const { state } = draft
   const set = lastInPlace(state)
   if (set === undefined) return
-  const another = anotherIncarnation(state, hold.incarnations)
-  if (atLeast(own, set)) {
-    if (another && wasSeenOpen(state, before)) note(draft, TAKEN_BACK, 'ready')
-    return
-  }
-  const entry = another ? broughtBack(state, own) : takenBack(state, own)
-  if (entry !== null) note(draft, entry, own)
+  const lower = !atLeast(own, set)
+  if (!anotherIncarnation(state, state.hold.incarnations)) {
+    if (lower) note(draft, takenBack(state, own), own)
+  } else if (wasSeenOpen(state, own, before)) {
+    if (lower) note(draft, takenBack(state, own), own)
+    else note(draft, TAKEN_BACK, 'ready')
+  } else if (lower) {
+    const entry = broughtBack(state, own)
+    if (entry !== null) note(draft, entry, own)
+  } else if (own === set) draft.hold({ incarnations: incarnationsOf(state) })
 }
 
 function note(draft: Draft, entry: Entry, to: AdminState): void {
   const { changes } = draft.state.hold
   draft.hold({ changes: noted(changes, { ...entry, to, at: draft.now }) })
-}
-
-/** What another run of this process saw of a member. */
-export interface Sight {
-  readonly own: AdminState
-  readonly identity: string
-  readonly askedAt: number
-  readonly at: number
-  /** Of every process that can hold work for it. */
-  readonly incarnations: ReadonlyMap<string, string>
 }
 
 /**
@@ -60,18 +76,20 @@ export interface Sight {
  */
 // eslint-disable-next-line complexity -- every condition under which another call's look tells nothing
 export function seenElsewhere(state: DrainState, sight: Sight): DrainState {
-  const { goal, ending, hold, found } = state
+  const { goal, hold, found } = state
   const { own, askedAt, at, incarnations } = sight
-  const looks = goal.kind === 'drain' && (ending.ended === null || ending.holding)
+  const looks = goal.kind === 'drain' && !isLetGo(state)
   if (hold.changes.length === 0 || hold.pending !== null) return state
   if (askedAt <= hold.confirmedAt || sight.identity !== found?.identity) return state
   const set = lastInPlace(state)
   const lower = set !== undefined && !atLeast(own, set)
-  if (lower && takenBack(state, own) === null) return state
   if (looks && !(lower && inSameProcesses(state, incarnations))) return state
-  // Where it is open in a process that had not taken ours, no state file has brought ours back there.
-  if (!lower && own !== 'ready') return state
-  const entry = { kind: 'restore', to: own, state: 'unchanged', at } as const
+  // Where it is open, or as we left it, in a process that had not taken ours, what is set there later comes from no
+  // state file.
+  const asLeft = own === set && hold.incarnations !== null && !inSameProcesses(state, incarnations)
+  if (!lower && own !== 'ready' && !asLeft) return state
+  const back = inSameProcesses(state, incarnations) ? null : broughtBack(state, own)
+  const entry = { ...(back ?? takenBack(state, own)), to: own, at }
   return {
     ...state,
     hold: {
@@ -88,30 +106,34 @@ function inSameProcesses({ hold }: DrainState, seen: ReadonlyMap<string, string>
   return known !== null && [...seen].every(([name, one]) => known.get(name) === one)
 }
 
-type Entry = Pick<OwnChange, 'kind' | 'state'>
-
-const TAKEN_BACK: Entry = { kind: 'restore', state: 'unchanged' }
-
-/** Whether the look before saw the member open, later than any answer to us. What a late hold may have set was settled by then. */
-function wasSeenOpen(state: DrainState, before: DrainState['last']): boolean {
-  const { goal, hold, found } = state
-  if (before?.reading.present !== true || before.reading.own !== 'ready') return false
+/**
+ * Whether the look before saw the member open, in the processes that are there now, and nothing without an answer, or
+ * refused, can have made it what it is since.
+ */
+function wasSeenOpen(state: DrainState, own: AdminState, { last, late }: Before): boolean {
+  if (last?.reading.present !== true || last.reading.own !== 'ready' || own === 'ready')
+    return false
   // A process that has begun since may have ours from a state file.
-  if (anotherIncarnation(state, incarnationsIn(before.reading.scopes))) return false
-  // An undo counts its looks from the newest one of the drain on.
-  const since = goal.kind === 'open' ? hold.confirmedAt - 1 : hold.confirmedAt
-  return before.reading.identity === found?.identity && before.askedAt > since
+  if (anotherIncarnation(state, incarnationsIn(last.reading.scopes))) return false
+  return last.reading.identity === state.found?.identity && !late.some(mayShowAs(own))
 }
 
-function takenBack({ hold }: DrainState, own: AdminState): Entry | null {
-  // An undo of ours whose answer is missing may have done that.
+/** Whether a change may show as a state: one that was refused as its very own, one without an answer as one on the way, too. */
+function mayShowAs(own: AdminState): (late: LateChange) => boolean {
+  return ({ change, refused }) => {
+    const to = targetOf(change) ?? 'none'
+    return refused === true ? to === own : atLeast(to, own)
+  }
+}
+
+/** An undo of ours whose answer is missing may have done that: ours is not there any more either way. */
+function takenBack({ hold }: DrainState, own: AdminState): Entry {
   const ours = hold.late.some(({ change }) => change.kind === 'restore' && targetOf(change) === own)
-  return ours ? null : TAKEN_BACK
+  return ours ? { kind: 'restore', state: 'applied' } : TAKEN_BACK
 }
 
 function broughtBack({ hold, goal }: DrainState, own: AdminState): Entry | null {
-  const known = hold.changes.some(
-    ({ kind, to, state }) => kind === 'hold' && to === own && state === 'applied',
-  )
-  return known && goal.kind === 'drain' ? { kind: 'hold', state: 'applied' } : null
+  return wasSet(hold.changes, own) && goal.kind === 'drain'
+    ? { kind: 'hold', state: 'applied' }
+    : null
 }

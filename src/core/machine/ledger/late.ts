@@ -1,13 +1,30 @@
 import { atLeast } from '../../../provider/admin-state.js'
 import type { AdminState, Change, ChangeResult, Reading } from '../../../provider/contract.js'
 import type { DrainableError } from '../../../provider/error.js'
-import { isTwin, lacksEffect, lateChange, noted, ownChange, targetOf } from './changes.js'
+import {
+  isTwin,
+  lacksEffect,
+  lateChange,
+  noted,
+  ownChange,
+  TAKEN_BACK,
+  targetOf,
+  wasSet,
+  type Entry,
+} from './changes.js'
 import { confirm, countCut } from './confirm.js'
 import type { Draft } from '../draft.js'
 import { UNDO_LIMIT, type OpenGoal } from '../goal.js'
 import { backOff } from '../pace.js'
-import { type DrainState, type LateChange, type SentChange } from '../state.js'
-import { meetAgain } from './was.js'
+import {
+  anotherIncarnation,
+  incarnationsIn,
+  incarnationsOf,
+  type DrainState,
+  type LateChange,
+  type SentChange,
+} from '../state.js'
+import { destination, meetAgain } from './was.js'
 
 /**
  * The answer to a change was lost: it may have been carried out, or be carried out later. A hold is
@@ -48,26 +65,52 @@ export function endUnderWay(draft: Draft, change: Change, result: ChangeResult):
   const { now } = draft
   const rest = { ...entry, underWay: false }
   if (result.status === 'unknown') replace(draft, entry, { ...rest, lostAt: now, until: null })
-  else if (result.status === 'unchanged') replace(draft, entry, undefined)
-  else {
+  else if (result.status === 'unchanged') {
+    replace(draft, entry, undefined)
+    notOurs(draft, entry)
+  } else {
     const seen = result.status === 'applied' ? { lackedAt: entry.lackedAt ?? entry.lostAt } : {}
     const refused = result.status === 'rejected' ? { refused: true } : {}
+    if (result.status === 'rejected') notOurs(draft, entry)
     replace(draft, entry, { ...rest, ...seen, ...refused, lostAt: now, until: now })
   }
+}
+
+/**
+ * Its call says that it found the member so, or refuses it: what was seen to come and go was another client's. One that
+ * is said to be applied came before it went.
+ */
+export function notOurs(draft: Draft, { change, sight, before }: SentChange | LateChange): void {
+  if (change.kind !== 'hold' || sight !== 'gone' || before === undefined || before === 'unknown')
+    return
+  const { changes } = draft.state.hold
+  draft.hold({ changes: [...changes, { ...TAKEN_BACK, to: before, at: draft.now }] })
+}
+
+/** What was known before a reading. */
+interface Before {
+  /** What the member had in flight. */
+  readonly load: number
+  readonly last: DrainState['last']
 }
 
 /**
  * What a reading says of changes whose answer was lost: the effect is there, or they can't be carried
  * out any more, because the balancer answered for as long as it can hold a request.
  */
-export function settleLate(draft: Draft, reading: Reading, askedAt: number, load: number): void {
+export function settleLate(
+  draft: Draft,
+  reading: Reading,
+  askedAt: number,
+  { load, last }: Before,
+): void {
   for (const entry of draft.state.hold.late) {
     // What was asked for before it was known to be missing may show what was there before that.
     if (askedAt <= Math.max(entry.lostAt, entry.lackedAt ?? entry.lostAt)) continue
     if (!tells(draft, reading)) watch(draft, entry, reading, askedAt)
     else if (isOurs(draft, entry, reading))
       if (entry.refused === true) expired(draft, entry, reading)
-      else happened(draft, entry, reading, load)
+      else happened(draft, entry, reading, { load, last })
     else if (entry.until !== null && askedAt >= entry.until) expired(draft, entry, reading)
     else watch(draft, entry, reading, askedAt)
   }
@@ -86,7 +129,38 @@ function watch(draft: Draft, entry: LateChange, reading: Reading, askedAt: numbe
   const until = entry.underWay === true ? null : bound
   const before = seenWithout(draft, reading, entry.change)
   const seen = before === undefined ? {} : { lackedAt: askedAt, before, ...withoutSight(entry) }
+  if (before !== undefined) cameAndWent(draft, entry, before)
   replace(draft, entry, { ...entry, until, ...seen })
+}
+
+/**
+ * A hold that was seen, and is not there any more. Another process has forgotten it, and may have it again from a
+ * state file: as after an undo, it is ours in any but those that show the member without it. In the same process
+ * another client has taken it back.
+ */
+function cameAndWent(
+  draft: Draft,
+  { change, sight }: Pick<SentChange, 'change' | 'sight'>,
+  before: AdminState,
+): void {
+  if (change.kind !== 'hold' || sight !== 'shown') return
+  const { state, now } = draft
+  const forgotten = anotherIncarnation(state, state.hold.incarnations)
+  const changes = noted(state.hold.changes, ownChange(change, 'applied', now))
+  draft.hold({
+    changes: noted(changes, {
+      ...(forgotten ? inAnother(state, before) : TAKEN_BACK),
+      to: before,
+      at: now,
+    }),
+    ...(forgotten ? { incarnations: incarnationsOf(state) } : {}),
+  })
+}
+
+/** What another process shows instead: what was there before ours, what we had set first, or what another client has. */
+function inAnother({ found, hold }: DrainState, own: AdminState): Entry {
+  if (own === 'ready' || own === found?.own) return { kind: 'restore', state: 'applied' }
+  return wasSet(hold.changes, own) ? { kind: 'hold', state: 'applied' } : TAKEN_BACK
 }
 
 /** The state that a reading shows the member in, where that lacks a change's effect. */
@@ -108,9 +182,10 @@ export function followPending(draft: Draft, reading: Reading): void {
   const { pending } = draft.state.hold
   if (pending === null || targetOf(pending.change) === null || !tells(draft, reading)) return
   const before = seenWithout(draft, reading, pending.change)
-  if (before !== undefined)
+  if (before !== undefined) {
+    cameAndWent(draft, pending, before)
     draft.hold({ pending: { ...pending, before, ...withoutSight(pending) } })
-  else if (pending.shared !== true && lacksEffect(pending.change, pending.before))
+  } else if (pending.shared !== true && lacksEffect(pending.change, pending.before))
     draft.hold({ pending: { ...pending, sight: pending.sight ?? 'shown' } })
 }
 
@@ -170,15 +245,15 @@ function shows(draft: Draft, reading: Reading, change: Change): boolean {
 }
 
 /**
- * It was carried out after all, by us: no other change was seen in between. Where another hold may have brought
- * it about, one of this process or whoever raised the member further, this one can be still to come: it stays
- * until its time is over.
+ * It was carried out after all, by us: no other change was seen in between. Where something else may have brought
+ * it about, a hold of this process, whoever raised the member further, or the state file of a process that has
+ * begun since, this one can be still to come: it stays until its time is over.
  */
-function happened(draft: Draft, entry: LateChange, reading: Reading, load: number): void {
+function happened(draft: Draft, entry: LateChange, reading: Reading, { load, last }: Before): void {
   const { pending } = draft.state.hold
   const raised = reading.present && reading.own !== targetOf(entry.change)
   const twin = pending !== null && isTwin(pending.change, entry.change)
-  const unsure = entry.shared === true || twin || raised
+  const unsure = entry.shared === true || twin || raised || hasBegun(draft.state, last)
   replace(draft, entry, unsure ? { ...entry, lackedAt: null } : undefined)
   countCut(draft, entry.change, load)
   // It was seen without its effect: below drain there is only ready.
@@ -186,18 +261,25 @@ function happened(draft: Draft, entry: LateChange, reading: Reading, load: numbe
   meetAgain(draft, entry.change, entry.before ?? below)
   confirm(draft, entry.change, 'applied')
   const { goal } = draft.state
-  if (goal.kind === 'open') draft.set({ goal: ledAway(goal, entry.change, draft.now) })
+  const to = targetOf(entry.change)
+  if (goal.kind === 'open' && to !== destination(draft.state, goal))
+    draft.set({ goal: ledAway(goal, draft.now) })
   // A lost undo came through under the next drain: to be held again, and no other client's doing.
   if (entry.change.kind === 'restore') draft.hold({ confirmed: 'none' })
 }
 
+/** Whether a process has begun since the look before this one. */
+function hasBegun(state: DrainState, before: DrainState['last']): boolean {
+  return before !== null && anotherIncarnation(state, incarnationsIn(before.reading.scopes))
+}
+
 /**
  * It led away from where the member was to go, and that is no other client's doing. One that was open is to
- * be opened once more: the wait for the late hold may have taken all of the undo's time.
+ * be opened once more: the wait for the late change may have taken all of the undo's time.
  */
-function ledAway(goal: OpenGoal, { kind }: Change, now: number): OpenGoal {
+function ledAway(goal: OpenGoal, now: number): OpenGoal {
   const { reached, until } = goal
-  const anew = kind === 'hold' && reached !== null && until !== null
+  const anew = reached !== null && until !== null
   return { ...goal, reached: null, until: anew ? Math.max(until, now + UNDO_LIMIT) : until }
 }
 

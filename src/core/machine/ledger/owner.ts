@@ -83,7 +83,7 @@ export function undoneAt({ hold, found }: DrainState): number {
 }
 
 /** Whether an entry says that another client was seen to have taken ours back. */
-function isTakenBack({ kind, state }: OwnChange): boolean {
+export function isTakenBack({ kind, state }: OwnChange): boolean {
   return kind === 'restore' && state === 'unchanged'
 }
 

@@ -1,12 +1,12 @@
 import { atLeast } from '../../../provider/admin-state.js'
-import type { Change } from '../../../provider/contract.js'
+import type { Change, ChangeResult } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
 import { formatRef } from '../../../provider/member-ref.js'
 import { isTwin, lateChange, sameChange, targetOf } from './changes.js'
-import { confirm, countCut, countTerminated } from './confirm.js'
+import { confirm, confirmForgotten, countCut, countTerminated } from './confirm.js'
 import type { Draft } from '../draft.js'
 import type { Input } from '../input.js'
-import { endUnderWay, loseAnswer, showsWithout } from './late.js'
+import { endUnderWay, loseAnswer, notOurs, showsWithout } from './late.js'
 import { backOff } from '../pace.js'
 import { type DrainState, type LateChange, type SentChange } from '../state.js'
 import { meetAgain, stateBefore } from './was.js'
@@ -23,16 +23,11 @@ export function absorbResult(
   }
   switch (result.status) {
     case 'applied':
-      draft.hold({ pending: null })
-      countCut(draft, change, result.terminated)
-      meetAgain(draft, change, stateBefore(sent))
-      confirm(draft, change, 'applied')
-      if (change.kind === 'restore') showsWithout(draft, change.to)
-      if (change.kind === 'terminate')
-        countTerminated(draft, result.terminated ?? 0, result.atMost ?? false)
+      applied(draft, sent, result)
       return
     case 'unchanged':
       draft.hold({ pending: null })
+      notOurs(draft, sent)
       confirm(draft, change, whoseRaise(draft, sent))
       return
     case 'unknown':
@@ -45,6 +40,33 @@ export function absorbResult(
     default:
       result satisfies never
   }
+}
+
+function applied(
+  draft: Draft,
+  sent: SentChange,
+  { terminated, atMost }: Exclude<ChangeResult, { error: unknown }>,
+): void {
+  const { change } = sent
+  draft.hold({ pending: null })
+  countCut(draft, change, terminated)
+  if (wasForgotten(draft, sent)) {
+    confirmForgotten(draft)
+    return
+  }
+  meetAgain(draft, change, stateBefore(sent))
+  confirm(draft, change, 'applied')
+  notOurs(draft, sent)
+  if (change.kind === 'restore') showsWithout(draft, change.to)
+  if (change.kind === 'terminate') countTerminated(draft, terminated ?? 0, atMost ?? false)
+}
+
+/** A hold that a process had taken before its answer came, and another one has not: it is to be put back. */
+function wasForgotten({ state }: Draft, { change, sight }: SentChange): boolean {
+  // What noted that it went is the last entry: `unchanged` where another client took it back.
+  return (
+    change.kind === 'hold' && sight === 'gone' && state.hold.changes.at(-1)?.state === 'applied'
+  )
 }
 
 /**
@@ -77,6 +99,7 @@ function rejected(draft: Draft, change: Change, error: DrainableError): void {
     refusal: { change, error },
     notBefore: draft.now + backOff(hold.refusals),
   })
+  if (hold.pending !== null) notOurs(draft, hold.pending)
   if (change.kind !== 'hold') return
   const sealing = proof.verdict !== null && phase !== 'idle'
   if (sealing) sealRefused(draft, error)

@@ -1,19 +1,24 @@
-import type { Change, DrainableProvider, MemberRef } from '../../../provider/contract.js'
+import type {
+  AdminState,
+  Change,
+  DrainableProvider,
+  MemberRef,
+} from '../../../provider/contract.js'
 import { systemClock, type Clock } from '../../../provider/clock.js'
 import { refKey } from '../../../provider/member-ref.js'
-import type { FoundMember, LateChange, OwnChange } from '../../machine/state.js'
+import type { LateChange, Owned } from '../../machine/state.js'
+import {
+  comingHolds,
+  noteComing,
+  stillComing,
+  takeComing,
+  type Coming,
+  type ComingHolds,
+} from './coming.js'
 import { setBackgroundTimer } from '../look/timer.js'
 
 /** What a run of this process wants of a member. */
 export type Side = 'drain' | 'open'
-
-/** A change without an undo: whoever drains the member next owns it. */
-export interface Owned {
-  readonly found: FoundMember
-  readonly changes: readonly OwnChange[]
-  /** Incarnations when that was last seen in place, or taken back. */
-  readonly incarnations: ReadonlyMap<string, string> | null
-}
 
 /** A change without an answer that another run has sent. */
 export interface LeftChange extends LateChange {
@@ -31,10 +36,29 @@ export interface Stake {
   readonly side: (ref: MemberRef) => Side | null
   /** Members it wishes down, by their key. */
   readonly down: ReadonlyMap<string, MemberRef>
-  /** Another call speaks for the member from now on; what an undo that ends by this has not undone is handed over. */
-  readonly overrule: (ref: MemberRef, by: Side) => Owned | null
+  /**
+   * Another call speaks for the member from now on; what a run that ends by this has not undone is handed over. A drain
+   * goes on where an undo leads no lower than it holds the member.
+   *
+   * @param to - where an undo leads; null: elsewhere, or not known
+   * @param ticket - that the other call writes, by id
+   */
+  readonly overrule: (
+    ref: MemberRef,
+    by: Side,
+    to: AdminState | null,
+    ticket?: string,
+  ) => Owned | null
+  /** The ticket that it writes, by id; undefined before it knows. */
+  readonly ticket: () => string | undefined
+  /** Another run has nothing left to do with this ticket; returns whether this one has, and goes on writing it. */
+  readonly takeUp: (ticket: string) => boolean
+  /** What it has changed of the member and not undone, whoever speaks for the member now. */
+  readonly owned: (ref: MemberRef) => Owned | null
   /** Changes of the member whose answer it never got. */
   readonly late: (ref: MemberRef) => readonly LeftChange[]
+  /** Another run leaves, and what it never got an answer to may still be carried out. */
+  readonly inherit: (left: readonly LeftChange[]) => void
   /** Another run sends a change of the member: what shows up then may be its doing. */
   readonly touched: (ref: MemberRef) => void
 }
@@ -43,21 +67,14 @@ export interface Stake {
 export interface Balancer {
   seq: number
   readonly stakes: Set<Stake>
+  /** Who has an undo without an answer, by member: most often nobody, so that no look asks all runs. */
+  readonly restoring: Map<string, Set<Stake>>
 }
 
 /** ESM and CJS copies of this module are one process: they share these maps. */
 const BALANCERS = Symbol.for('drainable.balancers.1')
 /** Changes without an answer that ended runs have left, by balancer and member. */
 const LEFT = Symbol.for('drainable.left.1')
-
-/** Members that a hold without an answer may still take although its run has ended, by balancer and member. */
-const COMING = Symbol.for('drainable.coming.1')
-
-/** One of them, for as long as the clock of the run that sent it says. */
-interface Coming {
-  readonly clock: Pick<Clock, 'now'>
-  readonly until: number
-}
 
 /** Calls that change something and have not ended, by balancer and member. */
 const CALLS = Symbol.for('drainable.calls.1')
@@ -72,8 +89,6 @@ function shared<T>(name: symbol): Map<string, T> {
 
 const balancers = (): Map<string, Balancer> => shared(BALANCERS)
 const leftChanges = (): Map<string, readonly LeftChange[]> => shared(LEFT)
-type ComingHolds = Map<string, Coming & { readonly ref: MemberRef }>
-const comingHolds = (): Map<string, ComingHolds> => shared(COMING)
 const openCalls = (): Map<string, Set<Promise<void>>> => shared(CALLS)
 
 function keyOf({ name, instance }: DrainableProvider): string {
@@ -93,9 +108,13 @@ export interface Membership {
   readonly callsOf: (ref: MemberRef) => readonly Promise<void>[]
   /** Whether a call that changes something is under way, whoever made it and for whatever member. */
   readonly busy: () => boolean
+  /** Notes whether this run has an undo of the member without an answer. */
+  readonly restoring: (ref: MemberRef, is: boolean) => void
+  /** Whether another run has an undo of the member under way, or one without an answer. */
+  readonly mayOpen: (ref: MemberRef) => boolean
   /** Takes what ended runs have left of a member. */
   readonly takeLeft: (ref: MemberRef) => readonly LeftChange[]
-  /** A hold without an answer may still take the member, until then. */
+  /** A hold without an answer may still take the member: until then, or for as long as calls are under way. */
   readonly mayCome: (ref: MemberRef, coming: Coming) => void
   /** Members that a hold of an ended run may still take. */
   readonly coming: () => readonly MemberRef[]
@@ -115,14 +134,21 @@ export function joinBalancer(
 ): Membership {
   const map = counts ? balancers() : new Map<string, Balancer>()
   const key = keyOf(provider)
-  const balancer = map.get(key) ?? { seq: 0, stakes: new Set<Stake>() }
+  const balancer = map.get(key) ?? {
+    seq: 0,
+    stakes: new Set<Stake>(),
+    restoring: new Map<string, Set<Stake>>(),
+  }
   map.set(key, balancer)
   const nextSeq = (): number => (balancer.seq += 1)
   const stake = make(nextSeq())
   balancer.stakes.add(stake)
   const open = counts ? openCalls() : new Map<string, Set<Promise<void>>>()
   const left = counts ? leftChanges() : new Map<string, readonly LeftChange[]>()
-  const coming = counts ? comingHolds() : new Map<string, ComingHolds>()
+  const coming = counts ? comingHolds() : (new Map() as ComingHolds)
+  const callsOf = (ref: MemberRef): readonly Promise<void>[] => [
+    ...(open.get(`${key}\0${refKey(ref)}`) ?? []),
+  ]
   return {
     stake,
     nextSeq,
@@ -137,25 +163,29 @@ export function joinBalancer(
         if (calls.size === 0 && open.get(of) === calls) open.delete(of)
       })
     },
-    callsOf: (ref) => [...(open.get(`${key}\0${refKey(ref)}`) ?? [])],
+    callsOf,
+    restoring: (ref, is) => noteRestoring(balancer, stake, refKey(ref), is),
+    mayOpen: (ref) =>
+      (callsOf(ref).length > 0 || balancer.restoring.has(refKey(ref))) &&
+      [...balancer.stakes].some((other) => other !== stake && other.late(ref).some(isRestore)),
     busy: () => [...open.keys()].some((of) => of.startsWith(`${key}\0`)),
     takeLeft: (ref) => {
       const of = `${key}\0${refKey(ref)}`
       const changes = left.get(of) ?? []
       left.delete(of)
-      coming.get(key)?.delete(refKey(ref))
+      takeComing(coming, key, ref)
       return changes
     },
-    mayCome: (ref, one) => {
-      const known = coming.get(key) ?? (new Map() as ComingHolds)
-      coming.set(key, known.set(refKey(ref), { ...one, ref }))
-    },
+    mayCome: (ref, one) => noteComing(coming, key, ref, one, callsOf(ref)),
     coming: () => stillComing(coming, key),
     leave: (late, lateBound) => {
       balancer.stakes.delete(stake)
+      for (const member of [...balancer.restoring.keys()])
+        noteRestoring(balancer, stake, member, false)
       if (balancer.stakes.size === 0 && map.get(key) === balancer) map.delete(key)
       for (const [member, changes] of late) {
         const of = `${key}\0${member}`
+        for (const other of balancer.stakes) other.inherit(changes)
         // Several runs may end before another run comes: each of their changes may still be carried out.
         left.set(of, oneEach([...(left.get(of) ?? []), ...changes]))
         const forget = (): void => {
@@ -170,17 +200,28 @@ export function joinBalancer(
   }
 }
 
-function stillComing(coming: Map<string, ComingHolds>, key: string): readonly MemberRef[] {
-  const known = coming.get(key)
-  if (known === undefined) return []
-  for (const [member, { clock, until }] of known) if (clock.now() >= until) known.delete(member)
-  if (known.size === 0) coming.delete(key)
-  return [...known.values()].map(({ ref }) => ref)
+function noteRestoring({ restoring }: Balancer, stake: Stake, member: string, is: boolean): void {
+  const known = restoring.get(member)
+  if (is) restoring.set(member, (known ?? new Set()).add(stake))
+  else if (known?.delete(stake) === true && known.size === 0) restoring.delete(member)
+}
+
+function isRestore({ change }: LateChange): boolean {
+  return change.kind === 'restore'
 }
 
 /** All runs of this process on a balancer, as seen by who is none of them. */
 export function othersOn(provider: DrainableProvider): readonly Stake[] {
   return [...(balancers().get(keyOf(provider))?.stakes ?? [])]
+}
+
+/**
+ * Leaves a ticket to the runs of this process that still have something down, or to undo, under it: they write it from now
+ * on. Returns whether there is one.
+ */
+export function leaveTicket(provider: DrainableProvider, ticket: string): boolean {
+  const heirs = othersOn(provider).filter((stake) => stake.takeUp(ticket))
+  return heirs.length > 0
 }
 
 /** Members that a hold of an ended run may still take, as seen by who is none of the runs. */
@@ -212,12 +253,21 @@ export function inheritedLate(
     all.flatMap(({ change, ticket }) => (change === of ? [ticket] : []))
   return oneEach(all)
     .filter(({ change }) => !known(change, ticketsOf(change)))
-    .map((entry) => ({
-      change: entry.change,
-      lostAt: now,
-      until: entry.clock === clock ? entry.until : null,
-      ...lackedBy(entry, now),
-    }))
+    .map((entry) => asInherited(entry, { now, clock }))
+}
+
+/** A change of another run, as it is to whoever inherits it. */
+export function asInherited(
+  entry: LeftChange,
+  { now, clock }: { readonly now: number; readonly clock: Clock },
+): LateChange {
+  return {
+    change: entry.change,
+    lostAt: now,
+    until: entry.clock === clock ? entry.until : null,
+    ...lackedBy(entry, now),
+    ...(entry.sight === 'gone' ? { sight: entry.sight } : {}),
+  }
 }
 
 /**

@@ -1,26 +1,37 @@
 import { abortable } from '../../../provider/abort.js'
-import type { Change, MemberRef } from '../../../provider/contract.js'
+import type { AdminState, Change, MemberRef } from '../../../provider/contract.js'
 import { DrainableError } from '../../../provider/error.js'
-import { formatRef, refKey } from '../../../provider/member-ref.js'
+import { refKey } from '../../../provider/member-ref.js'
 import type { DrainReport } from '../../../provider/report.js'
-import { atLeast } from '../../../provider/admin-state.js'
 import type { Clock } from '../../../provider/clock.js'
-import { seenElsewhere, type Sight } from '../../machine/ledger/foreign.js'
-import type { Goal } from '../../machine/goal.js'
-import { keepLedger, ledgersOf, type Ledger } from './ledgers.js'
+import { seenElsewhere } from '../../machine/ledger/foreign.js'
+import type { Sight } from '../../machine/input.js'
+import { keepLedger, ledgersOf, sightOf, type Ledger } from './ledgers.js'
 import { lateChange, sameChange } from '../../machine/ledger/changes.js'
 import { shareHolds } from '../../machine/ledger/late.js'
 import { owesUndo } from '../../machine/ledger/owner.js'
-import { incarnationsOf, type DrainState, type LateChange } from '../../machine/state.js'
+import { contradicts } from '../../machine/sighted.js'
+import { isLetGo, type DrainState, type LateChange, type Owned } from '../../machine/state.js'
+import {
+  drainsAgain,
+  goesOn,
+  HandOver,
+  isKept,
+  isOurs,
+  ownedBy,
+  overruledError,
+  takeUpTicket,
+} from './hand-over.js'
 import {
   inheritedLate,
   joinBalancer,
   type LeftChange,
   type Membership,
-  type Owned,
   type Side,
+  type Stake,
 } from './balancer.js'
 import { CALL_LIMIT, settledWithin } from '../look/call.js'
+import { isHold, mayCome } from './coming.js'
 import { Floor } from './floor.js'
 import type { Members } from '../members.js'
 import type { RunState } from '../run-state.js'
@@ -29,6 +40,8 @@ import type { RunState } from '../run-state.js'
 export interface ContestOptions {
   /** Another call has taken a member: that may have been the last one. */
   readonly overruled: () => void
+  /** Another run has seen a member opened: only another look says what is so now. */
+  readonly contradicted: () => void
   /** Other calls have taken all named members before they were known here. */
   readonly endEarly: (report: DrainReport) => void
 }
@@ -41,10 +54,14 @@ export class Contest {
   readonly #run: RunState
   readonly #options: ContestOptions
   /** Members that another call took before they were known here. */
-  readonly #takenEarly = new Map<string, Side>()
+  readonly #takenEarly = new Map<
+    string,
+    { readonly by: Side; readonly ticket?: string | undefined }
+  >()
   readonly #ledger: Ledger = { seen: (ref, sight, clock) => this.#seen(ref, sight, clock) }
   /** Holds without an answer that the floor was told of when their drain had ended. */
   readonly #noted = new WeakSet<Change>()
+  readonly #handOver: HandOver
   #down = new Map<string, MemberRef>()
   #membership: Membership
   #floor: Floor
@@ -56,6 +73,7 @@ export class Contest {
   constructor(run: RunState, options: ContestOptions) {
     this.#run = run
     this.#options = options
+    this.#handOver = new HandOver(run)
     this.#membership = this.#join()
     this.#disturbed = this.#membership.busy()
     this.#floor = new Floor(this.#membership, this.#down, run.spec.keepReady)
@@ -99,7 +117,7 @@ export class Contest {
     const { spec, states } = this.#run
     const owns = states.filter(({ goal }) => goal.kind === 'drain' || isOurs(goal))
     if (spec.side === null || spec.announced !== undefined || owns.length === 0) return
-    const refs = owns.map(({ ref }) => ref)
+    const refs = owns.map((state) => state.ref)
     keepLedger(spec.provider, refs, this.#ledger)
   }
 
@@ -136,6 +154,7 @@ export class Contest {
     const quiet = await this.#callsEnded(members)
     this.#deciding -= 1
     if (this.#run.isReleased()) return false
+    this.#handOver.takeAgain()
     const inherited = this.#inheritLate(members)
     for (const state of members.all)
       if (state.goal.kind === 'open' || state.hold.late.some(mayCome)) this.followFloor(state)
@@ -148,7 +167,12 @@ export class Contest {
    */
   followFloor(state: DrainState): void {
     const { ref, ending, goal, hold } = state
-    if (ending.ended !== null && !ending.holding) {
+    this.#membership.restoring(
+      ref,
+      hold.late.some(({ change }) => change.kind === 'restore'),
+    )
+    this.#handOver.follow(state, () => this.#earlier())
+    if (isLetGo(state)) {
       this.#noteComing(state)
       this.#floor.withdraw(ref)
     } else if (goal.kind === 'open' && ending.ended === null && hold.late.some(isHold))
@@ -171,7 +195,7 @@ export class Contest {
     for (const { change } of holds) this.#noted.add(change)
     const { lateBound } = this.#run.members?.policy.capabilities ?? { lateBound: 0 }
     const until = Math.max(...holds.map((one) => one.until ?? this.#run.now() + lateBound))
-    this.#membership.mayCome(state.ref, { clock: this.#run.spec.clock, until })
+    this.#membership.mayCome(state.ref, { clock: this.#run.spec.clock, until, lateBound })
   }
 
   #join(): Membership {
@@ -180,8 +204,12 @@ export class Contest {
       seq,
       side: (ref) => this.#sideOf(ref),
       down: this.#down,
-      overrule: (ref, by) => this.#overrule(ref, by),
+      overrule: (ref, by, to, ticket) => this.#overrule(ref, by, to, ticket),
+      ticket: () => this.#run.keeper?.head.id,
+      takeUp: (ticket) => takeUpTicket(this.#run, ticket),
+      owned: (ref) => ownedBy(this.#run.members?.get(refKey(ref))),
       late: (ref) => this.#lateOf(this.#run.members?.get(refKey(ref))),
+      inherit: (left) => this.#handOver.inheritLeft(left),
       touched: (ref) => {
         this.#disturbed = true
         this.#share([refKey(ref)])
@@ -192,9 +220,12 @@ export class Contest {
   #seen(ref: MemberRef, sight: Sight, clock: Clock): void {
     if (clock !== this.#run.spec.clock) return // its moments mean nothing here
     const key = refKey(ref)
-    this.#run.members?.replace((state) =>
-      refKey(state.ref) === key ? seenElsewhere(state, sight) : state,
-    )
+    const { members } = this.#run
+    members?.replace((state) => (refKey(state.ref) === key ? seenElsewhere(state, sight) : state))
+    const state = members?.get(key)
+    if (state === undefined || this.#run.isReleased() || !contradicts(state, sight)) return
+    this.#run.sender?.send(members?.take(key, { type: 'sighted', sight }) ?? [])
+    this.#options.contradicted()
   }
 
   #share(keys: readonly string[]): void {
@@ -205,8 +236,7 @@ export class Contest {
 
   #sideOf(ref: MemberRef): Side | null {
     const state = this.#run.members?.get(refKey(ref))
-    if (state === undefined || state.goal.kind === 'watch') return null
-    if (state.ending.ended !== null && !state.ending.holding) return null
+    if (state === undefined || state.goal.kind === 'watch' || isLetGo(state)) return null
     // An undo with nothing to undo takes nothing from whoever holds the member.
     return isOurs(state.goal) && !owesUndo(state) ? null : state.goal.kind
   }
@@ -237,19 +267,23 @@ export class Contest {
     return thawed && late.some((entry) => sameChange(entry.change, change))
   }
 
+  #earlier(): readonly Stake[] {
+    return this.#membership.others().filter(({ seq }) => seq < this.#membership.stake.seq)
+  }
+
   #decideMember(ref: MemberRef): void {
     const mine = this.#sideOf(ref)
     const early = this.#takenEarly.get(refKey(ref))
-    if (early !== undefined) this.#overrule(ref, early)
+    if (early !== undefined) this.#overrule(ref, early.by, null, early.ticket)
     if (mine === null) return
     const others = this.#membership.others()
     if (mine === 'open' && others.some((other) => other.late(ref).some(isHold)))
       this.#floor.enter(ref)
     for (const other of others) {
-      if (other.seq < this.#membership.stake.seq) this.#inherit(ref, other.overrule(ref, mine))
+      if (other.seq < this.#membership.stake.seq) this.#handOver.take(ref, other, mine)
       else {
         const theirs = other.side(ref)
-        if (theirs !== null && theirs !== mine) this.#overrule(ref, theirs)
+        if (theirs !== null && theirs !== mine) this.#overrule(ref, theirs, null, other.ticket())
       }
     }
   }
@@ -303,37 +337,47 @@ export class Contest {
     this.#run.guard(() => Promise.allSettled(calls).then(end))
   }
 
-  /** An undo that this drain has overruled: its member goes back to what it was before both. */
-  #inherit(ref: MemberRef, owned: Owned | null): void {
-    if (owned === null || this.#sideOf(ref) !== 'drain') return
-    this.#run.members?.take(refKey(ref), { type: 'inherit', late: [], owned })
+  /**
+   * An undo begins: what drains of this process hold over what it is to undo is undone with it, before anything is
+   * decided on it.
+   *
+   * @returns whether a change of theirs is under way: {@link decide} waits for it
+   */
+  takeOver(): boolean {
+    for (const state of this.#run.states)
+      if (owesUndo(state))
+        for (const other of this.#earlier()) this.#handOver.take(state.ref, other, 'open')
+    return this.#handOver.isAwaited()
   }
 
-  /** Another call speaks for the member from now on; returns what an undo that ends by this still owed. */
-  #overrule(ref: MemberRef, by: Side): Owned | null {
-    const { members, sender } = this.#run
+  /** Another call speaks for the member from now on; returns what a run that ends by this leaves. */
+  #overrule(ref: MemberRef, by: Side, to: AdminState | null, ticket?: string): Owned | null {
+    const { members, sender, keeper } = this.#run
     const key = refKey(ref)
     if (members === undefined) {
       // One with the same goal takes nothing, and gives nothing back that another has taken.
-      if (by !== this.#run.spec.side) this.#takenEarly.set(key, by)
+      if (by !== this.#run.spec.side) this.#takenEarly.set(key, { by, ticket })
       this.#endTaken()
       return null
     }
     const state = members.get(key)
     const mine = drainsAgain(state) && by === 'open' ? 'drain' : this.#sideOf(ref)
-    if (mine === null || mine === by) return null
+    if (mine === null || mine === by || isKept(state, to)) return null
+    const owned = ownedBy(state)
     members.take(key, { type: 'yield', error: overruledError(ref, by, mine) })
     this.#floor.withdraw(ref)
+    // What it keeps up beside that is in no other run's ticket.
+    if (ticket !== undefined && ticket === keeper?.head.id && !goesOn(this.#run)) keeper.yield()
     void sender?.save()
     this.#options.overruled()
-    return state === undefined ? null : ownedBy(state)
+    return owned
   }
 
   /** Before it knows its members: all that were named have been taken by other calls. */
   #endTaken(): void {
     const { refs, side } = this.#run.spec
     if (refs === undefined || side === null || this.#run.isReleased()) return
-    const by = refs.map((ref) => this.#takenEarly.get(refKey(ref)))
+    const by = refs.map((ref) => this.#takenEarly.get(refKey(ref))?.by)
     const [ref] = refs
     const [first] = by
     if (ref === undefined || first === undefined) return
@@ -344,54 +388,9 @@ export class Contest {
   }
 }
 
-function isHold({ change }: LateChange): boolean {
-  return change.kind === 'hold'
-}
-
-/** Whether it is a hold that may still take its member. */
-function mayCome(late: LateChange): boolean {
-  return isHold(late) && late.refused !== true
-}
-
-function isOurs(goal: Goal): boolean {
-  return goal.kind === 'open' && goal.of === 'ours'
-}
-
-/** Whether it is opened for the floor's sake only, and drained again as soon as there is a place. */
-function drainsAgain(state: DrainState | undefined): boolean {
-  return state?.goal.kind === 'open' && state.goal.then === 'wait'
-}
-
-/** A member seen lower than this run wishes it, if it wishes it down at all. */
-function sightOf(state: DrainState, askedAt: number): Sight | undefined {
-  const { last, goal, hold } = state
-  if (last?.askedAt !== askedAt || !last.reading.present) return undefined
-  const { own, identity } = last.reading
-  if (own === 'unknown') return undefined
-  if (goal.kind === 'drain' && hold.wish !== 'none' && atLeast(own, hold.wish)) return undefined
-  return { own, identity, askedAt, at: last.at, incarnations: incarnationsOf(state) }
-}
-
 /** Changes of a member that other runs have sent, and whose calls go on. */
 interface UnderWay {
   readonly ref: MemberRef
   readonly late: readonly LateChange[]
   readonly calls: readonly Promise<void>[]
-}
-
-/** What an undo of a member has not undone yet; null where it is no undo, or owes nothing. */
-function ownedBy(state: DrainState): Owned | null {
-  const { found, hold, goal, ending } = state
-  if (goal.kind !== 'open' || goal.of !== 'ours' || ending.ended !== null) return null
-  if (found === null || !owesUndo(state)) return null
-  return { found, changes: hold.changes, incarnations: goal.reached ?? hold.incarnations }
-}
-
-function overruledError(ref: MemberRef, by: Side, was: Side): DrainableError {
-  const word = { open: 'made ready', drain: 'drained' }
-  return new DrainableError(
-    'DRAIN_OVERRULED',
-    `${formatRef(ref)} was ${word[by]} by another call of this process while it was ${word[was]}`,
-    { ref },
-  )
 }

@@ -1,8 +1,9 @@
 import type { Clock } from '../../../provider/clock.js'
 import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
+import { atLeast } from '../../../provider/admin-state.js'
 import { refKey } from '../../../provider/member-ref.js'
-import type { Sight } from '../../machine/ledger/foreign.js'
-import { incarnationsIn } from '../../machine/state.js'
+import type { Sight } from '../../machine/input.js'
+import { incarnationsIn, incarnationsOf, type DrainState } from '../../machine/state.js'
 import type { SeenLook } from '../look/look.js'
 import { readingsOf } from '../look/readings.js'
 
@@ -89,4 +90,14 @@ export function tellLedgers(provider: DrainableProvider, look: SeenLook, clock: 
     const sight = { own, identity, askedAt, at, incarnations: incarnationsIn(scopes) }
     for (const ledger of ledgers) ledger.deref()?.seen(ref, sight, clock)
   }
+}
+
+/** A member seen lower than this run wishes it, if it wishes it down at all. */
+export function sightOf(state: DrainState, askedAt: number): Sight | undefined {
+  const { last, goal, hold } = state
+  if (last?.askedAt !== askedAt || !last.reading.present) return undefined
+  const { own, identity } = last.reading
+  if (own === 'unknown') return undefined
+  if (goal.kind === 'drain' && hold.wish !== 'none' && atLeast(own, hold.wish)) return undefined
+  return { own, identity, askedAt, at: last.at, incarnations: incarnationsOf(state) }
 }

@@ -1,8 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import { drain, isDrainableError, ready, restore, startDrain, type DrainReport } from 'drainable'
+import {
+  drain,
+  isDrainableError,
+  ready,
+  restore,
+  startDrain,
+  type Drain,
+  type DrainReport,
+} from 'drainable'
 import type { FakeClock, FakeProvider } from 'drainable/testing'
 import { only, recorder, thrown, web1, web2, web3 } from '../set-up.js'
-import { json, ofKind, recordChanges, rig, type Rig } from '../rig.js'
+import { anotherObject, json, ofKind, recordChanges, rig, type Rig } from '../rig.js'
 
 const POOLS = { web: ['web1', 'web2', 'web3', 'web4'] }
 
@@ -130,6 +138,51 @@ describe('a group of which another call has opened a member since', () => {
 })
 
 // Fault 2: what must not be overruled
+describe('a group of which another run of this process saw a member opened', () => {
+  /** web1 is idle in a drain that looks seldom; another run has seen that another client opened it. */
+  async function sawOpened({ clock, lb, end }: ReturnType<typeof halfIdle>): Promise<{
+    readonly run: Drain
+    readonly heard: ReturnType<typeof recorder>
+  }> {
+    const heard = recorder()
+    const { onEvent } = heard
+    const run = startDrain(lb, [web1, web2], { clock, timeout: '10m', pace: '5m', onEvent })
+    await untilIdle(clock, lb)
+    await using other = startDrain(anotherObject(lb), web1, { clock, timeout: '10m' })
+    await clock.runUntil(other.inForce)
+    lb.setBehind(web1, 'ready')
+    expect(only(await clock.runUntil(other.done)).outcome).toBe('overruled')
+    end()
+    return { run, heard }
+  }
+
+  test('is not idle when the other member is taken by a call', async () => {
+    const both = halfIdle()
+    const { run } = await sawOpened(both)
+    const opened = ready(both.lb, web2, { clock: both.clock })
+    const report = await both.clock.runUntil(run.done, 600_000)
+    expect(outcomes(report)).toEqual({ web1: 'overruled', web2: 'overruled' })
+    await both.clock.runUntil(opened)
+    await both.clock.runUntil(run.release())
+  })
+
+  test('proves idle anew where it is closed again before its next look', async () => {
+    const both = halfIdle()
+    const { run, heard } = await sawOpened(both)
+    both.lb.setBehind(web1, 'maint')
+    const report = await both.clock.runUntil(run.done, 600_000)
+    expect(outcomes(report)).toEqual({ web1: 'idle', web2: 'idle' })
+    const said = heard.events.filter(({ type }) => type === 'idle' || type === 'idle-lost')
+    expect(said.map((one) => `${one.type} ${'ref' in one ? one.ref.member : ''}`)).toEqual([
+      'idle web1',
+      'idle-lost web1',
+      'idle web2',
+      'idle web1',
+    ])
+    await both.clock.runUntil(run.release())
+  })
+})
+
 describe('a group whose own members no client opened', () => {
   test('runs its action although ready() opened another member', async () => {
     const { clock, lb, end } = halfIdle()

@@ -17,6 +17,33 @@ async function both({ clock, lb }: Rig, meanwhile?: () => void): Promise<[DrainR
   return [report, at]
 }
 
+test('a member that can not be read at the end is not called idle', async () => {
+  const { clock, lb } = rig()
+  lb.occupy(web2)
+  const run = startDrain(lb, [web1, web2], { clock, timeout: '1m', settle: '100ms' })
+  await clock.advance(5_000)
+  expect(run.report().members.map(({ phase }) => phase)).toEqual(['idle', 'draining'])
+  lb.disconnect()
+  const { members } = await clock.runUntil(run.done)
+  expect(members.map(({ outcome }) => outcome)).toEqual(['unreachable', 'unreachable'])
+  expect(members.map(({ verifiedIdle }) => verifiedIdle)).toEqual([false, false])
+  await run.release()
+})
+
+test('a member that is read again before the end is called idle', async () => {
+  const { clock, lb } = rig()
+  const end = lb.occupy(web2)
+  const run = startDrain(lb, [web1, web2], { clock, timeout: '1m', settle: '100ms' })
+  await clock.advance(5_000)
+  lb.disconnect()
+  await clock.advance(5_000)
+  lb.connect()
+  end()
+  const { members } = await clock.runUntil(run.done)
+  expect(members.map(({ outcome }) => outcome)).toEqual(['idle', 'idle'])
+  await run.release()
+})
+
 test('a member found replaced just before the end is not called idle', async () => {
   const capabilities = { freshness: 300, minInterval: 50 }
   const [, undisturbed] = await both(rig({ capabilities }))

@@ -38,16 +38,22 @@ function unlist(lb: FakeProvider, ended?: Snapshot['ended']): void {
   showAs(lb, (reading) => without(reading, 'b'), ended === undefined ? {} : { ended })
 }
 
+/** The same snapshot, without b. */
+function unlisted(snapshot: Snapshot): Snapshot {
+  return { ...snapshot, readings: snapshot.readings.map((reading) => without(reading, 'b')) }
+}
+
 async function stepFor(
   lb: FakeProvider,
   clock: FakeClock,
   from: DrainStep,
   limit: number,
+  pause = 100,
 ): Promise<DrainStep> {
   const until = clock.now() + limit
   let step = from
   while (step.outcome === undefined && clock.now() < until) {
-    await clock.advance(100)
+    await clock.advance(pause)
     step = await clock.runUntil(stepDrain(lb, json(step.ticket), { clock }))
   }
   return step
@@ -103,7 +109,28 @@ describe('a process that is not listed any more', () => {
     const { clock, lb } = twoProcesses()
     const from = await stepped(lb, clock)
     unlist(lb)
-    expect((await stepFor(lb, clock, from, 600_000)).outcome).toBe('timeout')
+    expect((await stepFor(lb, clock, from, 600_000, 1_000)).outcome).toBe('timeout')
+  })
+
+  test('is unread for a drain of which only a stale first look listed it', async () => {
+    const { clock, lb } = twoProcesses()
+    const other = startDrain(lb, web1, { clock, timeout: '5m' })
+    const run = startDrain(lb, web1, { clock, timeout: '5m' })
+    const observe = lb.observe.bind(lb)
+    let looks = 0
+    lb.observe = async (refs, ctx) => {
+      looks += 1
+      const [mine, snapshot] = [looks, await observe(refs, ctx)]
+      if (mine !== 2) return mine < 2 ? snapshot : unlisted(snapshot)
+      // The first look of the second one is answered when the first one has sent its hold.
+      await new Promise<void>((resolve) => clock.setTimeout(resolve, 50))
+      return snapshot
+    }
+    await clock.advance(30_000)
+    expect(looks).toBeGreaterThan(2)
+    expect(only(run.report()).phase).toBe('draining')
+    expect(run.why()).toContainEqual(expect.objectContaining({ code: 'unreadable', scope: 'b' }))
+    await Promise.all([run.release(), other.release()])
   })
 
   test('is unread for resumeDrain()', async () => {

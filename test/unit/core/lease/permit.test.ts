@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { DrainableError, restore, type TicketStore } from 'drainable'
 import { fakeClock, fakeProvider } from 'drainable/testing'
@@ -99,6 +100,7 @@ describe('a drain under a lease', () => {
     const restored = lb.apply.bind(lb)
     lb.apply = async (changes, ctx) => {
       const results = await restored(changes, ctx)
+      await setImmediate() // what it writes of the undo is written by then
       if (changes.some(({ kind }) => kind === 'restore')) tickets.kept.set('one', later)
       return results
     }

@@ -40,14 +40,14 @@ function spySignals(): { readonly most: () => number; readonly mostCombined: () 
 afterEach(() => vi.restoreAllMocks())
 
 // Fault 18: AbortSignal.any on a signal that lives as long as the drain keeps memory for each look.
-describe('20,000 looks', () => {
+describe('looks by the thousand', () => {
   test('of a drain that is held combine no signal with one that lives on', async () => {
     const signals = spySignals()
     const clock = fakeClock()
     const lb = plain()
     const run = startDrain(lb, web1, { clock, signal: new AbortController().signal })
     await clock.runUntil(run.done)
-    await look(clock, lb, LOOKS)
+    await look(clock, lb, 2_000)
     await run.release()
     expect(signals.mostCombined()).toBeLessThan(100)
   })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { startDrain } from 'drainable'
+import { drain, startDrain } from 'drainable'
 import { fakeClock, type FakeClock, type FakeProvider, fakeProvider } from 'drainable/testing'
 import { describe, expect, test } from 'vitest'
 import { flush } from '../settled.js'
@@ -23,13 +23,15 @@ function busyDrain(clock: FakeClock): Busy {
   return { lb, end, run: startDrain(lb, WEB1, { timeout: Infinity, clock }) }
 }
 
-const looksOf = (drains: readonly Busy[]): number =>
+type Looking = Pick<Busy, 'lb'>
+
+const looksOf = (drains: readonly Looking[]): number =>
   drains.reduce(
     (sum, { lb }) => sum + lb.requests.filter(({ verb }) => verb === 'observe').length,
     0,
   )
 
-async function looksIn(drains: readonly Busy[], clock: FakeClock, ms: number): Promise<number> {
+async function looksIn(drains: readonly Looking[], clock: FakeClock, ms: number): Promise<number> {
   const before = looksOf(drains)
   for (let spent = 0; spent < ms; spent += 100) await clock.advance(100)
   return looksOf(drains) - before
@@ -65,6 +67,22 @@ describe('drains on many balancers of one process', () => {
     await clock.advance(200)
     expect(await looksIn([kept!], clock, 1_000)).toBeGreaterThan(80)
     await letGo([kept!])
+  })
+
+  test('look no more often together than 1,000 times a second while actions run', async () => {
+    const clock = fakeClock()
+    const over = Promise.withResolvers<undefined>()
+    const drains = Array.from({ length: 40 }, () => {
+      const lb = fakeProvider({ instance: randomUUID(), clock, pools: { web: ['web1', 'web2'] } })
+      const policy = { timeout: '1m', settle: '0ms', clock } as const
+      return { lb, acted: drain(lb, WEB1, policy, () => over.promise) }
+    })
+    await clock.advance(2_000)
+    const looks = await looksIn(drains, clock, 2_000)
+    expect(looks).toBeGreaterThan(1_800)
+    expect(looks).toBeLessThanOrEqual(2_080)
+    over.resolve(undefined)
+    await Promise.all(drains.map(({ acted }) => acted))
   })
 
   test('do not slow down those of another clock', async () => {

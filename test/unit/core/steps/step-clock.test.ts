@@ -10,6 +10,7 @@ afterEach(() => vi.restoreAllMocks())
 const BLIND = 1_100
 /** The step that closes the door. */
 const JUMP = 4
+const DAY = 86_400_000
 
 interface Stepping {
   readonly clock: FakeClock
@@ -21,13 +22,15 @@ interface Stepping {
 /** A drain by steps whose hold took effect long ago. */
 async function held(
   options: Parameters<typeof rig>[0] = { capabilities: { blind: BLIND } },
-  more: { readonly until?: 'removed' } = {},
+  more: { readonly until?: 'removed'; readonly onTimeout?: 'terminate' } = {},
+  answerLost = false,
 ): Promise<Stepping> {
   const { clock, lb } = rig(options)
   const host = hostClock(clock)
   const policy = { timeout: '3h', settle: '0ms', ...more } as const
   let step = await stepDrain(lb, { target: web1, policy }, { clock })
   const keep = lb.occupy(web1)
+  if (answerLost) lb.failNext('throw-after', { verb: 'apply' })
   for (let i = 0; i < 4; i += 1) {
     await clock.advance(200)
     step = await stepDrain(lb, json(step.ticket), { clock })
@@ -161,11 +164,29 @@ describe('a step on another host', () => {
     expect(looks.at(-1)! - looks[0]!).toBeGreaterThanOrEqual(4_000)
   })
 
-  test('that begins the removal looks twice too, where maint cuts and there is no seal', async () => {
-    const capabilities = { blind: BLIND, maint: 'cuts', remove: true } as const
-    const looks = (await onOtherHosts(await held({ capabilities }, { until: 'removed' }))).at(-1)!
-    expect(looks.length).toBeGreaterThanOrEqual(2)
-    expect(looks.at(-1)! - looks[0]!).toBeGreaterThanOrEqual(BLIND)
+  test('past the deadline of a removal is not idle within blind of an arrival', async () => {
+    const capabilities = { blind: BLIND, maint: 'cuts', terminate: true, remove: true } as const
+    const removal = { until: 'removed', onTimeout: 'terminate' } as const
+    const stepping = await held(
+      { capabilities: { ...capabilities, lateBound: DAY } },
+      removal,
+      true,
+    )
+    const { clock, lb, host } = stepping
+    const arrived = clock.now()
+    const seen = await arriveAndSee(stepping, stepping.ticket)
+    await clock.advance(50)
+    let { ticket } = (await looksOf(stepping, seen)).step // the first zero
+    host.otherBoot(4 * 3_600_000)
+    const said: string[] = []
+    for (;;) {
+      const step = stepDrain(lb, json(ticket), { clock, onEvent: ({ type }) => said.push(type) })
+      ;({ ticket } = await clock.runUntil(step))
+      if (clock.now() - arrived >= BLIND) break
+      expect(said).not.toContain('idle')
+      await clock.advance(50)
+    }
+    expect(said).toContain('in-force')
   })
 
   test('gives no verdict where something arrived between its two looks', async () => {

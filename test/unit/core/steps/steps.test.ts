@@ -57,6 +57,27 @@ describe('stepDrain', () => {
     expect(step.outcome).toBe('refused')
   })
 
+  test('asks for its place again where a drain crashed over its first hold', async () => {
+    const { clock, lb } = setUp({ pools: { web: ['web1', 'web2'] } })
+    wall.clock = clock
+    const kept: Ticket[] = []
+    const policy = { onMinimum: 'wait', timeout: '1m' } as const
+    const onTicket = (ticket: Ticket): void => void kept.push(json(ticket))
+    const crashed = startDrain(lb, web1, { clock, ...policy, onTicket })
+    await clock.advance(0)
+    await crashed.release()
+    lb.setBehind(web1, 'ready') // it was never sent
+    await using other = startDrain(lb, web2, { clock, timeout: '1m' })
+    await clock.runUntil(other.inForce)
+    expect(kept[0]?.members[0]?.changes).toMatchObject([{ kind: 'hold', state: 'intended' }])
+    const step = await steps(lb, clock, kept[0]!, 5)
+    expect([lb.state(web1), step.outcome]).toEqual(['ready', undefined])
+    expect(step.why.map(({ code }) => code)).toContain('pool-at-minimum')
+    await clock.runUntil(other.restore())
+    const last = await steps(lb, clock, step.ticket)
+    expect([last.outcome, lb.state(web1)]).toEqual(['idle', 'maint'])
+  })
+
   test('goes on when the wall clock went back', async () => {
     const { clock, lb } = setUp()
     wall.clock = clock

@@ -99,3 +99,19 @@ test('ready() waits for the hold of a step, whose call it has waited for', async
   expect(lb.state(web1)).toBe('ready')
   await clock.runUntil(step)
 })
+
+test('a restore that was seen to have come, and has no answer yet, ends what is ours', async () => {
+  const { clock, lb } = rig()
+  const one = startDrain(lb, web1, { clock, timeout: '1m', settle: '0ms', seal: false })
+  await clock.runUntil(one.done)
+  lb.failNext('hang-after', { verb: 'apply' })
+  void one.restore()
+  await clock.advance(1_000)
+  expect(lb.state(web1)).toBe('ready')
+  const two = startDrain(lb, web1, { clock, timeout: '1m' })
+  await clock.advance(1) // it takes the undo over, and waits for that call
+  lb.setBehind(web1, 'drain') // by an operator
+  await clock.runUntil(two.restore(), 120_000)
+  expect(lb.state(web1)).toBe('drain')
+  await Promise.all([one.release(), two.release()])
+})

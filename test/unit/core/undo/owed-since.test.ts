@@ -63,6 +63,6 @@ test('a resumed drain goes back to what it found, not to its lost hold', async (
   const again = resumeDrain(lb, ticket, { clock })
   await clock.advance(1_000)
   const report = await clock.runUntil(again.restore(), 60_000)
-  expect([only(report).outcome, lb.state(web1)]).toEqual(['overruled', 'drain'])
+  expect([only(report).outcome, lb.state(web1)]).toEqual(['restored', 'ready'])
   await Promise.all([one.release(), two.release()])
 })

@@ -110,6 +110,32 @@ describe('the first look after the first hold', () => {
     expect(held().look().state.hold.floor).toBe('kept')
   })
 
+  test('that finds too few undoes it after the deadline, too, and asks no more', () => {
+    const run = held({ onMinimum: 'wait', timeout: 100, scopes: { w1: { active: 1 } } })
+    run.look({ after: 100, floor: minimum, random: 0.5 })
+    expect(run.look({ after: 10, floor: minimum }).outcome).toBe('timeout')
+    expect(run.look({ after: 490, floor: minimum }).said).toEqual(['fault'])
+    expect(run.look().sent).toBe('restore drain to ready')
+    run.answer().look()
+    expect([run.own, run.phase, run.outcome]).toEqual(['ready', 'active', 'timeout'])
+    expect(run.state.ending.holding).toBe(false)
+    expect(run.looks(2_000).sent).toBe(null)
+  })
+
+  test('that finds too few is not undone by a drain that was given up', () => {
+    const run = broken({}, 0).look({ floor: minimum })
+    const sent = run.sentSoFar
+    run.put({ type: 'end', outcome: 'aborted' }).put({ type: 'release' })
+    expect(run.looks(1_000).sentSoFar).toEqual(sent)
+  })
+
+  test('says what keeps it from undoing that after the deadline', () => {
+    const run = held({ onMinimum: 'wait', timeout: 100, scopes: { w1: { active: 1 } } })
+    run.look({ after: 100, floor: minimum, random: 0 }).look({ floor: minimum })
+    run.set({ own: 'maint' }).look()
+    expect([run.sent, run.outcome, run.said]).toEqual([null, 'timeout', ['fault']])
+  })
+
   test('that finds too few undoes it after a random wait', () => {
     const run = broken({}, 0.5)
     expect(run.look({ after: 499, floor: minimum }).sent).toBe(null)

@@ -94,3 +94,12 @@ describe('a maint that is checked before it is sent', () => {
     expect(run.put({ type: 'recalled' }).change).toBe(change)
   })
 })
+
+test('a first hold that an undo finds unsent is recalled, and nothing is wished', () => {
+  const run = started({ hold: 'maint' }).look()
+  expect(run.sent).toBe('hold maint')
+  run.open().set({ maint: 'cuts' }).look().put({ type: 'recalled' })
+  expect(run.state.hold.pending).toBe(null)
+  expect(run.state.hold.wish).toBe('none')
+  expect(run.look().outcome).toBe('restored')
+})

@@ -57,6 +57,17 @@ describe('a member that is absent', () => {
     expect(run.state.vanished).toBe(null)
   })
 
+  test('leaves the end at the deadline as it is, also where idle was said after it', () => {
+    const run = held({ timeout: 500, scopes: { w1: { active: 1 } } }).look({ after: 600 })
+    expect(run.outcome).toBe('timeout')
+    run.scope('w1', { active: 0 }).looks(2_000)
+    expect(run.phase).toBe('idle')
+    run.vanish().look().look({ after: 20 })
+    expect(run.phase).toBe('removed')
+    expect(run.outcome).toBe('timeout')
+    expect(run.state.ending.holding).toBe(false)
+  })
+
   test('waits while an old process is busy for it', () => {
     const run = held({ scopes: { w1: { active: 1 } } })
       .vanish()
@@ -206,6 +217,16 @@ describe('a member with another identity', () => {
 
   test('is not called idle for the moment', () => {
     expect(held().lookAt(500).set(other).lookAt(1_000).phase).toBe('draining')
+  })
+
+  test('once at the deadline, and was idle, is not said to be idle', () => {
+    const run = idle({ timeout: 5_000 }).set(other).look({ after: 5_000 })
+    expect([run.outcome, run.phase]).toEqual(['timeout', 'draining'])
+    expect(run.all('idle-lost')).toHaveLength(1)
+  })
+
+  test('once, and was idle, in a run that has settled, is no news', () => {
+    expect(idle({ timeout: 5_000 }).settle().set(other).look({ after: 5_000 }).outcome).toBe('idle')
   })
 
   test('that is itself again goes on', () => {

@@ -137,6 +137,29 @@ describe('the deadline', () => {
     expect(past({ onTimeout: 'proceed' }).outcome).toBe('proceeded')
   })
 
+  test('takes an idle in doubt back where no look comes through', () => {
+    const run = idle({ timeout: 10_000 }).fail().put({ type: 'doubt' })
+    expect(run.phase).toBe('idle')
+    run.fail(failure('CONNECTION_LOST'), 11_000 - run.now)
+    expect([run.outcome, run.phase]).toEqual(['unreachable', 'draining'])
+  })
+
+  test('takes it back also where the drain proceeds', () => {
+    const run = idle({ timeout: 10_000, onTimeout: 'proceed' }).fail().put({ type: 'doubt' })
+    run.fail(failure('CONNECTION_LOST'), 11_000 - run.now)
+    expect([run.outcome, run.phase]).toEqual(['proceeded', 'draining'])
+  })
+
+  test('leaves the idle alone of one whose removal is waited for', () => {
+    const refusal = failure('CONFLICT', true)
+    const run = idle({ timeout: 10_000, until: 'removed' }).refuse(refusal)
+    run
+      .look({ after: 11_000 - run.now })
+      .refuse(refusal)
+      .look()
+    expect([run.outcome, run.phase]).toEqual(['timeout', 'idle'])
+  })
+
   test('ends with a failed look asked for at it', () => {
     const run = busy()
     run.fail(failure('CONNECTION_LOST'), 11_000 - run.now)

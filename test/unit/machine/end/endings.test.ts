@@ -311,6 +311,17 @@ describe('another call of this process that speaks for the member', () => {
     expect(started().look().put({ type: 'yield', error: theirs }).said).toEqual([])
   })
 
+  test('says nothing more when the answer to its hold comes after that', () => {
+    const run = started().look().put({ type: 'yield', error: theirs })
+    expect([run.answer().said, run.phase, run.outcome]).toEqual([[], 'active', 'overruled'])
+  })
+
+  test('stays idle where a reload forgot its hold, and it was put back', () => {
+    const run = idle().settle().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.sent).toBe('hold drain')
+    expect([run.answer().phase, run.said]).toEqual(['idle', []])
+  })
+
   test('leaves the outcome of a run that has settled, and says the loss', () => {
     const run = idle().settle().put({ type: 'yield', error: theirs })
     expect(run.outcome).toBe('idle')

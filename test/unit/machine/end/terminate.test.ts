@@ -148,11 +148,26 @@ describe('onTimeout terminate', () => {
     expect(run.outcome).toBe('timeout')
   })
 
-  test('raises no member that is absent', () => {
+  test('raises and cuts no member that is absent, and waits for what it holds', () => {
     const run = busy({ ...cut, seal: 'gentle' })
       .vanish()
       .look()
-    expect(run.look({ after: 11_000 - run.now }).sent).toBe('terminate')
+    expect(run.look({ after: 11_000 - run.now }).sent).toBeNull()
+    expect(run.outcome).toBeNull()
+    expect(run.look({ after: 6_000 }).outcome).toBe('timeout')
+  })
+
+  test('raises no member that is idle and whose removal is waited for', () => {
+    const removal = { seal: 'gentle', maint: 'cuts', until: 'removed' } as const
+    const run = held({ ...cut, ...removal, settle: 0, timeout: 10_000 })
+      .look()
+      .look()
+    expect(run.sent).toBe('remove')
+    run.look({ after: 10_990 - run.now }).refuse(failure('CONFLICT', true))
+    run.look({ after: 20 })
+    expect(run.state.phase).toBe('idle')
+    expect(run.state.proof.verdict).not.toBeNull()
+    expect(run.look({ after: 300 }).sent).toBe('remove')
   })
 
   test('that is refused for now is tried again', () => {
@@ -212,5 +227,90 @@ describe('onTimeout terminate', () => {
     const run = past({ ...cut, seal: 'always', maint: 'cuts' }).lose('done')
     run.scope('w1', { active: 0 }).look()
     expect(run.all('terminated')).toMatchObject([{ count: 2 }])
+  })
+})
+
+describe('a product that does not count work', () => {
+  const blank: RunOptions = {
+    onTimeout: 'terminate',
+    counts: 'none',
+    scopes: { w1: { active: 0, released: false } },
+  }
+
+  test('is told once to cut what it has not released', () => {
+    const run = past(blank)
+    expect(run.sent).toBe('terminate')
+    run.answer().looks(1_000)
+    expect(run.sentSoFar.filter((sent) => sent === 'terminate')).toHaveLength(1)
+  })
+
+  test('ends as terminated where it has carried out the cut', () => {
+    expect(past(blank).answer().looks(10_000).outcome).toBe('terminated')
+  })
+
+  test('is told again where the answer to the cut was lost', () => {
+    const run = past(blank).lose().looks(1_500)
+    expect(run.sentSoFar.filter((sent) => sent === 'terminate')).toHaveLength(2)
+  })
+
+  test('is idle by its own word where it says so after the cut', () => {
+    const run = past(blank).answer().scope('w1', { released: true }).looks(500)
+    expect(run.outcome).toBe('idle')
+    expect(run.state.proof.unverified).toContain('does not count work')
+  })
+
+  test('is told again where nothing says that it cut', () => {
+    const run = past(blank).answer('unchanged').look({ after: 100 })
+    expect(run.sent).toBe('terminate')
+  })
+
+  test('is told to cut what one process has not released', () => {
+    const scopes = { w1: { released: true }, w2: { active: 0, released: false } }
+    expect(past({ ...blank, scopes }).sent).toBe('terminate')
+  })
+
+  test('is not told to cut beside a process that can not be read', () => {
+    const scopes = { w1: { released: true }, w2: { state: 'unread' } } as const
+    expect(past({ ...blank, scopes }).sentSoFar).toEqual(['hold drain'])
+  })
+
+  test('is not told to cut what it has released', () => {
+    const run = past({ ...blank, scopes: { w1: { released: true } } })
+    expect(run.sentSoFar).toEqual(['hold drain'])
+  })
+})
+
+test('another member of its name is neither raised nor cut at the deadline', () => {
+  const run = busy({ onTimeout: 'terminate', seal: 'always' })
+  run.set({ identity: 'another' }).look({ after: 11_000 - run.now })
+  expect(run.state.ending.terminateUntil).not.toBe(null)
+  expect(run.sent).toBe(null)
+})
+
+describe('an outcome of the deadline', () => {
+  test('stands where what was cut vanishes before it is idle', () => {
+    const run = past({ onTimeout: 'terminate', terminate: true }).answer('applied', {
+      terminated: 2,
+    })
+    run.scope('w1', { active: 0, inForce: false }).looks(10_000)
+    expect([run.outcome, run.phase]).toEqual(['terminated', 'draining'])
+    run.vanish().looks(2_000)
+    expect(run.outcome).toBe('terminated')
+  })
+
+  test('is lost where work comes to what was cut and is idle', () => {
+    const run = past({ onTimeout: 'terminate' }).answer('applied', { terminated: 2 })
+    run.scope('w1', { active: 0 }).looks(500)
+    expect([run.outcome, run.phase]).toEqual(['terminated', 'idle'])
+    expect(run.scope('w1', { active: 1, arrivals: 101 }).look().outcome).toBe(null)
+  })
+
+  test('stands where work comes to what was idle after it', () => {
+    const run = past().scope('w1', { active: 0 }).looks(2_000)
+    expect([run.outcome, run.phase]).toEqual(['timeout', 'idle'])
+    const { ended } = run.state.ending
+    run.scope('w1', { active: 1 }).look()
+    expect(run.phase).toBe('draining')
+    expect(run.state.ending.ended).toBe(ended)
   })
 })

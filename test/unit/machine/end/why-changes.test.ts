@@ -67,7 +67,10 @@ test('what is not seen is said while only the floor is to be decided', () => {
   const floor = { floor: failure('POOL_AT_MINIMUM'), random: 1 }
   const run = held({ settle: 0, onMinimum: 'wait', present: { unverified: 'set x' } })
   run.look(floor).look({ ...floor, after: 100 })
-  expect(run.why).toMatchObject([{ code: 'unreadable', text: 'set x' }])
+  expect(run.why).toMatchObject([
+    { code: 'pool-at-minimum' },
+    { code: 'unreadable', text: 'set x' },
+  ])
 })
 
 describe('what is said of an undo', () => {

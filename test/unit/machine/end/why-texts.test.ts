@@ -148,17 +148,15 @@ test('a process is not named by a drain that has not held yet', () => {
   expect(run.why.filter(({ scope }) => scope !== undefined)).toEqual([])
 })
 
-test('an undo of a member that is absent has no state to speak of', () => {
+test('a cut goes out over the state that was last read', () => {
   const scopes = { w1: { active: 2 } }
   const run = held({ onTimeout: 'terminate', timeout: 2_000, scopes }).look({ after: 1_000 })
-  run.vanish().look({ after: 1_000 })
-  expect(run.state.hold.pending).toMatchObject({ change: { kind: 'terminate' }, before: 'unknown' })
+  run.look({ after: 1_000 })
+  expect(run.state.hold.pending).toMatchObject({ change: { kind: 'terminate' }, before: 'drain' })
 })
 
-test('of an absent member, a process that has not taken it is waited for', () => {
-  const run = started({ scopes: { w1: { inForce: false } } })
-    .vanish()
-    .look()
+test('numbers from before the hold took effect are waited for to be newer', () => {
+  const run = held({ freshness: 400 }).look({ stale: 100 })
   expect(run.why[0]?.text).toBe('0 in flight; the next look that counts is waited for')
 })
 

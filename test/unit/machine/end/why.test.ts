@@ -219,7 +219,10 @@ describe('why a member is not idle', () => {
     const run = held({ settle: 0, onMinimum: 'wait', present: { hints: ['3 records'] } })
     run.look(floor).look({ ...floor, after: 100 })
     expect(run.phase).toBe('draining')
-    expect(run.why).toEqual([])
+    expect(run.codes).toEqual(['pool-at-minimum'])
+    expect(run.why[0]?.text).toBe(
+      'web/web1: too few other members serve since it was held: it is opened again unless that changes',
+    )
   })
 
   test('every hint has the code of the first reason', () => {
@@ -261,11 +264,14 @@ describe('why a member is not idle', () => {
   test('no process is missed once the last has ended', () => {
     const run = held({ onMinimum: 'wait' }).scope('w1', { state: 'ended' })
     run.look({ floor: failure('POOL_AT_MINIMUM'), random: 1 })
-    expect(run.why).toEqual([])
+    expect(run.codes).toEqual(['pool-at-minimum'])
   })
 
   test('no process is missed of a member that is absent', () => {
-    expect(started().vanish().unlist('w1').look().codes).toEqual([])
+    const run = started().vanish().unlist('w1').look()
+    expect(run.why.map(({ text }) => text)).toEqual([
+      'web/web1 is absent in the newest look: another one decides whether it is gone',
+    ])
   })
 
   test('one client that came after the hold took effect', () => {

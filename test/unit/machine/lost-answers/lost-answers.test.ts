@@ -194,6 +194,15 @@ describe('a change that may be late', () => {
     expect(run.state.hold.late).toEqual([])
   })
 
+  test('is still to come where a process that has begun may have it from a file', () => {
+    const run = started({ lateBound: 700 }).look().lose().look()
+    run.refuse(failure('CONFLICT', true)).set({ own: 'drain' })
+    run.scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.state.hold.confirmed).toBe('drain')
+    expect(run.state.hold.late).toHaveLength(1)
+    expect(run.looks(800).state.hold.late).toEqual([])
+  })
+
   test('is taken for itself, also where its repeat found it so', () => {
     const run = started({ lateBound: 9_000 }).look().lose().look().set({ own: 'drain' })
     run.answer('unchanged').look()
@@ -240,6 +249,17 @@ describe('a change that may be late', () => {
       { to: 'maint', state: 'applied' },
       { to: 'drain', state: 'intended' },
     ])
+  })
+
+  test('that a ticket has over our own hold is a raise of ours', () => {
+    const run = held({ lateBound: 100 }).look().set({ own: 'maint' })
+    const maint = { ...never, change: { ...never.change, to: 'maint' as const } }
+    run
+      .put({ type: 'inherit', late: [maint] })
+      .looks(500)
+      .open()
+      .look()
+    expect(run.sent).toBe('restore maint to ready')
   })
 
   test('that was never missing leaves an entry beside an unchanged one', () => {

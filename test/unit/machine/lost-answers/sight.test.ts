@@ -4,6 +4,10 @@ import { failure, held, started, WEB1, type MemberRun } from '../member-run.js'
 const sight = (run: MemberRun) => run.state.hold.pending?.sight
 const late = (run: MemberRun) => run.state.hold.late[0]
 
+const ledger = ({ state }: MemberRun): readonly string[] =>
+  state.hold.changes.map(({ kind, to, state: how }) => `${kind} ${String(to)} ${how}`)
+const unknown = () => ({ ref: WEB1, status: 'unknown' as const, error: failure('CALL_TIMEOUT') })
+
 /** Looks go on while the answer to the first hold is missing. */
 function waiting(): MemberRun {
   return started({ lateBound: 9_000 }).look()
@@ -74,15 +78,153 @@ describe('a hold that came and went before its answer was lost', () => {
     run.set({ own: 'drain' }).look()
     expect(run.sent).toBe(null)
     expect(run.outcome).toBe('overruled')
-    expect(run.state.hold.changes).toEqual([])
+    expect(ledger(run)).toEqual(['hold drain applied', 'restore ready unchanged'])
   })
 
-  test('leaves nothing in the ledger when its time is over', () => {
+  test('is not what an undo finds when its time is over', () => {
     const run = gone().open().look({ after: 100 })
     run.set({ own: 'unknown' }).looks(9_500, 1_000)
     run.set({ own: 'drain' }).look()
     expect(run.state.hold.late).toEqual([])
-    expect(run.state.hold.changes).toEqual([])
+    expect(run.outcome).toBe('overruled')
+    expect(ledger(run)).toEqual(['hold drain applied', 'restore ready unchanged'])
+  })
+
+  test('is what a state file brings back, before and after its time', () => {
+    for (const wait of [100, 9_500]) {
+      const run = waiting().set({ own: 'drain' }).look()
+      run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look().lose().open().look()
+      run.set({ own: 'unknown' }).scope('w1', { incarnation: 'w1.3' }).looks(wait, 100)
+      run.set({ own: 'drain' }).look()
+      expect(run.sent).toBe('restore drain to ready')
+    }
+  })
+
+  test('is another client’s in the process that had forgotten it', () => {
+    for (const wait of [100, 9_500]) {
+      const run = waiting().set({ own: 'drain' }).look()
+      run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+      expect(ledger(run)).toEqual(['hold drain applied', 'restore ready applied'])
+      run.lose().open().set({ own: 'unknown' }).looks(wait, 100)
+      run.set({ own: 'drain' }).look()
+      expect(run.outcome).toBe('overruled')
+    }
+  })
+
+  test('leaves a lower state of another client alone, where another process shows it', () => {
+    const run = started({ hold: 'maint', lateBound: 9_000 }).look().set({ own: 'maint' }).look()
+    run.lose().open().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(ledger(run)).toEqual(['hold maint applied', 'restore drain unchanged'])
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('leaves it alone also where we had set the higher state before', () => {
+    const run = held({ hold: 'maint', lateBound: 9_000 }).look()
+    run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look({ after: 300 })
+    expect(run.sentSoFar).toEqual(['hold maint', 'hold maint'])
+    run.set({ own: 'maint' }).look().lose().open()
+    run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.3' }).look()
+    expect(ledger(run).at(-1)).toBe('restore drain unchanged')
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('leads back to a drain of ours, or to one that was there before', () => {
+    const raised = held({ escalateAfter: 100, lateBound: 9_000 }).look().wait(100).look()
+    expect(raised.sent).toBe('hold maint')
+    raised.set({ own: 'maint' }).look().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' })
+    expect(ledger(raised.look()).slice(1)).toEqual(['hold maint applied', 'hold drain applied'])
+    const over = started({ own: 'drain', hold: 'maint', lateBound: 9_000 }).look()
+    over.set({ own: 'maint' }).look().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' })
+    expect(ledger(over.look())).toEqual(['hold maint applied', 'restore drain applied'])
+    const bare = started({ own: 'drain', hold: 'maint', lateBound: 9_000 }).look()
+    bare.set({ own: 'maint' }).look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' })
+    expect(ledger(bare.look())).toEqual(['hold maint applied', 'restore ready applied'])
+  })
+
+  test('was another client’s, where its answer says that it found it so', () => {
+    const run = waiting().set({ own: 'drain' }).look()
+    run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look().answer('unchanged')
+    expect(ledger(run)).toContain('restore ready unchanged')
+    run.open().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.3' }).look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('was another client’s, where it is refused', () => {
+    const rejected = { ref: WEB1, status: 'rejected' as const, error: failure('REJECTED', false) }
+    for (const isGivenUp of [false, true]) {
+      const run = waiting().set({ own: 'drain' }).look()
+      const { change } = run.state.hold.pending!
+      run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+      if (isGivenUp) run.put({ type: 'result', change, result: unknown(), givenUp: true })
+      run.put({ type: 'result', change, result: rejected })
+      run.open().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.3' }).look()
+      expect(run.outcome).toBe('overruled')
+    }
+  })
+
+  test('and was applied is not what another client sets next', () => {
+    const run = waiting().set({ own: 'drain' }).look().set({ own: 'ready' }).look().answer()
+    run.set({ own: 'drain' }).open().look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('and was applied is put back where another process has forgotten it', () => {
+    const run = waiting().set({ own: 'drain' }).look()
+    run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look().answer()
+    run.set({ own: 'ready' }).look()
+    expect(run.outcome).toBe(null)
+    expect(run.sent).toBe('hold drain')
+    run.answer().look().open().look()
+    expect(run.sent).toBe('restore drain to ready')
+  })
+
+  test('that shows as gone after its answer was lost is noted as well', () => {
+    const run = waiting().set({ own: 'drain' }).look().lose().set({ own: 'ready' }).open().look()
+    expect(late(run)).toMatchObject({ sight: 'gone' })
+    expect(ledger(run)[0]).toBe('hold drain applied')
+  })
+
+  test('was another client’s, where its call says at last that it found it so', () => {
+    for (const incarnation of ['w1.1', 'w1.2']) {
+      const run = waiting().set({ own: 'drain' }).look()
+      const { change } = run.state.hold.pending!
+      run.set({ own: 'ready' }).scope('w1', { incarnation }).look().open()
+      run.put({ type: 'result', change, result: unknown(), givenUp: true })
+      run.put({ type: 'result', change, result: { ref: WEB1, status: 'unchanged' } })
+      expect(run.state.hold.late).toEqual([])
+      expect(ledger(run).at(-1)).toBe('restore ready unchanged')
+      run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.3' })
+      expect(run.look().outcome).toBe('overruled')
+    }
+  })
+})
+
+describe('a hold that came and went before its answer: applied', () => {
+  const refusal = failure('CONFLICT', true)
+
+  test('is put back where another process has forgotten it, and its refusal is over', () => {
+    const run = waiting().refuse(refusal).look({ after: 300 })
+    expect(run.sentSoFar).toEqual(['hold drain', 'hold drain'])
+    run.set({ own: 'drain' }).look()
+    run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look().answer('applied')
+    expect(run.state.hold).toMatchObject({ refusal: null, refusals: 0, losses: 0, loss: null })
+    expect(run.set({ own: 'ready' }).look({ after: 300 }).sent).toBe('hold drain')
+  })
+
+  test('is overruled where another client took it back', () => {
+    const run = waiting().set({ own: 'drain' }).look().set({ own: 'ready' }).look()
+    run.answer('applied').set({ own: 'ready' })
+    expect(run.look().outcome).toBe('overruled')
+  })
+})
+
+describe('a step of an undo that came and went', () => {
+  test('was carried out, where its answer says so', () => {
+    const run = held({ hold: 'maint' }).set({ health: 'unknown' }).look().open().look().answer()
+    run.set({ health: 'up' }).look()
+    expect(run.sent).toBe('restore drain to ready')
+    run.set({ own: 'ready' }).look().set({ own: 'drain' }).look().answer('applied')
+    expect(ledger(run).at(-1)).toBe('restore ready applied')
   })
 })
 
@@ -93,6 +235,12 @@ describe('an undo whose answer is lost', () => {
     const run = opening().lose()
     expect(late(run)).toMatchObject({ change: { kind: 'restore' } })
     expect(run.state.hold.changes).toHaveLength(1)
+  })
+
+  test('leaves the ledger alone where its effect came and went, until its answer', () => {
+    const run = opening().set({ own: 'ready' }).look().set({ own: 'drain' }).look()
+    expect(ledger(run)).toEqual(['hold drain applied'])
+    expect(ledger(run.answer('unchanged'))).not.toContain('restore drain unchanged')
   })
 
   test('was carried out, where its effect came and went', () => {
@@ -174,5 +322,32 @@ describe('a hold without an answer', () => {
     run.set({ own: 'maint' }).look()
     expect(late(run)).toMatchObject({ lackedAt })
     expect(run.state.hold.changes).toHaveLength(1)
+  })
+})
+
+describe('a hold that an undo could not tell for its own', () => {
+  const LOST = { lostAt: 1_000, until: null, lackedAt: null }
+  const MAINT = { change: { to: 'maint' } }
+  const leftAlone = (): MemberRun => {
+    const run = started({ lateBound: 500 })
+    const hold = { kind: 'hold' as const, ref: WEB1 }
+    const late = (['drain', 'maint'] as const).map((to) => ({ change: { ...hold, to }, ...LOST }))
+    run.look().refuse(failure('CONFLICT', true)).look({ after: 10 })
+    run.put({ type: 'inherit', late })
+    return run.set({ own: 'drain' }).open().look()
+  }
+
+  test('stays in the ledger as intended, and is no news to whoever inherits it', () => {
+    const run = leftAlone()
+    expect(run.outcome).toBe('overruled')
+    expect(run.state.hold.late).toMatchObject([{ change: { to: 'drain' }, sight: 'gone' }, MAINT])
+    expect(run.state.hold.late[1]).not.toHaveProperty('sight')
+    expect(ledger(run)).toEqual(['hold drain intended'])
+  })
+
+  test('stays there when its time is over: its ticket is kept', () => {
+    const run = leftAlone().looks(1_000, 100)
+    expect(run.state.hold.late).toEqual([])
+    expect(ledger(run)).toEqual(['hold drain intended'])
   })
 })

@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { failure, held, started, type MemberRun, type RunOptions } from '../member-run.js'
+import { openGoal } from 'drainable/machine'
+import {
+  failure,
+  held,
+  started,
+  unanswered,
+  WEB1,
+  type MemberRun,
+  type RunOptions,
+} from '../member-run.js'
 
 /** A run that held, and whose undo is under way. */
 function undoing(options: RunOptions = {}): MemberRun {
@@ -162,4 +171,15 @@ describe('the lost answer to an undo', () => {
     run.lose().set({ own: 'maint' }).look()
     expect(run.sent).toBe('restore maint to drain')
   })
+})
+
+test('what was left alone as uncertain is owed still when its time is over', () => {
+  const goal = openGoal({ of: 'ours', until: null, lateUntil: null })
+  const run = started({ goal, own: 'drain', lateBound: 300 })
+  const { found } = started().look().state
+  const entry = unanswered({ kind: 'hold', ref: WEB1, to: 'drain' }, { lackedAt: null })
+  run.state = { ...run.state, found, hold: { ...run.state.hold, late: [entry] } }
+  expect(run.look().error?.message).toContain('was only intended')
+  run.looks(400) // its run goes on for another member
+  expect(run.state.hold).toMatchObject({ late: [], changes: [{ kind: 'hold', state: 'intended' }] })
 })

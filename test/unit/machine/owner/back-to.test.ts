@@ -219,6 +219,22 @@ describe('the state to go back to, seldom', () => {
   })
 })
 
+describe('a member that others took back to where it was found', () => {
+  test('goes back to what they set it to afterwards, before it is raised again', () => {
+    const run = held({ escalateAfter: 100, onOverrule: 'reapply', scopes: { w1: { active: 1 } } })
+    run.set({ own: 'ready' }).look().set({ own: 'drain' }).look().look({ after: 300 })
+    expect(run.sent).toBe('hold maint')
+    expect(run.answer().state.found).toMatchObject({ own: 'drain' })
+  })
+
+  test('goes back to where it was found, where ours was put back first', () => {
+    const run = held({ escalateAfter: 900, onOverrule: 'reapply', scopes: { w1: { active: 1 } } })
+    run.set({ own: 'ready' }).look().look({ after: 250 }).answer().look({ after: 900 })
+    expect(run.sent).toBe('hold maint')
+    expect(run.answer().state.found).toMatchObject({ own: 'ready' })
+  })
+})
+
 describe('a member that others lower step by step', () => {
   test('goes back to where it was found, where a hold of ours was over it', () => {
     const run = started({ own: 'drain', hold: 'maint', onOverrule: 'reapply' }).hold().look()

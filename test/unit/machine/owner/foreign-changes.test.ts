@@ -1,6 +1,6 @@
 import type { OwnChange } from 'drainable/machine'
 import { describe, expect, test } from 'vitest'
-import { failure, held, idle, started, type MemberRun } from '../member-run.js'
+import { WEB1, failure, held, idle, started, type MemberRun } from '../member-run.js'
 
 /** Another client lowered what we had set, was seen to, and set the same again. */
 function setAgain(run: MemberRun): MemberRun {
@@ -49,7 +49,7 @@ describe('a state of ours that another client took back, and set again', () => {
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('is ours where an undo of ours may have lowered it', () => {
+  test('is theirs also where an undo of ours may have lowered it', () => {
     const change = {
       kind: 'restore' as const,
       ref: { pool: 'web', member: 'web1' },
@@ -59,7 +59,8 @@ describe('a state of ours that another client took back, and set again', () => {
     const run = held({ lateBound: 9_000 }).look()
     run.put({ type: 'inherit', late: [{ change, lostAt: run.now, until: null, lackedAt: null }] })
     run.set({ own: 'ready' }).look().set({ own: 'drain' }).look().open().look()
-    expect(run.sent).toBe('restore drain to ready')
+    expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'restore', state: 'applied' })
+    expect(run.outcome).toBe('overruled')
   })
 
   test('is not told by a look from before our hold', () => {
@@ -87,6 +88,46 @@ describe('a state of ours that another client took back, and set again', () => {
 })
 
 describe('a state of ours that a reload forgot', () => {
+  test('is theirs where they raise over it what a state file brought back', () => {
+    const run = held({ hold: 'maint' }).set({ health: 'unknown' }).look().open().look()
+    expect(run.sent).toBe('restore maint to drain')
+    run.answer().look()
+    run.scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.state.hold.incarnations).toEqual(new Map([['w1', 'w1.2']]))
+    run.set({ own: 'maint' }).look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('is as wished in another process, also where another client has raised it there', () => {
+    const run = held().look().set({ own: 'maint' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.state.hold.incarnations).toEqual(new Map([['w1', 'w1.2']]))
+  })
+
+  test('is set back where a late hold that came and went is all that may have done it', () => {
+    const run = held({ lateBound: 9_000 }).look().open().look()
+    const change = { kind: 'hold' as const, ref: WEB1, to: 'drain' as const }
+    const late = { change, lostAt: run.now, until: null, lackedAt: run.now, sight: 'gone' as const }
+    run
+      .answer()
+      .put({ type: 'inherit', late: [late] })
+      .look()
+    expect(run.outcome).toBe(null)
+    run.set({ own: 'drain' }).look()
+    expect([run.outcome, run.error?.message]).toEqual([
+      'overruled',
+      expect.stringContaining("it is 'drain' again"),
+    ])
+  })
+
+  test('is ours where another process has it from an older state file', () => {
+    const run = held({ hold: 'maint' }).set({ health: 'unknown' }).look().open().look()
+    run.answer().look()
+    run.scope('w1', { incarnation: 'w1.2' }).look()
+    run.set({ own: 'maint' }).scope('w1', { incarnation: 'w1.3' }).look()
+    expect(run.sent).toBe('restore maint to drain')
+    expect(run.answer().state.hold.incarnations).toEqual(new Map([['w1', 'w1.3']]))
+  })
+
   test('is ours where a state file brings a lower one of ours back', () => {
     const run = held({ maint: 'cuts', seal: 'always' }).looks(1_500).answer().looks(200)
     expect(run.phase).toBe('idle')
@@ -147,7 +188,7 @@ describe('a state of ours that a reload forgot', () => {
     })
 
     test('is ours where another member had its place in the look before', () => {
-      const run = forgotten().set({ identity: '10.0.0.2:80' }).look()
+      const run = forgotten().look().set({ identity: '10.0.0.2:80' }).look()
       run.set({ own: 'drain', identity: '10.0.0.1:80' }).look().open().look()
       expect(run.sent).toBe('restore drain to ready')
     })
@@ -169,6 +210,42 @@ describe('a state of ours that a reload forgot', () => {
       run.set({ own: 'drain' }).look().open().look()
       expect(run.sent).toBe('restore drain to ready')
     })
+  })
+})
+
+describe('a state of ours below the newest, in a process that was seen open', () => {
+  /** Drained and raised to maint by us; a reload forgot that, a look has seen it, and the put-back is under way. */
+  const puttingBack = (): MemberRun =>
+    held({ escalateAfter: 100, lateBound: 9_000 })
+      .wait(100)
+      .look()
+      .answer()
+      .look()
+      .set({ own: 'ready' })
+      .scope('w1', { incarnation: 'w1.2' })
+      .look()
+
+  test('is the work of another client, where the put-back was refused', () => {
+    const run = puttingBack().wait(1).refuse(failure('CONFLICT', true)).set({ own: 'drain' }).look()
+    expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'restore', state: 'unchanged' })
+    run.open().look()
+    expect([run.sent, run.outcome]).toEqual([null, 'overruled'])
+  })
+
+  test('may be ours, half done, where the put-back has no answer', () => {
+    const run = puttingBack().wait(1).lose().set({ own: 'drain' }).look()
+    expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'hold', to: 'drain' })
+  })
+
+  test('is ours from a state file, in a process that no look has seen open', () => {
+    const run = puttingBack().wait(1).refuse(failure('CONFLICT', true)).set({ own: 'drain' })
+    run.scope('w1', { incarnation: 'w1.3' }).look().look()
+    expect(run.open().look().sent).toBe('restore drain to ready')
+  })
+
+  test('is no other client’s while it is open still', () => {
+    const run = puttingBack().wait(1).refuse(failure('CONFLICT', true)).look()
+    expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'hold', to: 'maint' })
   })
 })
 
@@ -230,4 +307,44 @@ test('a hold to the state found is no undo: others have taken it back', () => {
     { kind: 'hold', to: 'drain' },
     { kind: 'restore', to: 'ready', state: 'unchanged' },
   ])
+})
+
+test('what is set after a lost undo that came is theirs, also after a reload', () => {
+  const run = held({ hold: 'drain', escalateAfter: 100, lateBound: 9_000 }).look().wait(100).look()
+  run.answer().look().open().look().lose()
+  run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look({ after: 20 })
+  expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'restore', state: 'applied' })
+  run.set({ own: 'drain' }).look({ after: 20 })
+  expect(run.outcome).toBe('overruled')
+})
+
+describe('a process that could not be read when the hold went out', () => {
+  const unread = (): MemberRun =>
+    started({ scopes: { w2: { state: 'unread' } } })
+      .look()
+      .answer()
+  const known = (run: MemberRun): string | undefined => run.state.hold.incarnations?.get('w2')
+
+  test('is known by its first reading', () => {
+    const run = unread()
+    expect(known(run)).toBe('')
+    run.look({ asked: run.now })
+    expect(known(run)).toBe('')
+    run.scope('w2', { state: 'read' }).look({ asked: run.now })
+    expect(known(run)).toBe('w2.1')
+    expect(run.state.hold.incarnations?.get('w1')).toBe('w1.1')
+  })
+
+  test('has not forgotten what another client opens after that', () => {
+    const run = unread().scope('w2', { state: 'read' })
+    run.look({ asked: run.now }).set({ own: 'ready' }).look()
+    expect(run.outcome).toBe('overruled')
+  })
+
+  test('is another one where the member shows open, or is not shown', () => {
+    for (const own of ['ready', 'unknown'] as const)
+      expect(known(unread().scope('w2', { state: 'read' }).set({ own }).look())).toBe('')
+    const replaced = unread().scope('w2', { state: 'read' }).set({ identity: 'another' }).look()
+    expect(known(replaced)).toBe('')
+  })
 })

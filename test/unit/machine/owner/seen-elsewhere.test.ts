@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { seenElsewhere, type Sight } from '../../../../src/core/machine/ledger/foreign.js'
+import { seenElsewhere } from '../../../../src/core/machine/ledger/foreign.js'
+import type { Sight } from '../../../../src/core/machine/input.js'
 import { lateChange } from '../../../../src/core/machine/ledger/changes.js'
-import { WEB1, held, idle, type MemberRun } from '../member-run.js'
+import { WEB1, failure, held, idle, type MemberRun } from '../member-run.js'
 
 const SAME = new Map([['w1', 'w1.1']])
 const OTHER = new Map([['w1', 'w1.2']])
@@ -88,14 +89,19 @@ describe('what another run saw lower than a drain that still looks had set it', 
     expect(see(run)).toBe(false)
   })
 
-  test('tells nothing where an undo of ours without an answer may have done it', () => {
-    expect(see(withLate(held().look(), 'restore', 'ready'))).toBe(false)
+  test('is noted as undone where an undo of ours without an answer may have done it', () => {
+    const run = withLate(held().look(), 'restore', 'ready')
+    expect(see(run)).toBe(true)
+    expect(ledger(run)).toEqual(['hold drain applied', 'restore ready applied'])
   })
 
   test('is no doing of an undo that leads elsewhere, nor of a hold', () => {
-    const up = held({ hold: 'maint' }).look()
-    expect(see(withLate(up, 'hold', 'drain'), { own: 'drain' })).toBe(true)
-    expect(see(withLate(held().look(), 'restore', 'drain'))).toBe(true)
+    const up = withLate(held({ hold: 'maint' }).look(), 'hold', 'drain')
+    expect(see(up, { own: 'drain' })).toBe(true)
+    expect(ledger(up)).toEqual(['hold maint applied', 'restore drain unchanged'])
+    const other = withLate(held().look(), 'restore', 'drain')
+    expect(see(other)).toBe(true)
+    expect(ledger(other)).toEqual(['hold drain applied', 'restore ready unchanged'])
   })
 })
 
@@ -122,6 +128,29 @@ describe('what another run saw of a member that this one has let go of', () => {
     expect(see(withLate(run, 'restore', 'ready'), { incarnations: OTHER })).toBe(true)
   })
 
+  test('is ours where a state file brought back what this one had set first', () => {
+    const run = held({ escalateAfter: 100 }).look().wait(100).look().answer()
+    run.put({ type: 'end', outcome: 'aborted' })
+    expect(see(run, { own: 'drain', incarnations: OTHER })).toBe(true)
+    expect(ledger(run).at(-1)).toBe('hold drain applied')
+    expect(run.set({ own: 'drain' }).open().look().sent).toBe('restore drain to ready')
+  })
+
+  test('is taken back where the same process shows what this one had set first', () => {
+    const run = held({ escalateAfter: 100 }).look().wait(100).look().answer()
+    run.put({ type: 'end', outcome: 'aborted' })
+    expect(see(run, { own: 'drain' })).toBe(true)
+    expect(ledger(run).at(-1)).toBe('restore drain unchanged')
+  })
+
+  test('names the process where it is as this one left it', () => {
+    const run = aborted()
+    const noted = run.state.hold.changes
+    expect(see(run, { own: 'drain', incarnations: OTHER })).toBe(true)
+    expect(run.state.hold).toMatchObject({ changes: noted, incarnations: OTHER })
+    expect(see(run, { own: 'drain', incarnations: OTHER })).toBe(false)
+  })
+
   test('tells nothing where it is not open', () => {
     const run = aborted()
     see(run)
@@ -132,6 +161,7 @@ describe('what another run saw of a member that this one has let go of', () => {
   test('tells no process where none was known', () => {
     const run = aborted()
     run.state = { ...run.state, hold: { ...run.state.hold, incarnations: null } }
+    expect(see(run, { own: 'drain' })).toBe(false)
     expect(see(run)).toBe(true)
     expect(run.state.hold.incarnations).toBe(null)
   })
@@ -146,5 +176,36 @@ describe('what another run saw of a member that this one has let go of', () => {
     const run = held().look().open()
     expect(see(run, { incarnations: OTHER })).toBe(true)
     expect(ledger(run)).toContain('restore ready unchanged')
+  })
+})
+
+describe('what a drain sees itself of a member that it has let go of', () => {
+  test('is no word for one that still looks after it', () => {
+    const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.sent).toBe('hold drain')
+    run.refuse(failure('CONFLICT', true)).look({ after: 10 })
+    expect(ledger(run)).toEqual(['hold drain applied'])
+    const kept = idle().settle().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' })
+    kept.look().refuse(failure('CONFLICT', true)).look({ after: 10 })
+    expect(ledger(kept)).not.toContain('restore ready unchanged')
+  })
+
+  test('is noted as taken back, whatever process shows it: nothing will put it back', () => {
+    for (const incarnation of ['w1.1', 'w1.2']) {
+      const run = aborted().set({ own: 'ready' }).scope('w1', { incarnation }).look()
+      expect(ledger(run)).toEqual(['hold drain applied', 'restore ready unchanged'])
+      expect(run.state.hold.incarnations).toEqual(new Map([['w1', incarnation]]))
+      run.set({ own: 'drain' })
+      expect(run.open().look().outcome).toBe('overruled')
+    }
+  })
+
+  test('is ours where a state file brought back what it had set before that', () => {
+    const run = held({ escalateAfter: 100 }).look().wait(100).look().answer()
+    expect(run.state.hold.confirmed).toBe('maint')
+    run.put({ type: 'end', outcome: 'aborted' })
+    run.set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(ledger(run).at(-1)).toBe('hold drain applied')
+    expect(run.open().look().sent).toBe('restore drain to ready')
   })
 })

@@ -53,6 +53,30 @@ describe('what can change by time alone', () => {
     expect(due(run)).toBe(500)
   })
 
+  test('is no second look at a member that is gone while a process works for it', () => {
+    const run = held({ scopes: { w1: { active: 1 } } })
+      .look()
+      .vanish()
+      .look()
+    expect(due(run)).toBe(20)
+    expect(due(run.look({ after: 10 }))).toBe(10)
+    expect(due(run.look({ after: 10 }))).toBe(null)
+  })
+
+  test('is no escalation that a look could not act on', () => {
+    const run = held({ escalateAfter: 700, settle: 0, until: 'removed' }).idle()
+    expect(run.answer('applied').outcome).toBe('removed')
+    const waits = held({ escalateAfter: 700, settle: 0, until: 'removed' }).idle().lose('not done')
+    expect(waits.look({ after: 900 }).phase).toBe('idle')
+    expect(due(waits)).not.toBe(0)
+  })
+
+  test('is no bound of a late change that a contradiction keeps from being settled', () => {
+    const run = started({ lateBound: 90 }).look().lose().set({ own: 'unknown' }).look()
+    expect(due(run)).toBe(90)
+    expect(due(run.look({ after: 90 }))).toBe(null)
+  })
+
   test('is the bound of a change that may be late', () => {
     const run = started({ lateBound: 90 }).look().lose().look()
     expect(due(run)).toBe(90)

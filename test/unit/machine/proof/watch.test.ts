@@ -42,6 +42,44 @@ describe('goal watch', () => {
     expect(watching().set({ own: 'unknown' }).looks(2_000).phase).toBe('active')
   })
 
+  test('verifies no idle of a product that does not count', () => {
+    const run = watching({ counts: 'none', scopes: { w1: { released: true } } }).looks(2_000)
+    expect(run.phase).toBe('idle')
+    expect(run.why).toMatchObject([{ code: 'unreadable' }])
+    expect(run.why[0]?.text).toContain('does not count work')
+  })
+
+  test('verifies no idle of an absent member where the product does not count', () => {
+    const run = watching({ counts: 'none', scopes: { w1: { released: false } } }).looks(500)
+    run.vanish().looks(200).scope('w1', { released: true }).looks(200)
+    expect(run.outcome).toBe('gone')
+    expect(run.all('idle')).toHaveLength(1)
+    expect(run.state.proof.unverified).toContain('does not count work')
+  })
+
+  test('verifies no idle of a member that was absent from the first look on', () => {
+    const run = watching({ counts: 'none', scopes: { w1: { released: true } } })
+      .vanish()
+      .looks(300)
+    expect(run.all('idle')).toHaveLength(1)
+    expect(run.state.proof.unverified).toContain('does not count work')
+  })
+
+  test('keeps the word on what could not be seen when its idle was said', () => {
+    const run = watching({ present: { unverified: 'set x' } }).looks(2_000)
+    run.set({ unverified: 'set y' }).look()
+    expect(run.state.proof.unverified).toBe('set x')
+  })
+
+  test('verifies no idle of an absent member that could not be seen in whole', () => {
+    const scopes = { w1: { active: 1 } }
+    const run = watching({ own: 'ready', present: { unverified: 'set x' }, scopes }).look()
+    run.vanish().looks(200).scope('w1', { active: 0 }).looks(2_000)
+    expect(run.outcome).toBe('gone')
+    expect(run.all('idle')).toHaveLength(1)
+    expect(run.state.proof.unverified).toBe('set x')
+  })
+
   test('waits for a process that stayed at ready, and names it', () => {
     const run = watching({ scopes: { w2: { admin: 'ready', old: true } } }).looks(2_000)
     expect(run.phase).toBe('draining')

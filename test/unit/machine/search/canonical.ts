@@ -20,6 +20,8 @@ const FIELDS: ReadonlyMap<string, 'moment' | 'silent'> = new Map([
     'deadline',
     'effectiveSince',
     'lateUntil',
+    'lived',
+    'livedFrom',
     'lostAt',
     'notBefore',
     'quietFrom',

@@ -1,71 +1,7 @@
-import { initialState, openGoal, type Goal } from 'drainable/machine'
-import { policyOf, WEB1, type RunOptions } from '../member-run.js'
-import { moves, type Case, type Node } from './moves.js'
-import { process, setOwn, type Truth, type World } from './truth.js'
+import { openGoal } from 'drainable/machine'
+import { searchCase, type SearchCase } from './search-case.js'
 
-/** A case, and the places its search begins in. */
-export interface SearchCase {
-  readonly name: string
-  readonly one: Case
-  readonly starts: readonly { readonly name: string; readonly node: Node }[]
-  /** How deep it is searched in CI. */
-  readonly depth: number
-}
-
-interface Options {
-  readonly name: string
-  readonly policy?: RunOptions
-  readonly world?: Partial<World>
-  readonly without?: readonly RegExp[]
-  readonly goal?: Goal
-  readonly own?: Truth['own']
-  readonly second?: 'unborn' | 'alive'
-  /** Moves from the beginning to each place where a search begins, beside the beginning itself. */
-  readonly ways?: Readonly<Record<string, readonly string[]>>
-  readonly timeout?: number
-  readonly depth: number
-}
-
-const LATE_BOUND = 100
-
-function searchCase(options: Options): SearchCase {
-  const { name, goal = { kind: 'drain' }, own = 'ready', without = [], depth } = options
-  const policy = policyOf({ settle: 60, lateBound: LATE_BOUND, ...options.policy })
-  const world = { blind: 0, persistent: true, listsAll: false, ...options.world }
-  const one = { name, policy, world, without }
-  const deadline = options.timeout === undefined ? null : options.timeout
-  const truth: Truth = {
-    own: 'ready',
-    setBy: 'before',
-    identity: 'first',
-    processes: [process('a'), process('b', options.second ?? 'alive')],
-    stragglers: [],
-    landed: false,
-    operator: false,
-    damagedAt: null,
-  }
-  const start: Node = {
-    now: 0,
-    machine: initialState(WEB1, 0, deadline, goal),
-    truth: setOwn(truth, own, 'before'),
-    asked: null,
-    quiet: false,
-    shown: [],
-  }
-  const ways = Object.entries(options.ways ?? {})
-  const starts = ways.map(([place, way]) => ({ name: place, node: follow(start, one, way) }))
-  return { name, one, starts: [{ name: 'the beginning', node: start }, ...starts], depth }
-}
-
-function follow(start: Node, one: Case, way: readonly string[]): Node {
-  let node = start
-  for (const name of way) {
-    const step = [...moves(node, one)].find((move) => move.name === name)
-    if (step === undefined) throw new Error(`${one.name}: no move '${name}' in '${way.join(', ')}'`)
-    node = step.node
-  }
-  return node
-}
+export type { SearchCase } from './search-case.js'
 
 const HELD = ['look', 'applied', 'look'] as const
 const IDLE = [...HELD, 'look', 'look'] as const
@@ -131,6 +67,23 @@ export const CASES: readonly SearchCase[] = [
     timeout: 200,
     without: [...GONE, /^undo$/, /^yield$/, /^b blurs/, /^operator/],
     ways: { 'a hold of busy work': ['look', 'a gets work', 'applied', 'look'] },
+    depth: 4,
+  }),
+  searchCase({
+    name: 'drain until removed, with a deadline that cuts',
+    policy: {
+      until: 'removed',
+      onTimeout: 'terminate',
+      seal: 'gentle',
+      maint: 'cuts',
+      lateBound: 2_000,
+    },
+    timeout: 200,
+    without: [...GONE, ...OUTSIDE, /^undo$/, /^b/, /^operator/],
+    ways: {
+      'a hold whose answer was lost': ['look', 'answer lost, done', 'look'],
+      'a removal under way': IDLE,
+    },
     depth: 4,
   }),
   searchCase({

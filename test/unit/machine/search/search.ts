@@ -1,6 +1,7 @@
 import { canonical } from './canonical.js'
-import { moves, type Case, type Node, type Step } from './moves.js'
-import { broken } from './rules.js'
+import { moves } from './moves.js'
+import type { Case, Node, Step } from './node.js'
+import { broken, brokenIn } from './rules/rules.js'
 
 /** A way from the start to what is wrong. */
 export interface Fault {
@@ -56,18 +57,20 @@ export function search(start: Node, one: Case, bounds: Bounds): Figures {
       for (const step of moves(node, one)) {
         steps += 1
         const way: Path = { name: step.name, before: path }
-        let wrong = false
-        for (const rule of broken(node, step, one)) {
-          wrong = true
-          const known = perRule.get(rule) ?? 0
-          perRule.set(rule, known + 1)
-          if (known < (bounds.faultsPerRule ?? 1)) faults.push({ rule, path: namesOf(way) })
+        const noteFaults = (rules: readonly string[]): boolean => {
+          for (const rule of rules) {
+            const known = perRule.get(rule) ?? 0
+            perRule.set(rule, known + 1)
+            if (known < (bounds.faultsPerRule ?? 1)) faults.push({ rule, path: namesOf(way) })
+          }
+          return rules.length > 0
         }
-        if (wrong) continue
-        note(reached, step, node)
+        if (noteFaults(broken(node, step, one))) continue
+        for (const what of reachedBy(step, node)) reached.set(what, (reached.get(what) ?? 0) + 1)
         const key = keyOf(step.node)
         if (seen.has(key)) continue
         seen.add(key)
+        if (noteFaults(brokenIn(step, one, key))) continue
         if (depth + 1 < bounds.depth) next.push({ node: step.node, path: way })
       }
     }
@@ -87,9 +90,15 @@ function namesOf(path: Path | null): readonly string[] {
   return names
 }
 
-function note(reached: Map<string, number>, { effects, node }: Step, before: Node): void {
+/** What a step sends, and how it ends. */
+export function reachedBy({ effects, node }: Step, before: Node): readonly string[] {
   const sent = effects.flatMap((effect) => (effect.type === 'apply' ? [effect.change.kind] : []))
+  const said = effects.flatMap((effect) =>
+    effect.type === 'emit' && ['idle', 'idle-lost'].includes(effect.event.type)
+      ? [`said ${effect.event.type}`]
+      : [],
+  )
   const { ended } = node.machine.ending
   const outcomes = ended === null || ended === before.machine.ending.ended ? [] : [ended.outcome]
-  for (const what of [...sent, ...outcomes]) reached.set(what, (reached.get(what) ?? 0) + 1)
+  return [...sent, ...said, ...outcomes]
 }

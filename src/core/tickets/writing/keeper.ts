@@ -1,8 +1,8 @@
-import { wallOf, type Clock } from '../../provider/clock.js'
-import type { DrainState } from '../machine/state.js'
-import { freezeMember } from './freeze.js'
-import { stampOf } from './host.js'
-import type { Ticket } from './ticket.js'
+import { wallOf, type Clock } from '../../../provider/clock.js'
+import type { DrainState } from '../../machine/state.js'
+import { freezeMember } from '../freeze.js'
+import { stampOf } from '../host.js'
+import type { Ticket } from '../ticket.js'
 import { TicketWriter, type TicketTargets } from './writer.js'
 
 /** What a ticket says of the drain as a whole. */
@@ -48,6 +48,16 @@ export class TicketKeeper {
   /** See {@link TicketWriter.written}. */
   written(): Promise<void> {
     return this.#writer.written()
+  }
+
+  /** See {@link TicketWriter.yield}. */
+  yield(): void {
+    this.#writer.yield()
+  }
+
+  /** See {@link TicketWriter.takeUp}. */
+  takeUp(): void {
+    this.#writer.takeUp()
   }
 
   /** See {@link TicketWriter.handOver}. */

@@ -1,0 +1,58 @@
+import { atLeast } from '../../../provider/admin-state.js'
+import type { Draft } from '../draft.js'
+import type { Input } from '../input.js'
+import type { DrainState, FoundMember, Owned, OwnChange } from '../state.js'
+
+/** Changes of other runs, without those that this one knows of already. Another that asks for the same is another one. */
+export function inherit(draft: Draft, input: Extract<Input, { type: 'inherit' }>): void {
+  const { late, owned, held } = input
+  const known = draft.state.hold.late
+  if (owned !== undefined && draft.state.hold.changes.length === 0) {
+    if (!maybeByUs(draft.state, owned.found)) draft.set({ found: owned.found })
+    draft.hold({ changes: owned.changes, incarnations: owned.incarnations ?? null })
+  }
+  if (held !== undefined) takeOver(draft, held)
+  const news = late.filter((entry) => !known.some((mine) => mine.change === entry.change))
+  draft.hold({ late: [...known, ...news] })
+}
+
+/** What an undo had found there may be the doing of a hold of ours without an answer: that is no state to go back to. */
+function maybeByUs({ found, hold }: DrainState, theirs: FoundMember): boolean {
+  if (found === null || found.own === 'unknown' || found.identity !== theirs.identity) return false
+  const before = found.own
+  return hold.late.some(
+    ({ change }) =>
+      change.kind === 'hold' && change.to === theirs.own && !atLeast(before, change.to),
+  )
+}
+
+/**
+ * What a drain holds that ends by this undo is undone with it: back to what the member was before both, whichever of
+ * them was there first.
+ */
+function takeOver(draft: Draft, held: Owned): void {
+  const { found, hold } = draft.state
+  if (found === null || found.identity !== held.found.identity) return
+  const news = held.changes.filter((change) => !hold.changes.some((mine) => isSame(mine, change)))
+  if (news.length === 0) return
+  if (isBelow(held.found, found)) draft.set({ found: held.found })
+  const changes = [...hold.changes, ...news].sort((one, other) => one.at - other.at)
+  const theirsIsLast = news.some((change) => change === changes.at(-1))
+  const { incarnations = null } = theirsIsLast ? held : hold
+  draft.hold({ changes, incarnations })
+}
+
+/** Each drain finds what the one before it has set: the more open of the two was there first. */
+function isBelow({ own }: FoundMember, than: FoundMember): boolean {
+  if (own === 'unknown' || than.own === own) return false
+  return own === 'ready' || atLeast(than.own, own)
+}
+
+function isSame(one: OwnChange, other: OwnChange): boolean {
+  return (
+    one.kind === other.kind &&
+    one.to === other.to &&
+    one.state === other.state &&
+    one.at === other.at
+  )
+}

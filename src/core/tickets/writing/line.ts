@@ -1,0 +1,74 @@
+import { placeOf } from './place.js'
+
+/**
+ * All that runs of this process write to one ticket, one after another and in order: a run that another one has ended
+ * may have a writing under way when that one drops the ticket.
+ */
+export class TicketLine {
+  /** Writes once more what is to be there: of whoever wrote, or dropped, last. */
+  again: () => void = () => undefined
+  readonly #emptied: () => void
+  /** Resolves when all that was asked for so far has ended, however. */
+  #tail: Promise<void> = Promise.resolve()
+  /** What has not ended, also where no call waits for it any more. */
+  #open = 0
+
+  constructor(emptied: () => void) {
+    this.#emptied = emptied
+  }
+
+  /** Does something after all that was asked for before. */
+  enter(task: () => Promise<void>): Promise<void> {
+    const before = this.#tail
+    const done = this.#hold(before.then(task))
+    this.#tail = done.catch(() => undefined)
+    return done
+  }
+
+  /**
+   * A writing that no call waits for any more may still be carried out, over a newer one.
+   *
+   * @param own - of a ticket that was dropped: as long as nobody has written since, that does no harm
+   */
+  mendAfter(late: Promise<void>, own?: () => void): void {
+    const mend = (): void => {
+      if (this.again !== own) this.again()
+    }
+    void this.#hold(late.catch(() => undefined).then(mend))
+  }
+
+  async #hold(doing: Promise<void>): Promise<void> {
+    this.#open += 1
+    try {
+      await doing
+    } finally {
+      this.#open -= 1
+      if (this.#open === 0) this.#emptied()
+    }
+  }
+}
+
+interface Lines {
+  readonly byObject: WeakMap<object, Map<string, TicketLine>>
+  readonly byName: Map<string, TicketLine>
+}
+
+/** ESM and CJS copies of this module are one process: they share these lines. */
+const LINES = Symbol.for('drainable.ticket-lines.1')
+
+/** The line of a ticket in its store; it is forgotten once nothing goes on in it. */
+export function lineOf(kept: object, id: string): TicketLine {
+  const holder = globalThis as unknown as Record<symbol, Lines | undefined>
+  const lines = (holder[LINES] ??= { byObject: new WeakMap(), byName: new Map() })
+  const place = placeOf(kept)
+  if (typeof place === 'string') return lineIn(lines.byName, `${place}\0${id}`)
+  const ids = lines.byObject.get(place) ?? new Map<string, TicketLine>()
+  lines.byObject.set(place, ids)
+  return lineIn(ids, id)
+}
+
+function lineIn(lines: Map<string, TicketLine>, key: string): TicketLine {
+  const line = lines.get(key) ?? new TicketLine(() => lines.delete(key))
+  lines.set(key, line)
+  return line
+}

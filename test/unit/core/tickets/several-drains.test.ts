@@ -1,0 +1,66 @@
+/** Several drains of one process under one ticket, each of other members too: what is kept of it when one of them is undone. */
+import { expect, test } from 'vitest'
+import { restore, startDrain, type Ticket } from 'drainable'
+import { anotherObject, json, memoryStore, rig } from '../rig.js'
+import { web1, web2 } from '../set-up.js'
+
+/** A drain of one member, and a later one of two under the same id, both held. */
+async function twoDrains() {
+  const { clock, lb } = rig()
+  const { map, ...tickets } = memoryStore()
+  const options = { clock, tickets, id: 'job' }
+  const one = startDrain(lb, web1, options)
+  await clock.runUntil(one.done)
+  const both = startDrain(lb, [web1, web2], options)
+  await clock.runUntil(both.done)
+  const kept = (): readonly string[] | undefined =>
+    (map.get('job') as Ticket | undefined)?.members.map(({ ref }) => ref.member)
+  return { clock, lb, one, both, kept, tickets }
+}
+
+test('a ticket is kept for what another drain of it still holds', async () => {
+  const { clock, lb, one, both, kept } = await twoDrains()
+  await clock.runUntil(one.restore())
+  await clock.advance(60_000)
+  expect([lb.state(web1), lb.state(web2), kept()]).toEqual(['ready', 'maint', ['web1', 'web2']])
+  await clock.runUntil(both.restore())
+  expect([lb.state(web2), kept()]).toEqual(['ready', undefined])
+})
+
+test('a ticket of one member does not take away what a later drain of it holds', async () => {
+  const { clock, lb, one, both, kept, tickets } = await twoDrains()
+  const older = json(await one.ticket)
+  await clock.runUntil(restore(lb, older, { clock, tickets }))
+  await clock.advance(60_000)
+  expect([lb.state(web1), lb.state(web2), kept()]).toEqual(['ready', 'maint', ['web1', 'web2']])
+  await Promise.all([one.release(), both.release()])
+})
+
+test('a drain that has changed nothing yet does not write what another one has dropped', async () => {
+  const { clock, lb } = rig({ pools: { web: ['web1', 'web2'] } })
+  const { map, ...tickets } = memoryStore()
+  const first = startDrain(lb, web1, { clock, tickets, id: 'job' })
+  await clock.runUntil(first.done)
+  const older = json(await first.ticket)
+  await clock.runUntil(first.release())
+  const late = anotherObject(lb)
+  const observe = late.observe.bind(late)
+  let go = (): void => undefined
+  const gate = new Promise<void>((resolve) => (go = resolve))
+  late.observe = async (...asked) => {
+    await gate
+    return observe(...asked)
+  }
+  // Both are wanted, and no more than one of two may go: what it asks for is not granted.
+  const options = { clock, tickets, id: 'job', keepReady: 2, onMinimum: 'wait' } as const
+  const both = startDrain(late, [web1, web2], { ...options, timeout: '10m' })
+  await clock.advance(10)
+  await clock.runUntil(restore(lb, older, { clock, tickets }))
+  expect(map.has('job')).toBe(false)
+  go()
+  await clock.advance(5_000)
+  expect(both.report().members.map(({ outcome }) => outcome)).toEqual(['overruled', 'aborted'])
+  expect(map.has('job')).toBe(false)
+  await clock.runUntil(both.release())
+  expect([lb.state(web1), lb.state(web2), map.has('job')]).toEqual(['ready', 'ready', false])
+})

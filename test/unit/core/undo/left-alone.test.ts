@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+import { restore, startDrain, stepDrain } from 'drainable'
+import { only, web1 } from '../set-up.js'
+import { anotherObject, json, rig } from '../rig.js'
+
+test('what one undo left as uncertain is not ours for the next one', async () => {
+  const { clock, lb } = rig()
+  const start = { target: web1, policy: { hold: 'maint', timeout: '10m' } } as const
+  const announced = await clock.runUntil(stepDrain(lb, start, { clock }))
+  const run = startDrain(lb, web1, { clock, seal: false })
+  await clock.runUntil(run.done)
+  const held = json(await clock.runUntil(run.ticket))
+  await clock.runUntil(run.release())
+  lb.setBehind(web1, 'maint')
+  const another = anotherObject(lb)
+  const first = await clock.runUntil(restore(another, json(announced.ticket), { clock }), 60_000)
+  expect(only(first).error?.message).toContain('was only intended')
+  const second = await clock.runUntil(restore(another, held, { clock }), 60_000)
+  expect(only(second)).toMatchObject({ outcome: 'overruled', error: { code: 'CONFLICT' } })
+  expect(lb.state(web1)).toBe('maint')
+})
