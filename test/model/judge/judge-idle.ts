@@ -97,12 +97,15 @@ export function judgeHeld(judge: Judge, call: Call, key: string): void {
 /** A later call of the same process has begun to open it: whoever was before it, and holds it, is overruled. */
 function judgeLetGo(judge: Judge, call: Call, key: string): void {
   const opening = judge.sent.find(
-    ({ process, key: of, change, openedBy, sentAt }) =>
-      process === call.process &&
-      of === key &&
-      change.kind === 'restore' &&
-      openedBy > call.number &&
-      sentAt < call.releasedAt,
+    (sent) =>
+      sent.process === call.process &&
+      sent.key === key &&
+      sent.change.kind === 'restore' &&
+      sent.openedBy > call.number &&
+      sent.sentAt < call.releasedAt &&
+      // it gives back itself what its own hold left too few for, and goes on
+      !call.yields.has(key) &&
+      !judge.mayBeKept(call, sent),
   )
   if (opening === undefined) return
   judge.fault('let go', `${key}: called idle although #${opening.number} of this process opens it`)

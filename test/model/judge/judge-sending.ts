@@ -29,6 +29,14 @@ export function judgeSending(
   judgeFloor(judge, sent, own, provider)
 }
 
+/** How long a drain that is undone waits for its own change under way, in milliseconds. */
+const UNDO_WAITS = 5_000
+
+/** A change that goes out together with another drain's goes on when its own drain gives it up. */
+function hasGivenUp({ now }: Judge, { undoesAt }: Call, sentAt: number): boolean {
+  return undoesAt > sentAt && now >= undoesAt + UNDO_WAITS
+}
+
 function judgeOneAtATime(judge: Judge, sent: SentChange, own: readonly Call[]): void {
   const open = judge.sent.filter(
     ({ key, answer, candidates, sentAt }) =>
@@ -37,6 +45,9 @@ function judgeOneAtATime(judge: Judge, sent: SentChange, own: readonly Call[]): 
       // at its deadline a drain gives up what it has under way
       candidates.every(
         (call) => own.includes(call) && (call.endedAt <= sentAt || call.endedAt > judge.now),
+      ) &&
+      !(
+        sent.change.kind === 'restore' && candidates.some((call) => hasGivenUp(judge, call, sentAt))
       ),
   )
   if (open.length >= own.length)
@@ -79,7 +90,7 @@ function judgeWord(
   if (change.kind === 'remove') {
     if (!policies.some(({ until }) => until === 'removed'))
       judge.fault('word', `${describeChange(change)} without until: 'removed'`)
-    if (holdsKnownWork(judge, key, provider) && !mayCut)
+    if (holdsKnownWork(judge, key, drains, provider) && !mayCut)
       judge.fault('remove', `${describeChange(change)} over work that the last look could show`)
   }
   if (change.kind !== 'hold' || change.to !== 'maint') return
@@ -87,19 +98,34 @@ function judgeWord(
   if (maint === 'gentle' || mayCut) return
   if (!policies.some(({ seal }) => seal === true)) {
     judge.fault('word', `${describeChange(change)} where maint is ${maint}, without a word for it`)
-  } else if (holdsKnownWork(judge, key, provider)) {
+  } else if (holdsKnownWork(judge, key, drains, provider)) {
     judge.fault('seal cuts', `${describeChange(change)} over work that the last look could show`)
   }
 }
 
-/** Whether it holds work that had begun when it was last looked at: what comes after that can't be known. */
-function holdsKnownWork(judge: Judge, key: string, provider: ModelProvider): boolean {
-  const look = judge.lastLook(provider, key)
-  if (look === undefined) return true
-  const known = look.readAt - judge.truth.product.capabilities.freshness
-  return judge.truth
+/**
+ * Whether it holds work that had begun when it was last looked at: what comes after that can't be known. A drain is given
+ * no look that another one asked for, without all of its members.
+ */
+function holdsKnownWork(
+  judge: Judge,
+  key: string,
+  drains: readonly Call[],
+  provider: ModelProvider,
+): boolean {
+  const looks = judge.looksAt(provider, key)
+  const works = judge.truth
     .alive()
-    .some(({ works }) => [...works].some((work) => work.key === key && work.since < known))
+    .flatMap((process) => [...process.works].filter((work) => work.key === key))
+  if (looks.length === 0) return true
+  return drains.every(({ keys }) => {
+    const look = looks.findLast(({ snapshot }) => {
+      const read = new Set(snapshot.readings.map(({ ref }) => keyOf(ref)))
+      return [...keys].every((one) => read.has(one))
+    })
+    const known = (look?.readAt ?? -Infinity) - judge.truth.product.capabilities.freshness
+    return works.some(({ since }) => since < known)
+  })
 }
 
 /** An undo that is under way wishes nothing down any more, and no other one of that name was asked for. */
@@ -115,8 +141,13 @@ function stillWished(judge: Judge, key: string, process: UserProcess): boolean {
  * for good goes on while others hold the member, and lets go of it when they do.
  */
 function isSure(judge: Judge, live: readonly Call[], key: string): boolean {
+  // one that was released holds nothing any more, also while its last call goes on; between two steps no run wishes anything
   const wishes = (call: Call): boolean =>
-    live.includes(call) && call.wishesDown.has(key) && !call.refused.has(key)
+    live.includes(call) &&
+    call.verb !== 'stepDrain' &&
+    call.wishesDown.has(key) &&
+    !call.refused.has(key) &&
+    call.releasedAt === Infinity
   return (
     live.some((call) => wishes(call) && call.holds.has(key)) ||
     judge.sent.some(({ key: of, change, candidates, number }) => {

@@ -3,7 +3,13 @@ import type { Call, Chain } from '../user/drain-call.js'
 import type { Delivery } from '../world/model-provider.js'
 import type { Judge } from './judge.js'
 import { describeChange } from './judge.js'
-import { mayBeLate, raiseIntended, savedMember, wasAnnounced } from './saved-ticket.js'
+import {
+  baseWasAnnounced,
+  mayBeLate,
+  raiseIntended,
+  savedMember,
+  wasAnnounced,
+} from './saved-ticket.js'
 import type { SentChange } from './sent-change.js'
 import { keyOf, RANK, type Member } from '../world/member.js'
 import type { UserProcess } from '../user/user-process.js'
@@ -49,6 +55,8 @@ export class Undos {
         restored.has(member.key) &&
         sent.sentAt <= startedAt &&
         judge.now >= settledAt &&
+        // when the call of another process that lives ends, no ticket tells
+        (process === sent.process || sent.answeredAt <= startedAt || !sent.process.alive) &&
         !setByOthers(sent, member, settledAt, process) &&
         (chain === undefined
           ? process === sent.process
@@ -64,13 +72,13 @@ export class Undos {
 }
 
 /**
- * Whether another client set the very state that a change asks for, after it was sent: whoever looks takes
- * that for its effect, and these cannot be told apart.
+ * Whether another client set the very state that a change asks for, after the reading that it was decided on: whoever
+ * looks takes that for its effect, and these cannot be told apart.
  *
  * @param observer - who looks: what its own process does it knows of
  */
 export function setByOthers(
-  { change, sentAt, process, authors }: SentChange,
+  { change, knownUntil, process, authors }: SentChange,
   member: Member,
   by: number,
   observer: UserProcess = process,
@@ -79,7 +87,7 @@ export function setByOthers(
   return member.sets.some(
     ({ to, setter }) =>
       to === change.to &&
-      setter.at >= sentAt &&
+      setter.at >= knownUntil &&
       setter.at <= by &&
       (setter.by === 'operator' || isElse(setter.change)),
   )
@@ -112,7 +120,8 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
         undo.restored.has(key) &&
         ours &&
         change.sentAt < undo.startedAt &&
-        member.own !== 'ready'
+        member.own !== 'ready' &&
+        !setByOthers(change, member, undo.settledAt, process)
       )
         judge.fault('ready', `${key}: ready() is done, and it is held (${member.own}) by us`)
       continue
@@ -132,8 +141,8 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
 
 /**
  * Whether a drain went back to a state that it had found, and that was there by a hold of its own without
- * an answer, or by others: a hold of another drain, or a `ready()` on its way out of maint. Nobody can tell
- * these apart.
+ * an answer, or by others: an operator, a hold of another drain, or a `ready()` on its way out of maint. These can't be
+ * told apart.
  */
 export function maybeFoundSo(
   judge: Judge,
@@ -144,10 +153,14 @@ export function maybeFoundSo(
   const unsure = judge.sent.some(
     (sent) =>
       sent.key === member.key &&
-      (sent.authors.has(id) ? sent.answer !== 'told' : true) &&
+      // of several that can have sent it, it may have been another one
+      (sent.authors.size === 1 && sent.authors.has(id) ? sent.answer !== 'told' : true) &&
       leadsTo(sent, member.own),
   )
-  return unsure && wasAdmin === member.own
+  const byOperator = member.sets.some(
+    ({ to, setter }) => to === member.own && setter.by === 'operator',
+  )
+  return (unsure || byOperator) && wasAdmin === member.own
 }
 
 /** What was sent and whose answer is not in the ticket has no known owner. */
@@ -160,13 +173,15 @@ function excused(chain: Chain, key: string, judge: Judge): boolean {
 
 /**
  * Changes of the member before this one that its sender knows of: its own process's, its drains', and those of
- * a drain whose undo it has taken over, which may be another process's.
+ * drains whose tickets this process has used before. What these never got an answer to is left to whoever comes next.
  */
 function sentBefore(judge: Judge, sent: SentChange): readonly SentChange[] {
-  const { key, number, authors } = sent
+  const { key, number, authors, process } = sent
+  const used = judge.calls.filter((call) => call.process === process && call.keys.has(key))
   const known = new Set([
     ...authors,
     ...undosOf(judge, sent).flatMap(({ chain }) => chain?.id ?? []),
+    ...used.flatMap(({ chain }) => chain?.id ?? []),
   ])
   return judge.sent.filter(
     (other) =>
@@ -186,7 +201,7 @@ function leadsTo({ change }: SentChange, state: AdminState): boolean {
  */
 function isUnsure(other: SentChange, setAt: number): boolean {
   if (other.answer !== 'told' || maybeHalfDone(other, setAt)) return true
-  return other.effect === 'unchanged' && other.knownUntil < setAt
+  return other.effect === 'unchanged' && other.knownUntil <= setAt
 }
 
 /**
@@ -204,8 +219,8 @@ export function looksLikeOurs(judge: Judge, sent: SentChange, member: Member): b
 }
 
 /**
- * Undos of the member that were under way when its sender began: a drain takes over what they had to undo, and
- * its ticket carries that into other processes.
+ * Undos of the member that were under way when its sender began, those that an abort has begun too: a drain takes
+ * over what they had to undo, and its ticket carries that into other processes.
  */
 function undosOf(judge: Judge, { key, authors, candidates }: SentChange): readonly Call[] {
   const heirs = new Set([
@@ -213,11 +228,13 @@ function undosOf(judge: Judge, { key, authors, candidates }: SentChange): readon
     ...judge.calls.filter(({ chain }) => chain !== undefined && authors.has(chain.id)),
   ])
   return judge.calls.filter(
-    ({ verb, number, closedAt, process, keys }) =>
-      verb === 'undo' &&
+    ({ verb, number, undoes, closedAt, process, keys }) =>
       keys.has(key) &&
       [...heirs].some(
-        (heir) => heir.process === process && number < heir.number && heir.startedAt <= closedAt,
+        (heir) =>
+          heir.process === process &&
+          (verb === 'undo' ? number : undoes) < heir.number &&
+          heir.startedAt <= closedAt,
       ),
   )
 }
@@ -234,8 +251,13 @@ function maybeSetBefore(
   tells: (own: AdminState) => boolean,
 ): boolean {
   const { setter, own, key, reloadedAt } = member
+  const answers = new Set(
+    judge.sent.filter((other) => other.key === key).map(({ answeredAt }) => answeredAt),
+  )
   const toldApart = (since: number): boolean =>
     looks.some((look) => {
+      // one that was asked for in the moment of an answer is of before or after it
+      if (answers.has(look.askedAt)) return false
       const shown = shownState(look, key)
       // what a process that began since says may be from a file that is older than this look
       const stands = look.askedAt > since && look.readAt < setter.at && look.readAt >= reloadedAt
@@ -309,6 +331,8 @@ export function judgeExecution(judge: Judge, sent: SentChange, member: Member): 
   const { setter } = member
   const chain = sent.authors.size === 1 ? [...sent.authors][0] : undefined
   if (chain === undefined) return
+  // a drain that took over an undo has in its ticket what that one knew
+  const known = [chain, ...undosOf(judge, sent).flatMap((undo) => undo.chain?.id ?? [])]
   if (setter.by === 'operator') {
     // what is set after a change was sent its sender could not know: it was late, or has yet to be read
     if (member.reloadedAt >= setter.at || setter.at >= sent.sentAt) return
@@ -316,7 +340,7 @@ export function judgeExecution(judge: Judge, sent: SentChange, member: Member): 
     if (
       !maybeSetBefore(judge, sent, member, looks, isLower(member.own)) &&
       !raiseIntended(judge, chain, member) &&
-      !wasAnnounced(judge, chain, member) &&
+      !known.some((id) => wasAnnounced(judge, id, member)) &&
       !mayBeLate(judge, sent, chain, member)
     )
       judge.fault('not ours', `${describeChange(change)}, which an operator set to ${member.own}`)
@@ -324,7 +348,15 @@ export function judgeExecution(judge: Judge, sent: SentChange, member: Member): 
   }
   const mine = sentBefore(judge, sent).filter(({ authors }) => authors.has(chain))
   const base = member.bases.get(chain)
-  const unsure = mine.some(({ answer }) => answer !== 'told')
+  const mayHaveSet = (other: SentChange): boolean =>
+    base !== undefined &&
+    base !== 'unclear' &&
+    leadsTo(other, base) &&
+    member.sets.some(({ to, setter: by }) => to === base && isUnsure(other, by.at))
+  const unsure =
+    mine.some((other) => other.answer !== 'told' || mayHaveSet(other)) ||
+    known.length > 1 || // back to what it was before both
+    known.some((id) => baseWasAnnounced(judge, id, member, base))
   if (base !== undefined && base !== 'unclear' && RANK[change.to] < RANK[base] && !unsure)
     judge.fault('not ours', `${describeChange(change)}, which was ${base} before ${chain}`)
 }

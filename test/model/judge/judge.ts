@@ -91,6 +91,7 @@ export class Judge implements TruthListener {
       live: true,
       closedAt: Infinity,
       undoes: Infinity,
+      undoesAt: Infinity,
     }
     this.truth.figures.add(`calls: ${verb}`)
     if (verb === 'ready' || verb === 'undo') this.#letGo(call)
@@ -100,9 +101,9 @@ export class Judge implements TruthListener {
   }
 
   /** The later call wins: what was begun before it wishes these members down no more. */
-  #letGo({ process, keys }: Call): void {
+  #letGo({ process, keys }: Call, which: (call: Call) => boolean = () => true): void {
     for (const call of this.calls) {
-      if (call.process !== process) continue
+      if (call.process !== process || !which(call)) continue
       for (const key of keys) this.letGo(call, key)
     }
   }
@@ -128,15 +129,19 @@ export class Judge implements TruthListener {
     for (const call of this.calls) if (call.process === process) this.letGo(call, key)
   }
 
-  /** The user gives a drain up that undoes itself then. */
+  /** The user gives a drain up: it wishes nothing down any more, and undoes itself where that is asked for. */
   aborts(call: Call): void {
+    for (const key of call.keys) this.letGo(call, key)
     if (call.chain?.wish.policy.onAbort !== 'restore' || call.undoes !== Infinity) return
     call.undoes = this.calls.length + 0.5
-    for (const key of call.keys) this.letGo(call, key)
+    call.undoesAt = this.now
     call.over.clear() // what it changed it may open, also where another call has taken the member
   }
 
   closes(call: Call): void {
+    // What a drain that it has ended sent meanwhile was sent before it knew.
+    if (call.live && (call.verb === 'ready' || call.verb === 'undo'))
+      this.#letGo(call, (other) => other.number < call.number)
     call.live = false
     call.closedAt = Math.min(call.closedAt, this.now)
   }
@@ -207,15 +212,31 @@ export class Judge implements TruthListener {
   }
 
   /**
-   * An undo sends: every drain of this process that was begun before it is over for that member. Where
-   * several can have sent it, it was the first of them as far as can be told; a drain that undoes itself
-   * goes on with that.
+   * An undo sends: every drain of this process that was begun before it is over for that member, unless it has held
+   * it no higher than that leads. Where several can have sent it, it was the first of them as far as can be told; a
+   * drain that undoes itself goes on with that.
    */
-  #overrule({ key, openedBy }: SentChange, calls: readonly Call[]): void {
+  #overrule(sent: SentChange, calls: readonly Call[]): void {
+    const { key, openedBy } = sent
     for (const call of calls) {
-      const goesOn = call.undoes !== Infinity || call.yields.has(key)
+      const goesOn = call.undoes !== Infinity || call.yields.has(key) || this.mayBeKept(call, sent)
       if (isDrain(call) && call.number < openedBy && !goesOn) call.over.add(key)
     }
+  }
+
+  /** Whether a drain may have held a member no higher than an undo leads: then it goes on. */
+  mayBeKept(call: Call, { key, change }: SentChange): boolean {
+    if (!('to' in change) || RANK[change.to] < RANK.drain) return false
+    const { to } = change
+    const mine = this.sent.flatMap(({ key: of, change: hold, candidates, authors }) =>
+      of === key &&
+      hold.kind === 'hold' &&
+      (candidates.includes(call) || authors.has(call.chain?.id ?? ''))
+        ? [{ low: RANK[hold.to] <= RANK[to], sure: candidates.length === 1 }]
+        : [],
+    )
+    // one that found the member drained has sent nothing
+    return mine.some(({ low }) => low) || mine.every(({ sure }) => !sure)
   }
 
   executes(sent: SentChange, member: Member | undefined): void {
@@ -246,7 +267,7 @@ export class Judge implements TruthListener {
     }
   }
 
-  /** Whether a call of the library has lowered it since, also one of another process that came late. */
+  /** Whether a call of the library has lowered it since, one of another process that came late too. */
   #openedByUs({ key, at, call }: Seal): boolean {
     return this.sent.some(
       (sent) =>
@@ -308,7 +329,9 @@ export class Judge implements TruthListener {
     const opened = this.sent.some(
       (sent) => sent.key === key && sent.change.kind === 'restore' && sent.answeredAt >= seen,
     )
-    const broken = opened || member.foreignAt >= seen
+    // it was said of the one that the drain had begun with
+    const replaced = (member.identities.at(-1)?.from ?? 0) >= call.startedAt
+    const broken = opened || replaced || member.foreignAt >= seen
     this.#seals.push({ key, call, at: this.now, processes, broken })
   }
 

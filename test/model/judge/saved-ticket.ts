@@ -1,6 +1,7 @@
 import type { AdminState, MemberRef } from 'drainable'
 import { keyOf, type Member } from '../world/member.js'
 import type { Judge } from './judge.js'
+import type { Call } from '../user/drain-call.js'
 import type { SentChange } from './sent-change.js'
 
 /** What a ticket holds of a member, as far as it matters here. */
@@ -61,18 +62,48 @@ export function raiseIntended(judge: Judge, id: string, { key, own }: Member): b
     .some(({ kind, to, state }) => kind === 'hold' && to === own && state === 'intended')
 }
 
+/** Steps in a process that this drain was in, too: what they have announced is left to whoever comes next there. */
+function stepsBeside(judge: Judge, id: string): readonly Call[] {
+  const processes = new Set(
+    judge.calls.flatMap(({ chain, process }) => (chain?.id === id ? [process] : [])),
+  )
+  return judge.calls.filter(({ verb, process }) => verb === 'stepDrain' && processes.has(process))
+}
+
 /**
- * Whether a client set what a step of this drain had announced, for as long as that can be late: it is in
- * the ticket, and for all that the next step knows another one has sent it and crashed.
+ * Whether a client set what a step of this drain had announced, or one of another drain that shared a process with
+ * it, for as long as that can be late: it is in the ticket, and for all that the next step knows another one has sent it
+ * and crashed.
  */
 export function wasAnnounced(judge: Judge, id: string, { key, own, setter }: Member): boolean {
-  const steps = judge.calls.filter(({ chain, verb }) => chain?.id === id && verb === 'stepDrain')
   const { lateBound } = judge.truth.product.capabilities
-  return steps.some(({ chain, provider }) =>
+  return stepsBeside(judge, id).some(({ chain, provider }) =>
     chain?.announced.some((announced) => {
       if (announced.key !== key || announced.to !== own || setter.at < announced.at) return false
-      const first = judge.looksAt(provider, key).find(({ askedAt }) => askedAt > announced.at)
-      return first === undefined || setter.at <= first.at + lateBound
+      const looks = judge.looksAt(provider, key)
+      const first = looks.find(({ askedAt }) => askedAt > announced.at)
+      if (first === undefined || setter.at <= first.at + lateBound) return true
+      // Nothing was seen between the end of that time and the client's change: either may have set it.
+      const settled = looks.find(({ readAt }) => readAt > first.at + lateBound)
+      return settled === undefined || setter.at <= settled.readAt
     }),
+  )
+}
+
+/**
+ * Whether others set a member to its state before this drain, where a step of it, or of one that shared a process with it,
+ * had announced that very state, also because it had found it so: for all that the next step knows another one has sent it and crashed.
+ */
+export function baseWasAnnounced(
+  judge: Judge,
+  id: string,
+  { key, sets }: Member,
+  base: AdminState | 'unclear' | undefined,
+): boolean {
+  return stepsBeside(judge, id).some(({ chain }) =>
+    chain?.announced.some(
+      (announced) =>
+        announced.key === key && announced.to === base && sets.some(({ to }) => to === base),
+    ),
   )
 }

@@ -113,7 +113,9 @@ export class Desk {
       if (draining && call.wishesDown.has(key)) call.holds.add(key)
       if (event.type === 'fault') {
         const { code, retryable } = event.error
-        if (code === 'POOL_AT_MINIMUM' && call.holds.has(key)) call.yields.add(key)
+        // also where an undo has begun meanwhile that finds nothing of its own there
+        const hasHeld = call.holds.has(key) || call.chain?.held.has(key) === true
+        if (code === 'POOL_AT_MINIMUM' && hasHeld) call.yields.add(key)
         if (code === 'REJECTED' && !retryable) call.refused.add(key)
       }
       // overruled by another call of this process, or opened by its own undo

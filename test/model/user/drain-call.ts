@@ -67,6 +67,8 @@ export interface Call {
   closedAt: number
   /** From which call on it opens what it drained: an undo that an abort has begun. */
   undoes: number
+  /** When that was; Infinity: never. */
+  undoesAt: number
 }
 
 /** The turn of a call that opens members: of two with opposite goals the later one wins. */

@@ -20,17 +20,21 @@ export function noteBase(sent: SentChange, member: Member, changes: boolean): vo
   }
 }
 
-/** A drain is taken back by itself, to what it was before: that is over. */
+/**
+ * A drain is taken back by itself, to what it was before: that is over. Where several can have sent it, it may have
+ * been any of them. Whether a drain has seen that a `ready()` made the member so can't be told.
+ */
 export function noteUndo(
-  { authors }: SentChange,
+  { authors, byReady }: SentChange,
   member: Member,
   to: AdminState,
   now: number,
 ): void {
-  const [author] = authors.size === 1 ? authors : []
-  if (author === undefined) return
-  const base = member.bases.get(author)
-  if (base === to || base === 'unclear') undone(member, author, now)
+  for (const [author, base] of [...member.bases]) {
+    // what ready() opens further than a drain found it is another client's wish
+    if (byReady && !authors.has(author)) member.bases.set(author, 'unclear')
+    else if (authors.has(author) && (base === to || base === 'unclear')) undone(member, author, now)
+  }
 }
 
 /** It goes back to what its ticket says, also where a reload has forgotten it since. */
