@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
+import { kinds, readEngines } from './scripts/engines/manifest.ts'
 
 /** Tests import the package by its public names; the names resolve to the sources by the paths of tsconfig.json. */
 const { compilerOptions } = JSON.parse(
@@ -44,6 +45,12 @@ function project(name: string, timeout: number, group: number, extra: object = {
   }
 }
 
+/** With three files at once on two cores some tests come too late for what a balancer does by itself. */
+const BESIDE_ENGINES = { maxWorkers: 2 }
+
+/** Without any the engine tests have little more to do than to say so. */
+const hasEngines = kinds.some((kind) => readEngines(kind).length > 0)
+
 /** `.ci/run` counts the results of every run, also of a command that it runs as the README has it. */
 const results = process.env['DRAINABLE_TEST_RESULTS']
 const counted =
@@ -56,13 +63,14 @@ export default defineConfig({
   test: {
     pool: 'forks',
     // On two cores the default is one worker, and most tests wait more than they work.
-    maxWorkers: 3 * availableParallelism(),
+    maxWorkers: 8 + availableParallelism(),
     ...counted,
     projects: [
       project('unit', 60_000, 0, TOGETHER),
       project('contract', 60_000, 0, TOGETHER),
-      // With three files at once on two cores some tests come too late for what a balancer does by itself.
-      project('engine', 120_000, 2, { maxWorkers: 2 }),
+      hasEngines
+        ? project('engine', 120_000, 2, BESIDE_ENGINES)
+        : project('engine', 120_000, 0, TOGETHER),
       project('clients', 120_000, 3, { fileParallelism: false }),
       project('docs', 120_000, 0),
       project('package', 300_000, 4, { fileParallelism: false }),

@@ -38,42 +38,42 @@ const core: readonly string[] = []
 const http = [...core, 'undici']
 
 export const entries: readonly Entry[] = [
-  entry('', 'src/index.ts', core, 775),
+  entry('', 'src/index.ts', core, 802),
   ...adapter('haproxy-runtime', {
     about: 'HAProxy Runtime API, 2.6 and newer',
     externals: core,
-    kilobytes: 640,
+    kilobytes: 672,
     fake: { kilobytes: 120 },
   }),
   ...adapter('haproxy-dataplane', {
     about: 'HAProxy Data Plane API, v2 and v3',
     externals: [...http, 'p-retry'],
-    kilobytes: 675,
+    kilobytes: 700,
     fake: { kilobytes: 103 },
   }),
   ...adapter('f5-bigip', {
     about: 'F5 BIG-IP, iControl REST',
     externals: [...http, 'p-retry'],
-    kilobytes: 690,
+    kilobytes: 710,
     fake: { kilobytes: 118 },
   }),
   ...adapter('citrix-adc', {
     about: 'Citrix ADC (NetScaler), NITRO',
     externals: [...http, 'p-retry'],
-    kilobytes: 680,
+    kilobytes: 690,
     fake: { kilobytes: 105 },
   }),
   ...adapter('envoy', {
     about: 'Envoy, by file, REST or a callback; `drainable/envoy/grpc` by xDS',
     externals: [...http, 'yaml'],
-    kilobytes: 750,
+    kilobytes: 765,
     fake: { kilobytes: 305 },
   }),
   entry('envoy/grpc', 'src/adapters/envoy/grpc/index.ts', ['@grpc/grpc-js'], 545),
   ...adapter('envoy-listener', {
     about: 'Envoy itself, as a gateway or a sidecar that is drained',
     externals: http,
-    kilobytes: 575,
+    kilobytes: 602,
     fake: { kilobytes: 250 },
   }),
   entry('endpoints', 'src/endpoints/index.ts', [], 85, {
@@ -88,7 +88,7 @@ export const entries: readonly Entry[] = [
     about: 'what an adapter of your own is built with',
     page: 'docs/adapters/your-own.md',
   }),
-  entry('machine', 'src/machine.ts', [], 105, {
+  entry('machine', 'src/machine.ts', [], 114, {
     about: 'the state machine alone',
     page: 'src/core/README.md',
   }),

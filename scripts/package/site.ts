@@ -26,6 +26,17 @@ export function brokenLinks(folder: string): readonly string[] {
   )
 }
 
+/** The guides of a built reference whose heading is not there, or twice: typedoc prints none for them. */
+export function untitled(folder: string): readonly string[] {
+  const pages = readdirSync(join(folder, 'documents')).filter((file) => file.endsWith('.html'))
+  return pages.flatMap((file) => {
+    const found = readFileSync(join(folder, 'documents', file), 'utf8').match(/<h1\b/g)?.length ?? 0
+    return found === 1
+      ? []
+      : [`documents/${file}: ${found} headings of the first level, expected one`]
+  })
+}
+
 function read(path: string): Page {
   const html = readFileSync(path, 'utf8')
   const all = (pattern: RegExp): string[] =>

@@ -1,7 +1,7 @@
 /**
  * A plugin of typedoc for the guides: a page is called what its first heading says, stands with its like, and its links to
- * source files lead to the repository. Typedoc itself names a page after its file, prints that name over the heading once
- * more, and copies each linked file beside the pages.
+ * source files lead to the repository. Typedoc itself names a page after its file, and copies each linked file beside the
+ * pages.
  */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path/posix'
@@ -29,20 +29,21 @@ export function load(app: Application): void {
   app.converter.on(Converter.EVENT_CREATE_DOCUMENT, (_context, page: DocumentReflection) => {
     const path = page.name
     page.frontmatter['category'] = GROUPS.find(([pattern]) => pattern.test(path))?.[1] ?? ''
-    page.name = takeHeading(page.content) ?? path
+    page.name = headingOf(page.content) ?? path
     for (const part of page.content) leadToRepository(part, dirname(path))
   })
   app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }: Context) => {
-    takeHeading(project.readme ?? [])
+    // Here typedoc prints the name of the project as the heading; on the other pages it prints none.
+    const [first] = project.readme ?? []
+    if (first?.kind === 'text') first.text = first.text.replace(HEADING, '')
   })
 }
 
-function takeHeading([first]: readonly CommentDisplayPart[]): string | undefined {
-  if (first?.kind !== 'text') return undefined
-  const heading = /^(?:<!--[^]*?-->\s*)?#\s+(.+)\n+/.exec(first.text)
-  if (heading === null) return undefined
-  first.text = first.text.slice(heading[0].length)
-  return heading[1]?.replaceAll('`', '')
+const HEADING = /^(?:<!--[^]*?-->\s*)?#\s+(.+)\n+/
+
+function headingOf([first]: readonly CommentDisplayPart[]): string | undefined {
+  const heading = first?.kind === 'text' ? HEADING.exec(first.text) : null
+  return heading?.[1]?.replaceAll('`', '')
 }
 
 /** A link to what is neither a page nor a picture. */

@@ -25,16 +25,26 @@ export interface Consumer extends Disposable, Packed {
   readonly directory: string
   /** Program of each Node by the name shown in tests. */
   readonly nodes: ReadonlyMap<string, string>
+  /** How to run a file on another runtime, by its name. */
+  readonly runtimes: ReadonlyMap<string, readonly [program: string, ...args: string[]]>
 }
 
 /** The oldest that the manifest allows, the one that the repository works with, and a newer one. */
 export const nodeNames = ['22.19.0', '24', '26'] as const
 
+/** Other runtimes that docs/questions.md speaks of, by name and version. */
+export const runtimeVersions = { deno: '2.9', bun: '1.4' } as const
+export const runtimeNames = ['deno', 'bun'] as const
+
 const sources = fileURLToPath(new URL('./consumer/', import.meta.url))
 
 export async function makeConsumer(): Promise<Consumer> {
   const directory = mkdtempSync(join(tmpdir(), 'drainable-consumer-'))
-  const [packed, nodes] = await Promise.all([pack(directory), installNodes()])
+  const [packed, nodes, runtimes] = await Promise.all([
+    pack(directory),
+    installNodes(),
+    installRuntimes(),
+  ])
   cpSync(sources, directory, { recursive: true })
   writeFileSync(
     join(directory, 'entries.json'),
@@ -68,6 +78,7 @@ export async function makeConsumer(): Promise<Consumer> {
     ...packed,
     directory,
     nodes,
+    runtimes,
     [Symbol.dispose]: () => {
       rmSync(directory, { recursive: true, force: true })
     },
@@ -92,14 +103,45 @@ async function installNodes(): Promise<ReadonlyMap<string, string>> {
   const directory = join(enginesDirectory, 'node')
   const wanted = nodeNames.filter((name) => name !== '24')
   const binary = (name: string) => join(directory, 'node_modules', `node-${name}`, 'bin/node')
-  if (!wanted.every((name) => existsSync(binary(name)))) {
-    mkdirSync(directory, { recursive: true })
-    writeFileSync(join(directory, 'package.json'), '{"private":true}')
-    const platform = `node-${process.platform}-${process.arch}`
-    const aliases = wanted.map((name) => `node-${name}@npm:${platform}@${name}`)
-    await run('npm', ['install', '--no-audit', '--no-fund', '--no-save', ...aliases], directory)
-  }
+  const platform = `node-${process.platform}-${process.arch}`
+  await install(
+    directory,
+    wanted.map((name) => `node-${name}@npm:${platform}@${name}`),
+    wanted.map(binary),
+  )
   return new Map([['24', process.execPath], ...wanted.map((name) => [name, binary(name)] as const)])
+}
+
+async function installRuntimes(): Promise<Consumer['runtimes']> {
+  const directory = join(enginesDirectory, 'runtimes')
+  const { platform, arch } = process
+  const deno = join(directory, 'node_modules', 'deno', 'deno')
+  const bun = join(directory, 'node_modules', 'bun', 'bin/bun')
+  const libc = platform === 'linux' ? '-glibc' : ''
+  await install(
+    directory,
+    [
+      `deno@npm:@deno/${platform}-${arch}${libc}@${runtimeVersions.deno}`,
+      `bun@npm:@oven/bun-${platform}-${arch === 'arm64' ? 'aarch64' : arch}@${runtimeVersions.bun}`,
+    ],
+    [deno, bun],
+  )
+  return new Map([
+    ['deno', [deno, 'run', '--allow-all', '--no-lock', '--quiet']],
+    ['bun', [bun, 'run']],
+  ])
+}
+
+/** Installs packages of programs, unless all of them are there. */
+async function install(
+  directory: string,
+  packages: readonly string[],
+  programs: readonly string[],
+): Promise<void> {
+  if (programs.every((program) => existsSync(program))) return
+  mkdirSync(directory, { recursive: true })
+  writeFileSync(join(directory, 'package.json'), '{"private":true}')
+  await run('npm', ['install', '--no-audit', '--no-fund', '--no-save', ...packages], directory)
 }
 
 /** Runs a program to its end; what it said is in the error when it failed. */

@@ -4,7 +4,7 @@ import { build, type BuildOptions } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { entries, output, root } from '../../scripts/package/entries.ts'
 import { startFake } from 'drainable/testing/haproxy-runtime'
-import { makeConsumer, nodeNames, run } from './consumer.js'
+import { makeConsumer, nodeNames, run, runtimeNames, runtimeVersions } from './consumer.js'
 import type { Consumer } from './consumer.js'
 
 let consumer: Consumer
@@ -69,6 +69,11 @@ describe.each(nodeNames)('on Node %s', (name) => {
     expect(await run(node(name), ['brand.mjs'], consumer.directory)).toBe('same error\n')
   })
 
+  it('drains in a worker thread, and the thread ends by itself', async () => {
+    const said = await run(node(name), ['worker.mjs'], consumer.directory)
+    expect(said).toMatch(/^idle web\/web9 was not found/)
+  })
+
   it('runs a plain CommonJS program against a HAProxy', async () => {
     await using fake = await startFake({ pools: { web: ['web1', 'web2'] }, port: 0 })
     if (typeof fake.socket === 'string') throw new Error('expected TCP')
@@ -113,6 +118,41 @@ describe.each(nodeNames)('on Node %s', (name) => {
   it('does nothing by being loaded', async () => {
     expect(await run(node(name), ['quiet.mjs'], consumer.directory)).toBe('quiet\n')
   })
+})
+
+/** Runs a program of the consumer on another runtime. */
+function runOn(name: (typeof runtimeNames)[number], file: string): Promise<string> {
+  const [program, ...args] = consumer.runtimes.get(name) ?? [name]
+  return run(program, [...args, file], consumer.directory)
+}
+
+describe.each(runtimeNames)('on %s', (name) => {
+  it('is the version that docs/questions.md names', async () => {
+    const [program] = consumer.runtimes.get(name) ?? [name]
+    const version = runtimeVersions[name]
+    expect(await run(program, ['--version'], root)).toContain(`${version}.`)
+    const questions = readFileSync(join(root, 'docs/questions.md'), 'utf8')
+    expect(questions).toMatch(new RegExp(`\\| ${name} ${version} \\|.*CI runs ${version}`, 'i'))
+  })
+
+  it('gives every entry the names that Node has', async () => {
+    const here = await run(process.execPath, ['esm.mjs'], consumer.directory)
+    expect(JSON.parse(await runOn(name, 'esm.mjs'))).toEqual(JSON.parse(here))
+  })
+
+  it.each(['drain.mjs', 'fake-provider.mjs'])('drains a member in %s', async (file) => {
+    expect(await runOn(name, file)).toContain('drained and ready')
+  })
+})
+
+it('drains over HTTP on Deno, with its own certificate authority', async () => {
+  expect(await runOn('deno', 'bundled.mjs')).toContain('idle')
+})
+
+it('refuses to speak HTTP on Bun, which ignores TLS options', async () => {
+  await expect(runOn('bun', 'bundled.mjs')).rejects.toThrow(
+    /undici was replaced by a module that ignores TLS options and timeouts, as Bun does/,
+  )
 })
 
 describe('in one file, by esbuild', () => {
