@@ -2,6 +2,7 @@ import { envoyListener } from 'drainable/envoy-listener'
 import type { MemberRef } from 'drainable/provider'
 import type { ContractHarness } from 'drainable/testing'
 import { startFake, type EnvoyListenerFake } from 'drainable/testing/envoy-listener'
+import { describe } from 'vitest'
 import { contractTests } from '../support/contract.js'
 import { SKIPPED } from './skipped/envoy-listener.js'
 
@@ -55,4 +56,6 @@ async function open(): Promise<ContractHarness> {
   }
 }
 
-contractTests(SKIPPED.fake, open)
+describe.concurrent('Envoy itself', () => {
+  contractTests(SKIPPED.fake, open)
+})

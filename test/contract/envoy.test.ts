@@ -127,6 +127,8 @@ async function overCallback(): Promise<ContractHarness> {
   const fake = await startFake({ pools: { web: [] }, eds: { file } })
   const provider = envoy({
     endpoints: callbackEndpoints({
+      // Its cases run side by side, each with a proxy of its own: one fleet each.
+      instance: `callback-${fake.url}`,
       load: () => Promise.resolve(structuredClone(sets)),
       publish: async (set) => {
         sets = [set] as Sets
@@ -259,7 +261,7 @@ const setups: Readonly<Record<string, () => Promise<ContractHarness>>> = {
 }
 
 for (const [name, open] of Object.entries(setups)) {
-  describe(name, () => {
+  describe.concurrent(name, () => {
     const from = name.startsWith('a file') ? 'file' : 'served'
     contractTests(SKIPPED[open === overCallback ? 'callback' : from], open)
   })

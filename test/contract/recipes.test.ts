@@ -1,8 +1,7 @@
 /** Every recipe of the docs is run, as it stands there, on balancers in memory. */
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   DrainableError,
@@ -16,71 +15,8 @@ import {
 } from 'drainable'
 import type { DrainableProvider } from 'drainable'
 import { fakeProvider, type FakeProvider } from 'drainable/testing'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { blocksOf, pages } from '../docs/pages.js'
-
-type Recipe = (...args: never[]) => unknown
-
-let folder: string
-const recipes = new Map<string, (name: string) => Promise<Recipe>>()
-const told = ['tasks', 'after-a-crash', 'fixed-timers', 'questions'].map(
-  (name) => `docs/${name}.md`,
-)
-
-/** The heading that a line stands under. */
-function headingOf(text: string, line: number): string {
-  return (
-    text
-      .split('\n')
-      .slice(0, line)
-      .findLast((one) => one.startsWith('## '))
-      ?.slice(3) ?? ''
-  )
-}
-
-const blocks = pages
-  .filter(({ path }) => told.includes(path))
-  .flatMap((page) => blocksOf(page).map((block) => ({ ...block, whole: page.text })))
-for (const block of blocks) {
-  for (const [, name = ''] of block.text.matchAll(/^export (?:async )?function (\w+)/gm)) {
-    const key = `${headingOf(block.whole, block.line)}: ${name}`
-    recipes.set(key, async (own) => {
-      const path = join(folder, `${block.line}-${own}.ts`)
-      // The paths and the port of a reader's own place.
-      const text = block.text
-        .replaceAll(/\/var\/lib\/\w+/g, join(folder, own))
-        .replaceAll('8080', '80')
-      await writeFile(path, text)
-      return ((await import(/* @vite-ignore */ path)) as Record<string, Recipe>)[name] as Recipe
-    })
-  }
-}
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'drainable-recipes-'))
-  vi.spyOn(console, 'log').mockImplementation(() => undefined)
-  return () => rm(folder, { recursive: true, force: true })
-})
-afterAll(() => {
-  vi.restoreAllMocks()
-  // What a recipe resumes it holds for as long as its process lives: it has no handle to end that by.
-  Reflect.deleteProperty(globalThis, Symbol.for('drainable.balancers.1'))
-})
-
-const run = new Set<string>()
-
-interface Loaded<F> {
-  readonly call: F
-  readonly folder: string
-}
-
-async function recipe(key: string, place = ''): Promise<Loaded<Recipe>> {
-  run.add(key)
-  const load = recipes.get(key)
-  if (load === undefined) throw new Error(`no page has a recipe ${key}`)
-  const name = `${key.replaceAll(/\W+/g, '-')}${place}`
-  return { call: await load(name), folder: join(folder, name) }
-}
+import { afterAll, describe, expect, it, vi } from 'vitest'
+import { notRun, recipe, type Loaded } from '../support/recipe-pages.js'
 
 const web1 = { pool: 'web', member: 'web1' }
 
@@ -456,5 +392,5 @@ describe('the recipes of the docs', () => {
 })
 
 afterAll(() => {
-  expect([...recipes.keys()].filter((key) => !run.has(key))).toEqual([])
+  expect(notRun()).toEqual([])
 })
