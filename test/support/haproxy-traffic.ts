@@ -14,13 +14,14 @@ export class Backend implements AsyncDisposable {
   active = 0
   /** All of both, ever. */
   total = 0
+  /** When the last of them came. */
+  lastArrivalAt = -Infinity
   /** When the last byte of the last answer was written. */
   lastByteAt = 0
 
   private constructor(name: string) {
     this.#server = createServer((request, response) => {
-      this.active += 1
-      this.total += 1
+      this.#arrived()
       response.on('close', () => {
         this.active -= 1
         this.lastByteAt = performance.now()
@@ -40,8 +41,7 @@ export class Backend implements AsyncDisposable {
       socket.on('error', () => undefined)
     })
     this.#server.on('upgrade', (request, socket) => {
-      this.active += 1
-      this.total += 1
+      this.#arrived()
       socket.write(
         `HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: ${acceptKey(request.headers['sec-websocket-key'] ?? '')}\r\n\r\n`,
       )
@@ -60,6 +60,12 @@ export class Backend implements AsyncDisposable {
     backend.#server.listen(port, '127.0.0.1')
     await once(backend.#server, 'listening')
     return backend
+  }
+
+  #arrived(): void {
+    this.active += 1
+    this.total += 1
+    this.lastArrivalAt = performance.now()
   }
 
   /** Answers that wait for {@link release}. */

@@ -20,7 +20,7 @@ export interface Paused {
   readonly server: string
   /** How many requests came to the drained server. */
   readonly arrived: number
-  /** Whether idle was said before the answer was there. */
+  /** Whether idle was said before the request came to the server. */
   readonly early: boolean
   readonly outcome: string | undefined
   readonly verifiedIdle: boolean | undefined
@@ -66,12 +66,12 @@ backend web
     for (const pid of pids) process.kill(pid, 'SIGCONT')
   }
   const { server } = await answer
-  const arrivedAt = performance.now()
   const [member] = (await drained.done).members
   return {
     server,
     arrived: backend.total,
-    early: idleAt < arrivedAt,
+    // Not the answer at the client: behind a stall of this process it is handled in one turn with the look after it.
+    early: idleAt < backend.lastArrivalAt,
     outcome: member?.outcome,
     verifiedIdle: member?.verifiedIdle,
   }
