@@ -1,6 +1,6 @@
 import type { AdminState, DrainReport } from 'drainable'
 import type { Call, Chain } from '../user/drain-call.js'
-import type { Delivery } from '../world/model-provider.js'
+import type { Delivery, ModelProvider } from '../world/model-provider.js'
 import type { Judge } from './judge.js'
 import { describeChange } from './judge.js'
 import {
@@ -18,6 +18,7 @@ import type { UserProcess } from '../user/user-process.js'
 export interface Undo {
   readonly chain: Chain | undefined
   readonly process: UserProcess
+  readonly provider: ModelProvider
   readonly startedAt: number
   readonly settledAt: number
   readonly keys: readonly string[]
@@ -112,7 +113,9 @@ export function judgeUndone(judge: Judge, undo: Undo): void {
         call.verb !== 'undo' &&
         call.verb !== 'ready',
     )
-    if (wanted || !member.present) continue
+    // what a reload brought back after the last look can't be known
+    const seen = judge.lastLook(undo.provider, key)?.readAt ?? -Infinity
+    if (wanted || !member.present || member.reloadedAt > seen) continue
     if (chain === undefined) {
       const { change } = member.setter
       const ours = change?.process === process && change.change.kind === 'hold'
@@ -272,7 +275,7 @@ function maybeSetBefore(
 
 /**
  * Looks that a drain was given in one process: a ticket of it that is used elsewhere may be older. So may one
- * that is used here again after its undo, which knows nothing of what that undo saw.
+ * that is used here again after its undo: neither it nor what is saved from it on knows what that undo saw.
  */
 function looksOf(
   judge: Judge,
@@ -283,9 +286,8 @@ function looksOf(
   const calls = judge.calls.filter(
     (call) => call.chain?.id === chain && call.process === process && call.keys.has(key),
   )
-  const last = calls.findLast(({ ticketAt }) => ticketAt !== undefined)
   const isKnown = (call: Call, at: number): boolean =>
-    last === undefined || call.number >= last.number || at <= (last.ticketAt ?? Infinity)
+    calls.every(({ number, ticketAt }) => number <= call.number || at <= (ticketAt ?? Infinity))
   return calls.flatMap((call) =>
     judge
       .looksAt(call.provider, key)

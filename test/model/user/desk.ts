@@ -115,7 +115,11 @@ export class Desk {
         const { code, retryable } = event.error
         // also where an undo has begun meanwhile that finds nothing of its own there
         const hasHeld = call.holds.has(key) || call.chain?.held.has(key) === true
-        if (code === 'POOL_AT_MINIMUM' && hasHeld) call.yields.add(key)
+        if (code === 'POOL_AT_MINIMUM' && hasHeld) {
+          call.yields.add(key)
+          // its undo sends nothing where others hold the member
+          this.judge.letGo(call, key)
+        }
         if (code === 'REJECTED' && !retryable) call.refused.add(key)
       }
       // overruled by another call of this process, or opened by its own undo

@@ -147,6 +147,7 @@ export class User {
     this.#judge.saysUndone({
       chain,
       process: this.process,
+      provider: held.call.provider,
       startedAt: abortedAt,
       settledAt: this.#judge.now,
       keys: mine.map(({ ref }) => keyOf(ref)),
@@ -202,6 +203,7 @@ export class User {
       this.#judge.saysUndone({
         chain: undefined,
         process: this.process,
+        provider,
         startedAt: call.startedAt,
         settledAt: this.#judge.now,
         keys: [...keys],
@@ -263,6 +265,7 @@ export class User {
     this.#judge.saysUndone({
       chain,
       process: this.process,
+      provider: undo.provider,
       startedAt: undo.startedAt,
       settledAt: this.#judge.now,
       keys: [...chain.keys],
