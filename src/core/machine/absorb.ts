@@ -16,6 +16,7 @@ export function absorbReading(draft: Draft, input: ReadingInput): void {
   const { reading, askedAt, mayOpen = false } = input
   const { last } = state
   const load = loadOf(state)
+  const lived = incarnationsOf(state)
   takeScopes(draft, input)
   draft.set({
     unread: null,
@@ -25,8 +26,8 @@ export function absorbReading(draft: Draft, input: ReadingInput): void {
   learnProcesses(draft, reading)
   followPending(draft, reading)
   const { late } = draft.state.hold
-  settleLate(draft, reading, askedAt, { load, last })
-  noteForeign(draft, reading, askedAt, { last, late })
+  settleLate(draft, reading, askedAt, { load, last, lived })
+  noteForeign(draft, reading, askedAt, { last, lived, late })
   if (askedAt <= draft.state.hold.confirmedAt || draft.state.hold.pending !== null) return
   followEffect(draft)
 }

@@ -82,7 +82,7 @@ function step(draft: Draft, goal: OpenGoal, reading: PresentReading, own: AdminS
   if (to === null) {
     fail(
       draft,
-      'overruled',
+      goal,
       'its state before the drain was not known, it was left alone, ready() opens it',
     )
     return
@@ -95,13 +95,13 @@ function step(draft: Draft, goal: OpenGoal, reading: PresentReading, own: AdminS
   const theirs = faultOf(state, goal, { own, to, stored })
   if (theirs !== null) {
     leaveAlone(draft, own)
-    fail(draft, 'overruled', theirs)
+    fail(draft, goal, theirs)
     return
   }
   if (goal.tries >= MOST_TRIES) {
     fail(
       draft,
-      'overruled',
+      goal,
       own === to
         ? `the configuration makes it '${stored ?? own}' at the next reload, also after it was made '${to}' ${goal.tries} times: find out who writes it`
         : `it is '${own}' again after it was made '${to}': ${setterOf(state)} sets it back, find out who`,
@@ -216,7 +216,7 @@ function arrived(draft: Draft, goal: OpenGoal, reading: PresentReading): void {
     draft.set({ goal: { ...goal, reached: incarnationsOf(state) } })
   if (goal.of === 'anybody' && (inherited === 'drain' || inherited === 'maint')) {
     const said = hints.length === 0 ? '' : `: ${hints.join('; ')}`
-    fail(draft, 'overruled', `it is ready itself, but inherits '${inherited}'${said}`)
+    fail(draft, goal, `it is ready itself, but inherits '${inherited}'${said}`)
     return
   }
   if (stillLate(state, reading.own)) {
@@ -269,14 +269,15 @@ export function forgetChanges(draft: Draft): void {
 /** A floor that said no is asked again after that long, in milliseconds. */
 export const ASK_AGAIN = 250
 
-function fail(draft: Draft, outcome: 'overruled' | 'refused', words: string): void {
+function fail(draft: Draft, goal: OpenGoal, words: string): void {
   const { ref } = draft.state
   const error = new DrainableError('CONFLICT', `${formatRef(ref)}: ${words}`, {
     ref,
     retryable: false,
   })
-  if (draft.state.ending.ended !== null) draft.fault(error)
-  draft.finish(outcome, error)
+  // For the floor's sake: no caller waits for this undo, and others of the drain may go on.
+  if (goal.then !== 'end') draft.fault(error)
+  draft.finish('overruled', error)
 }
 
 /** Ends what has taken too long. */

@@ -43,6 +43,8 @@ export function noteForeign(draft: Draft, reading: Reading, askedAt: number, bef
 /** What was known before a reading was taken in. */
 interface Before {
   readonly last: DrainState['last']
+  /** Every process, as it was read last: one that could not be read for a moment is no new one. */
+  readonly lived: ReadonlyMap<string, string>
   /** Changes without an answer, and what was refused and may be half done. */
   readonly late: readonly LateChange[]
 }
@@ -110,11 +112,11 @@ function inSameProcesses({ hold }: DrainState, seen: ReadonlyMap<string, string>
  * Whether the look before saw the member open, in the processes that are there now, and nothing without an answer, or
  * refused, can have made it what it is since.
  */
-function wasSeenOpen(state: DrainState, own: AdminState, { last, late }: Before): boolean {
+function wasSeenOpen(state: DrainState, own: AdminState, { last, lived, late }: Before): boolean {
   if (last?.reading.present !== true || last.reading.own !== 'ready' || own === 'ready')
     return false
   // A process that has begun since may have ours from a state file.
-  if (anotherIncarnation(state, incarnationsIn(last.reading.scopes))) return false
+  if (anotherIncarnation(state, lived)) return false
   return last.reading.identity === state.found?.identity && !late.some(mayShowAs(own))
 }
 

@@ -18,7 +18,6 @@ import { UNDO_LIMIT, type OpenGoal } from '../goal.js'
 import { backOff } from '../pace.js'
 import {
   anotherIncarnation,
-  incarnationsIn,
   incarnationsOf,
   type DrainState,
   type LateChange,
@@ -92,25 +91,22 @@ interface Before {
   /** What the member had in flight. */
   readonly load: number
   readonly last: DrainState['last']
+  /** Every process, as it was read last. */
+  readonly lived: ReadonlyMap<string, string>
 }
 
 /**
  * What a reading says of changes whose answer was lost: the effect is there, or they can't be carried
  * out any more, because the balancer answered for as long as it can hold a request.
  */
-export function settleLate(
-  draft: Draft,
-  reading: Reading,
-  askedAt: number,
-  { load, last }: Before,
-): void {
+export function settleLate(draft: Draft, reading: Reading, askedAt: number, before: Before): void {
   for (const entry of draft.state.hold.late) {
     // What was asked for before it was known to be missing may show what was there before that.
     if (askedAt <= Math.max(entry.lostAt, entry.lackedAt ?? entry.lostAt)) continue
     if (!tells(draft, reading)) watch(draft, entry, reading, askedAt)
     else if (isOurs(draft, entry, reading))
       if (entry.refused === true) expired(draft, entry, reading)
-      else happened(draft, entry, reading, { load, last })
+      else happened(draft, entry, reading, before)
     else if (entry.until !== null && askedAt >= entry.until) expired(draft, entry, reading)
     else watch(draft, entry, reading, askedAt)
   }
@@ -249,11 +245,20 @@ function shows(draft: Draft, reading: Reading, change: Change): boolean {
  * it about, a hold of this process, whoever raised the member further, or the state file of a process that has
  * begun since, this one can be still to come: it stays until its time is over.
  */
-function happened(draft: Draft, entry: LateChange, reading: Reading, { load, last }: Before): void {
+function happened(
+  draft: Draft,
+  entry: LateChange,
+  reading: Reading,
+  { load, last, lived }: Before,
+): void {
   const { pending } = draft.state.hold
   const raised = reading.present && reading.own !== targetOf(entry.change)
   const twin = pending !== null && isTwin(pending.change, entry.change)
-  const unsure = entry.shared === true || twin || raised || hasBegun(draft.state, last)
+  const unsure =
+    entry.shared === true ||
+    twin ||
+    raised ||
+    (last !== null && anotherIncarnation(draft.state, lived))
   replace(draft, entry, unsure ? { ...entry, lackedAt: null } : undefined)
   countCut(draft, entry.change, load)
   // It was seen without its effect: below drain there is only ready.
@@ -266,11 +271,6 @@ function happened(draft: Draft, entry: LateChange, reading: Reading, { load, las
     draft.set({ goal: ledAway(goal, draft.now) })
   // A lost undo came through under the next drain: to be held again, and no other client's doing.
   if (entry.change.kind === 'restore') draft.hold({ confirmed: 'none' })
-}
-
-/** Whether a process has begun since the look before this one. */
-function hasBegun(state: DrainState, before: DrainState['last']): boolean {
-  return before !== null && anotherIncarnation(state, incarnationsIn(before.reading.scopes))
 }
 
 /**

@@ -69,7 +69,7 @@ export class Floor {
     if (serving === undefined || serving >= this.#keepReady) return null
     return new DrainableError(
       'POOL_AT_MINIMUM',
-      `${formatRef(ref)} was made ready again: another client took another member of ${ref.pool} at the same moment, and ${Math.max(0, serving)} were left serving, keepReady is ${this.#keepReady}`,
+      `${formatRef(ref)} is made ready again: another client took another member of ${ref.pool} at the same moment, and ${Math.max(0, serving)} were left serving, keepReady is ${this.#keepReady}`,
       { ref },
     )
   }

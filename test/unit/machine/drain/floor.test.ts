@@ -136,6 +136,11 @@ describe('the first look after the first hold', () => {
     expect([run.sent, run.outcome, run.said]).toEqual([null, 'timeout', ['fault']])
   })
 
+  test('says what keeps it from undoing that, while others go on', () => {
+    const run = broken({}, 0).look({ floor: minimum }).set({ own: 'maint' }).look()
+    expect([run.sent, run.outcome, run.said]).toEqual([null, 'overruled', ['fault']])
+  })
+
   test('that finds too few undoes it after a random wait', () => {
     const run = broken({}, 0.5)
     expect(run.look({ after: 499, floor: minimum }).sent).toBe(null)

@@ -199,6 +199,18 @@ describe('a state of ours that a reload forgot', () => {
       expect(run.sent).toBe('restore drain to ready')
     })
 
+    test('is the work of another client where the process could not be read in that look', () => {
+      const run = forgotten().look().scope('w1', { state: 'unread' }).look().set({ own: 'drain' })
+      run.scope('w1', { state: 'read' }).look().open().look()
+      expect([run.sent, run.outcome]).toEqual([null, 'overruled'])
+    })
+
+    test('is ours where the process that could not be read is another one since', () => {
+      const run = forgotten().look().scope('w1', { state: 'unread' }).look().set({ own: 'drain' })
+      run.scope('w1', { state: 'read', incarnation: 'w1.3' }).look().open().look()
+      expect(run.sent).toBe('restore drain to ready')
+    })
+
     test('is ours where a process could not be read in that look', () => {
       const run = forgotten().scope('w2', { state: 'unread' }).look()
       run.set({ own: 'drain' }).scope('w2', { state: 'read' }).look().open().look()
