@@ -2,6 +2,7 @@ import type { MemberRef } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
 import { isClosed } from '../../provider/thrown.js'
 import type { Contest } from './balancer/contest.js'
+import { isOurs } from './balancer/hand-over.js'
 import type { Look } from './look/look.js'
 import { pauseOf } from './look/pause-of.js'
 import type { RunState } from './run-state.js'
@@ -75,8 +76,10 @@ export class Looking {
     const before = this.#run.states.map(({ hold }) => hold.changes)
     sender?.send(members.see(look))
     const learnt = this.#run.states.some(({ hold }, i) => hold.changes !== before[i])
-    // A drain that is over writes no ticket by itself, and whoever goes on from it must know whose a state is.
-    if (learnt && this.#run.life === 'held') void sender?.save()
+    // A drain that is over, or is undone, may write no ticket again by itself, and whoever goes on from it must know whose a
+    // state is.
+    const last = this.#run.life === 'held' || this.#run.states.some(({ goal }) => isOurs(goal))
+    if (learnt && last) void sender?.save()
     else sender?.saveAgain()
     this.#contest.tell(look.askedAt)
     this.#options.seen()

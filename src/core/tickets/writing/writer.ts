@@ -56,7 +56,10 @@ export class TicketWriter {
     this.#newest = current
     return (this.#waiting ??= this.#enter(async (line) => {
       this.#waiting = undefined
-      if (!this.#closed && !this.#yielded) await this.#write(line, current())
+      if (this.#yielded) return
+      if (!this.#closed) await this.#write(line, current())
+      // The store is about to forget it. A listener can't, and keeps the last one it was given.
+      else if (!this.#handedOver) await answerOfStore(this.#tell(current()))
     }))
   }
 
@@ -117,13 +120,17 @@ export class TicketWriter {
   }
 
   async #write(line: TicketLine, ticket: Ticket): Promise<void> {
-    const { store, onTicket } = this.#targets
+    const { store } = this.#targets
     this.#begin(line)
     const write = async (): Promise<void> => {
       if (store !== undefined) await saveTicket(store, ticket)
-      await onTicket?.(ticket)
+      await this.#tell(ticket)
     }
     await answered(write(), (late) => line.mendAfter(late))
+  }
+
+  async #tell(ticket: Ticket): Promise<void> {
+    await this.#targets.onTicket?.(ticket)
   }
 
   /** What is there at last is this one's doing, until another one begins. */

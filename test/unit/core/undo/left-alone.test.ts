@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { restore, startDrain, stepDrain } from 'drainable'
+import { restore, startDrain, stepDrain, type Ticket } from 'drainable'
 import { only, web1 } from '../set-up.js'
-import { anotherObject, json, rig } from '../rig.js'
+import { anotherObject, isOpening, json, loseAnswer, rig } from '../rig.js'
 
 test('what one undo left as uncertain is not ours for the next one', async () => {
   const { clock, lb } = rig()
@@ -18,4 +18,19 @@ test('what one undo left as uncertain is not ours for the next one', async () =>
   const second = await clock.runUntil(restore(another, held, { clock }), 60_000)
   expect(only(second)).toMatchObject({ outcome: 'overruled', error: { code: 'CONFLICT' } })
   expect(lb.state(web1)).toBe('maint')
+})
+
+test('the last ticket says what was undone, also where only a look has shown it', async () => {
+  const { clock, lb } = rig()
+  const told: Ticket[] = []
+  const onTicket = (ticket: Ticket): void => void told.push(json(ticket))
+  const run = startDrain(lb, web1, { clock, seal: false, onTicket })
+  await clock.runUntil(run.done)
+  loseAnswer(lb, clock, isOpening, 1)
+  const undone = await clock.runUntil(run.restore(), 60_000)
+  expect([only(undone).outcome, lb.state(web1)]).toEqual(['restored', 'ready'])
+  await clock.runUntil(run.release())
+  lb.setBehind(web1, 'drain') // by an operator
+  const again = await clock.runUntil(restore(anotherObject(lb), told.at(-1)!, { clock }), 60_000)
+  expect([only(again).outcome, lb.state(web1)]).toEqual(['overruled', 'drain'])
 })
