@@ -1,6 +1,6 @@
 /** HAProxy without a master: nothing on its socket says that it replaced another process. */
 import { setTimeout as pass } from 'node:timers/promises'
-import { drain, startDrain } from 'drainable'
+import { drain, select, startDrain } from 'drainable'
 import { haproxyRuntime } from 'drainable/haproxy-runtime'
 import { describe, it } from 'vitest'
 import { engines } from '../../support/engines.js'
@@ -36,6 +36,30 @@ describe.each(engines('haproxy'))('plain HAProxy $version', (engine) => {
       await answer
     },
   )
+
+  // No connection was kept to it, so it can't be asked; the system shows it, and its end.
+  it.concurrent('a process that only a listing saw is waited for', async ({ expect }) => {
+    await using it = await lab({ engine, mode: 'plain' })
+    const { haproxy, s1 } = it
+    using client = new Client(haproxy.port('web'), 's1')
+    const answer = client.ask('/stream')
+    await until(() => s1.active === 1, 'in flight')
+    await using lb = it.provider()
+    await select(lb, 'all')
+    await haproxy.reload()
+    await using drained = startDrain(lb, web1, { timeout: '60s' })
+    let busyAtIdle = -1
+    drained.on('idle', () => (busyAtIdle = s1.active))
+    const unread = (): boolean => drained.why().some(({ code }) => code === 'unreadable')
+    await until(unread, 'the process of before is named')
+    await pass(2_000) // longer than the quiet time
+    expect(busyAtIdle).toBe(-1)
+    s1.release()
+    expect((await answer).cut).toBe(false)
+    client[Symbol.dispose]()
+    expect(member(await drained.done)).toMatchObject({ outcome: 'idle', verifiedIdle: false })
+    expect(busyAtIdle).toBe(0)
+  })
 
   it.concurrent('a process beside it that finishes its work leaves a doubt', async ({ expect }) => {
     await using it = await lab({ engine, mode: 'plain' })

@@ -116,7 +116,7 @@ export class OtherProcesses {
     ctx: CallContext,
   ): Promise<OtherSight> {
     return master === undefined
-      ? this.#readKept(wanted, ctx)
+      ? this.#readKept(wanted, current, ctx)
       : this.#readListed(wanted, current, master, ctx)
   }
 
@@ -156,7 +156,9 @@ export class OtherProcesses {
     const orphans = this.#endUnlisted(pids, workers.master)
     const looks = await Promise.all([
       ...pids.map((pid) => this.#readWorker(pid, workers, wanted, master, ctx)),
-      ...orphans.map((process) => this.#readOrphan(process, current, wanted, ctx)),
+      ...orphans.map((process) =>
+        this.#readOrphan(process, OF_ANOTHER_MASTER, current, wanted, ctx),
+      ),
     ])
     const unread = looks.flatMap((look) => ('note' in look ? [look] : []))
     return {
@@ -195,9 +197,13 @@ export class OtherProcesses {
     return unlisted.filter(isOrphan)
   }
 
-  /** Over the connection that was kept to it: the master of today does not know it. */
+  /**
+   * Over the connection that was kept to it: no master knows it. Where there is none, the system tells whether
+   * it is still there.
+   */
   async #readOrphan(
     process: Process,
+    note: string,
     current: Process,
     wanted: Wanted | 'all',
     ctx: CallContext,
@@ -215,7 +221,7 @@ export class OtherProcesses {
     }
     // Where it is known to be there it is so for every member, until it is given up.
     const listed = fate === 'there' && !this.#isGivenUp(process)
-    return { process, listed, note: OF_ANOTHER_MASTER }
+    return { process, listed, note }
   }
 
   // eslint-disable-next-line complexity -- a process can end at each of its steps
@@ -257,12 +263,11 @@ export class OtherProcesses {
     }
   }
 
-  async #readKept(wanted: Wanted | 'all', ctx: CallContext): Promise<OtherSight> {
-    this.#giveUp(ctx.clock.now())
+  async #readKept(wanted: Wanted | 'all', current: Process, ctx: CallContext): Promise<OtherSight> {
+    for (const process of this.#alive())
+      if (!isOpen(process) && this.#isGivenUp(process)) this.#end(process)
     const looks = await Promise.all(
-      this.#alive().map(
-        async (process) => (await this.#readOld(process, wanted, ctx)) ?? this.#gone(process),
-      ),
+      this.#alive().map((process) => this.#readOrphan(process, NO_WAY, current, wanted, ctx)),
     )
     return {
       read: looks.flatMap((look) => ('sight' in look ? [look] : [])),
@@ -315,15 +320,6 @@ export class OtherProcesses {
     process.ended = true
     this.#others.delete(process.scope)
     this.#ended = [...this.#ended, process.scope].slice(-ENDED_SAID)
-  }
-
-  /** Those that can never be read again: over by the option oldWorkers, or not named any more. */
-  #giveUp(now: number): void {
-    for (const process of this.#alive()) {
-      if (process.kept?.state === 'open') continue
-      if (process.kept?.state === 'ended' || this.#isGivenUp(process)) this.#end(process)
-      else if (now - process.seenAt > NO_WAY_KEPT) this.#others.delete(process.scope)
-    }
   }
 
   #alive(): Process[] {
