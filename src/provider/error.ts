@@ -118,7 +118,7 @@ export type ErrorCode =
   /**
    * Work or arrivals were seen on a member after it was called idle, or its hold could not be kept.
    *
-   * Stop what the action does. The drain keeps watching the member, and says idle again when it holds.
+   * Stop what the action does. The drain keeps watching the member, and reports idle again when it holds.
    */
   | 'IDLE_LOST'
   /**

@@ -73,7 +73,7 @@ export type WhyCode =
   /**
    * A process that can hold work can't be read.
    *
-   * Make it reachable. Idle is not said until the process is read, or has ended.
+   * Make it reachable. The drain does not report idle until the process is read, or has ended.
    */
   | 'unreadable'
   /**
