@@ -26,9 +26,9 @@ export type ErrorCode =
    */
   | 'INVALID_OPTIONS'
   /**
-   * The balancer can't do a part of the policy, such as maint, removal, or cutting connections; or this runtime can't run it: the message names the one that can.
+   * The balancer can't do a part of the policy, such as maint, removal, or cutting connections. Or this runtime can't run it: the message names the one that can.
    *
-   * Leave that part out, or give `ifUnsupported: 'proceed'` to go on without it. Nothing was changed.
+   * Leave that part out, or give `ifUnsupported: 'proceed'` to continue without it. Nothing was changed.
    */
   | 'UNSUPPORTED'
   /**
@@ -40,43 +40,43 @@ export type ErrorCode =
   /**
    * The balancer took too long for one answer, or gave no whole answer before the deadline.
    *
-   * Try again; where it is slow by nature, give a longer `timeout` or the adapter's own limit.
+   * Try again. If the balancer is always slow, give a longer `timeout`, or raise the adapter's own limit.
    */
   | 'CALL_TIMEOUT'
   /**
    * A connection broke in mid-answer, or an answer came without its end.
    *
-   * Try again. A change whose answer was lost is looked for and not repeated blindly.
+   * Try again. If the answer to a change was lost, the library first looks for the change and does not repeat it blindly.
    */
   | 'CONNECTION_LOST'
   /**
    * The balancer does not accept the credentials.
    *
-   * Correct user, password or token. It is not tried again, so that no account is locked.
+   * Correct user, password or token. The library does not try again, so that no account is locked.
    */
   | 'UNAUTHENTICATED'
   /**
-   * The credentials are right and may not do this.
+   * The credentials are right, but the user has no right to do this.
    *
    * Give the user the right that the message names; the adapter's page lists all of them.
    */
   | 'FORBIDDEN'
   /**
-   * An answer does not look as this product's answers do.
+   * An answer is not in the form of this product's answers.
    *
-   * Check that the address is the product's API and not a login page or a proxy; else report it with the product's version.
+   * Check that the address is the product's API and not a login page or a proxy. If it is, report the error with the product's version.
    */
   | 'MALFORMED_REPLY'
   /**
-   * The adapter threw something that is no error of the network, or answered what the contract does not allow.
+   * The adapter threw an error that does not come from the network, or answered what the contract does not allow.
    *
-   * It is a fault of the adapter. Its error is the `cause`; report it, or run the contract suite on an adapter of your own.
+   * This is a fault of the adapter. Its error is the `cause`. Report it; if the adapter is your own, run the contract suite on it.
    */
   | 'PROVIDER_FAILED'
   /**
    * No member, pool or endpoint has that name or address.
    *
-   * Check the spelling; `select()` lists what there is.
+   * Check the spelling. `select(lb, 'all')` lists all members.
    */
   | 'NOT_FOUND'
   /**
@@ -88,7 +88,7 @@ export type ErrorCode =
   /**
    * The balancer is in another state than this change expects: another client was faster, or a configuration is being replaced.
    *
-   * Look again and decide again. Most conflicts pass by themselves.
+   * Look again and decide again. Most conflicts pass without any action.
    */
   | 'CONFLICT'
   /**
@@ -100,7 +100,7 @@ export type ErrorCode =
   /**
    * Another client set another state, or another call of this process opened the member.
    *
-   * Find out who. `onOverrule: 'reapply'` sets the state again, three times at most.
+   * Find that client or call. `onOverrule: 'reapply'` sets the state again, three times at most.
    */
   | 'DRAIN_OVERRULED'
   /**
@@ -118,11 +118,11 @@ export type ErrorCode =
   /**
    * Work or arrivals were seen on a member after it was called idle, or its hold could not be kept.
    *
-   * Stop what the action does. The member is watched on, and idle is said again when it holds.
+   * Stop what the action does. The drain keeps watching the member, and reports idle again when it holds.
    */
   | 'IDLE_LOST'
   /**
-   * The member is ready and no check of the balancer saw it healthy in time.
+   * The member is ready, but no check of the balancer saw it healthy in time.
    *
    * Look at the server. `waitHealthy` takes a longer time, a check of your own, or `false`.
    */
@@ -136,11 +136,11 @@ export type ErrorCode =
   /**
    * A roll ended before all servers were done.
    *
-   * Read `roll`: what failed, what is left drained, what was not touched. `resumeRoll` goes on.
+   * Read `roll`: what failed, what is left drained, what was not touched. `resumeRoll` continues.
    */
   | 'ROLL_STOPPED'
   /**
-   * A ticket is damaged, of another balancer, or its id still holds other members.
+   * A ticket is damaged, belongs to another balancer, or has an id that still holds other members.
    *
    * Give the right provider, another `id`, or `restore()` the old ticket first.
    */
@@ -148,7 +148,7 @@ export type ErrorCode =
   /**
    * The lease is another client's, or could not be renewed in time. Nothing was sent.
    *
-   * Nothing, where another client leads. Else look at the engine that keeps the lease.
+   * Nothing, if another client leads. Otherwise check the engine that keeps the lease.
    */
   | 'NOT_LEADER'
 

@@ -37,7 +37,7 @@ export type WhyCode =
   /**
    * The balancer refused our last change.
    *
-   * Read its words in the text; it is tried again where that can help.
+   * Read its words in the text. The library tries again if that can help.
    */
   | 'refused'
   /**
@@ -49,23 +49,23 @@ export type WhyCode =
   /**
    * Requests wait for this member in the balancer.
    *
-   * They are served or sent elsewhere by the balancer's queue timeout.
+   * The balancer serves them, or sends them to another member, within its queue timeout.
    */
   | 'queued'
   /**
    * Sticky clients still come back.
    *
-   * `escalateAfter`, or `hold: 'maint'`, sends them elsewhere.
+   * `escalateAfter`, or `hold: 'maint'`, sends them to another member.
    */
   | 'persistence'
   /**
-   * Connections live on that end only by themselves: WebSockets, tunnels, streams.
+   * Connections are open that only the client or the server ends: WebSockets, tunnels, streams.
    *
    * Close them at the server, or use `onTimeout: 'terminate'`.
    */
   | 'long-lived'
   /**
-   * A process of before a reload still holds work or connections.
+   * A process that a reload replaced still holds work or connections.
    *
    * It ends with them, or by the limit that the text names, such as `hard-stop-after`.
    */
@@ -73,7 +73,7 @@ export type WhyCode =
   /**
    * A process that can hold work can't be read.
    *
-   * Make it reachable. Until it is read, or has ended, no idle is said.
+   * Make it reachable. The drain does not report idle until the process is read, or has ended.
    */
   | 'unreadable'
   /**
@@ -97,17 +97,17 @@ export type WhyCode =
   /**
    * A process has not taken the state yet.
    *
-   * Wait; a process that never takes it is named.
+   * Wait. The text names a process that never takes it.
    */
   | 'not-in-force'
   /**
    * The floor keeps the member serving.
    *
-   * It begins once enough others serve.
+   * The drain begins once enough other members serve.
    */
   | 'pool-at-minimum'
   /**
-   * The product tells no counts.
+   * The product does not count work.
    *
    * Idle ends by the product's own word or by time, and is never verified.
    */
@@ -115,13 +115,13 @@ export type WhyCode =
   /**
    * A roll waits for a lease that another client has.
    *
-   * It goes on once that is over; stop the client that has it, where the text names one that should not roll.
+   * The roll continues once that lease is over. If the text names a client that should not roll, stop it.
    */
   | 'lease'
   /**
    * A roll waits for the caller's `act`.
    *
-   * See what it waits for: the roll sets it no limit.
+   * Check what `act` waits for: the roll sets it no limit.
    */
   | 'acting'
 
