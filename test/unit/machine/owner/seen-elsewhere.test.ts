@@ -106,6 +106,12 @@ describe('what another run saw lower than a drain that still looks had set it', 
 })
 
 describe('what another run saw of a member that this one has let go of', () => {
+  test('says nothing of the life of a process that could not be read', () => {
+    const run = aborted().scope('w1', { state: 'unread', incarnation: 'w1.1' })
+    run.set({ own: 'ready' }).look()
+    expect(run.state.hold.incarnations).toEqual(new Map([['w1', '']]))
+  })
+
   test('is noted as taken back, whatever process shows it', () => {
     const run = aborted()
     expect(see(run, { incarnations: OTHER })).toBe(true)
