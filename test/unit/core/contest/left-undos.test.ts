@@ -40,7 +40,7 @@ function step(lb: FakeProvider, clock: FakeClock, until: number | null = null): 
 
 /** Changes without an answer that the newest ticket has. */
 const lateOf = ({ members }: Ticket): readonly unknown[] =>
-  members.flatMap(({ state }) => (state as { hold: { late: unknown[] } }).hold.late)
+  members.flatMap(({ state }) => state.hold.late)
 
 test('is one change for a drain that holds the member', async () => {
   const { clock, lb } = rig({ capabilities: { lateBound: 1_000 } })
