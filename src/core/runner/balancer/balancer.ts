@@ -6,7 +6,6 @@ import type {
 } from '../../../provider/contract.js'
 import { systemClock, type Clock } from '../../../provider/clock.js'
 import { refKey } from '../../../provider/member-ref.js'
-import { sameChange } from '../../machine/ledger/changes.js'
 import type { LateChange, Owned } from '../../machine/state.js'
 import {
   comingHolds,
@@ -188,11 +187,9 @@ export function joinBalancer(
         const of = `${key}\0${member}`
         for (const other of balancer.stakes) other.inherit(changes)
         // Several runs may end before another run comes: each of their changes may still be carried out.
-        const news = changes.map((entry) => waitLongest(entry, left.get(of) ?? []))
-        const before = (left.get(of) ?? []).filter((old) => !news.some((one) => isCopy(one, old)))
-        left.set(of, oneEach([...before, ...news]))
+        left.set(of, oneEach([...(left.get(of) ?? []), ...changes]))
         const forget = (): void => {
-          const rest = (left.get(of) ?? []).filter((entry) => !news.includes(entry))
+          const rest = (left.get(of) ?? []).filter((entry) => !changes.includes(entry))
           if (rest.length > 0) left.set(of, rest)
           else left.delete(of)
         }
@@ -235,24 +232,6 @@ export function comingOn(provider: DrainableProvider): readonly MemberRef[] {
 /** What one run has inherited from another is one change, and two that ask for the same are two. */
 function oneEach<T extends LateChange>(all: readonly T[]): readonly T[] {
   return [...new Map(all.map((entry) => [entry.change, entry])).values()]
-}
-
-/** Whether two entries are one change of one ticket: each step of a drain reads it anew. */
-function isCopy(one: LeftChange, other: LeftChange): boolean {
-  const { ticket, clock, change } = one
-  if (ticket === undefined || ticket !== other.ticket || clock !== other.clock) return false
-  return sameChange(change, other.change)
-}
-
-/** The same entry, with the longest time that any copy of it has. */
-function waitLongest(entry: LeftChange, known: readonly LeftChange[]): LeftChange {
-  const copies = known.filter((old) => isCopy(entry, old))
-  return copies.reduce((one, { until }) => ({ ...one, until: latest(one.until, until) }), entry)
-}
-
-/** The later of two moments from which on a change can't be carried out any more; null where one is not known yet. */
-export function latest(one: number | null, other: number | null): number | null {
-  return one === null || other === null ? null : Math.max(one, other)
 }
 
 /** How long a change without an answer is remembered beyond the product's bound, in milliseconds. */

@@ -4,16 +4,10 @@ import { DrainableError } from '../../../provider/error.js'
 import { formatRef, refKey } from '../../../provider/member-ref.js'
 import type { Goal } from '../../machine/goal.js'
 import { owesUndo } from '../../machine/ledger/owner.js'
-import { noted, ownChange, sameChange } from '../../machine/ledger/changes.js'
-import {
-  isLetGo,
-  type DrainState,
-  type LateChange,
-  type Owned,
-  type OwnChange,
-} from '../../machine/state.js'
+import { noted, ownChange } from '../../machine/ledger/changes.js'
+import { isLetGo, type DrainState, type Owned, type OwnChange } from '../../machine/state.js'
 import type { RunState } from '../run-state.js'
-import { asInherited, latest, type LeftChange, type Side, type Stake } from './balancer.js'
+import { asInherited, type LeftChange, type Side, type Stake } from './balancer.js'
 
 /** What one run takes over from those that it ends: its member goes back to what it was before both. */
 export class HandOver {
@@ -66,11 +60,8 @@ export class HandOver {
       const state = members?.get(key)
       if (entry.change.kind !== 'restore' || state?.goal.kind !== 'drain' || isLetGo(state))
         continue
-      const news = asInherited(entry, { now: this.#run.now(), clock: spec.clock })
-      const known = state.hold.late.find(({ change }) => sameChange(change, entry.change))
-      // Each step of a drain reads its changes anew from the ticket: the same undo comes again and again.
-      if (known !== undefined) members?.replace((one) => waitLonger(one, known, news))
-      else sender?.send(members?.take(key, { type: 'inherit', late: [news] }) ?? [])
+      const late = [asInherited(entry, { now: this.#run.now(), clock: spec.clock })]
+      sender?.send(members?.take(key, { type: 'inherit', late }) ?? [])
     }
   }
 
@@ -92,15 +83,6 @@ export class HandOver {
     const input = side === 'open' ? { held: owned } : { owned }
     this.#run.members?.take(refKey(ref), { type: 'inherit', late: [], ...input })
   }
-}
-
-/** Of two undos without an answer that lead to the same state one entry is enough: it waits for the later one. */
-function waitLonger(state: DrainState, known: LateChange, news: LateChange): DrainState {
-  const { late } = state.hold
-  if (known.change === news.change || !late.includes(known)) return state
-  const until = latest(known.until, news.until)
-  const one = { ...known, until, shared: true }
-  return { ...state, hold: { ...state.hold, late: late.map((it) => (it === known ? one : it)) } }
 }
 
 /** Whether a run still has something to undo, or keeps it up, under its ticket. */

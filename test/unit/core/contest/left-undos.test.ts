@@ -42,7 +42,7 @@ function step(lb: FakeProvider, clock: FakeClock, until: number | null = null): 
 const lateOf = ({ members }: Ticket): readonly unknown[] =>
   members.flatMap(({ state }) => state.hold.late)
 
-test('is one change for a drain that holds the member', async () => {
+test('an undo without an answer that steps leave is one change for a drain', async () => {
   const { clock, lb } = rig({ capabilities: { lateBound: 1_000 } })
   const tickets: Ticket[] = []
   const onTicket = (ticket: Ticket): void => void tickets.push(json(ticket))
@@ -55,15 +55,4 @@ test('is one change for a drain that holds the member', async () => {
   expect(lateOf(tickets.at(-1)!)).toHaveLength(1)
   await clock.runUntil(run.restore(), 60_000)
   await run.release()
-})
-
-test('is one change for the next run, which waits for its longest time', () => {
-  const { clock, lb } = rig()
-  step(lb, clock, 9_000)
-  for (const until of [5_000, 7_000]) step(lb, clock, until)
-  const next = joinBalancer(lb, true, (seq) => ({ ...NOTHING, seq }))
-  expect(next.takeLeft(web1)).toMatchObject([{ ticket: 'job', until: 9_000 }])
-  for (const until of [5_000, null]) step(lb, clock, until)
-  expect(next.takeLeft(web1)).toMatchObject([{ until: null }])
-  next.leave(new Map(), 0)
 })
