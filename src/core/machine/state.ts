@@ -9,6 +9,7 @@ import type {
 import type { DrainableError } from '../../provider/error.js'
 import type { Outcome, Phase, Proof } from '../../provider/report.js'
 import type { Goal } from './goal.js'
+import type { Sight } from './input.js'
 
 /**
  * Everything the machine knows of one member, in named parts. Plain data; all times in milliseconds
@@ -29,6 +30,8 @@ export interface DrainState {
   readonly unread: { readonly error: DrainableError; readonly askedAt: number } | null
   /** Absence or another identity that was seen once: a second look decides. */
   readonly vanished: { readonly identity: string | null; readonly since: number } | null
+  /** What another run of this process has seen since this one has looked: lower than we had set it. Not kept in tickets. */
+  readonly sighted: Sight | null
   readonly hold: Hold
   readonly proof: ProofState
   readonly ending: EndingState
@@ -316,6 +319,7 @@ export function initialState(
     last: null,
     unread: null,
     vanished: null,
+    sighted: null,
     hold: emptyHold(at),
     proof: NO_PROOF,
     ending: NO_ENDING,

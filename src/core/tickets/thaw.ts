@@ -339,6 +339,7 @@ function base(
     last: null,
     unread: null,
     vanished: null,
+    sighted: null,
     hold: kept,
     proof: NO_PROOF,
     ending: NO_ENDING,

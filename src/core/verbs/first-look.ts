@@ -2,6 +2,7 @@ import type { MemberRef, Reading, Snapshot } from '../../provider/contract.js'
 import { DrainableError } from '../../provider/error.js'
 import { formatRef } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
+import { tellLedgers } from '../runner/balancer/ledgers.js'
 import type { SeenLook } from '../runner/look/look.js'
 import type { RunContext } from '../runner/run-spec.js'
 import type { Scheduler } from '../runner/look/scheduler.js'
@@ -28,6 +29,7 @@ export async function firstLook(
   }
   const refs = await refsOf(scheduler, target, signal, limit())
   const look = await scheduler.look(refs, signal, limit())
+  tellLedgers(scheduler.provider, look, scheduler.clock)
   const hit = pick(target, look.snapshot)
   if ('readings' in hit) return { look, readings: hit.readings }
   const all = refs === 'all' ? undefined : await lookAtAll(scheduler, signal, limit())

@@ -25,6 +25,7 @@ import {
  *   we had set that before.
  * - found as we had set it, after a look that saw it open in a process that had forgotten ours, and without a
  *   put-back that could have done it: another client set that. As long as a process lives nothing brings ours back.
+ *   So it is where another run of this process saw that.
  */
 export function noteForeign(draft: Draft, reading: Reading, askedAt: number, before: Before): void {
   const { state } = draft
@@ -37,7 +38,11 @@ export function noteForeign(draft: Draft, reading: Reading, askedAt: number, bef
     const incarnations = incarnationsIn(scopes)
     const sight = { own, identity, askedAt, at: draft.now, incarnations }
     draft.set({ hold: seenElsewhere(state, sight).hold })
-  } else noteLooked(draft, own, before)
+    return
+  }
+  noteLooked(draft, own, askedAt, before)
+  const { sighted } = state
+  if (sighted !== null && askedAt > sighted.at) draft.set({ sighted: null })
 }
 
 /** What was known before a reading was taken in. */
@@ -50,16 +55,17 @@ interface Before {
 }
 
 /** The same of a run that looks after its member. */
-function noteLooked(draft: Draft, own: AdminState, before: Before): void {
+function noteLooked(draft: Draft, own: AdminState, askedAt: number, before: Before): void {
   const { state } = draft
   const set = lastInPlace(state)
   if (set === undefined) return
   const lower = !atLeast(own, set)
-  if (!anotherIncarnation(state, state.hold.incarnations)) {
+  const isSame = !anotherIncarnation(state, state.hold.incarnations)
+  const open = !isSame && wasSeenOpen(state, own, before)
+  const was = lowerElsewhere(state, own, askedAt, before) ?? (open ? 'ready' : null)
+  if (was !== null && !lower) note(draft, broughtBack(state, was) ?? TAKEN_BACK, was)
+  else if (isSame || was !== null) {
     if (lower) note(draft, takenBack(state, own), own)
-  } else if (wasSeenOpen(state, own, before)) {
-    if (lower) note(draft, takenBack(state, own), own)
-    else note(draft, TAKEN_BACK, 'ready')
   } else if (lower) {
     const entry = broughtBack(state, own)
     if (entry !== null) note(draft, entry, own)
@@ -73,24 +79,28 @@ function note(draft: Draft, entry: Entry, to: AdminState): void {
 
 /**
  * The same by what another run of this process has seen, most often the call that opened the member. What is found
- * set after that is not ours. A run that looks for itself learns so of what lies between two of its looks: only that
- * it was found lower in the very processes that had taken ours, as its own looks tell apart all else.
+ * set after that is not ours. A run that looks for itself learns so of what lies between two of its looks. Found lower in
+ * the very processes that had taken ours, it was taken back; found lower in another one, its own next look tells more.
  */
 // eslint-disable-next-line complexity -- every condition under which another call's look tells nothing
 export function seenElsewhere(state: DrainState, sight: Sight): DrainState {
   const { goal, hold, found } = state
-  const { own, askedAt, at, incarnations } = sight
-  const looks = goal.kind === 'drain' && !isLetGo(state)
+  const { own, askedAt, at } = sight
   if (hold.changes.length === 0 || hold.pending !== null) return state
   if (askedAt <= hold.confirmedAt || sight.identity !== found?.identity) return state
+  const incarnations = withKnown(state, sight.incarnations)
+  const isSame = inSameProcesses(state, incarnations)
   const set = lastInPlace(state)
   const lower = set !== undefined && !atLeast(own, set)
-  if (looks && !(lower && inSameProcesses(state, incarnations))) return state
+  if (goal.kind === 'drain' && !isLetGo(state) && !(lower && isSame)) {
+    const tells = lower && hold.incarnations !== null
+    return tells ? { ...state, sighted: { ...sight, incarnations } } : state
+  }
   // Where it is open, or as we left it, in a process that had not taken ours, what is set there later comes from no
   // state file.
-  const asLeft = own === set && hold.incarnations !== null && !inSameProcesses(state, incarnations)
+  const asLeft = own === set && hold.incarnations !== null && !isSame
   if (!lower && own !== 'ready' && !asLeft) return state
-  const back = inSameProcesses(state, incarnations) ? null : broughtBack(state, own)
+  const back = isSame ? null : broughtBack(state, own)
   const entry = { ...(back ?? takenBack(state, own)), to: own, at }
   return {
     ...state,
@@ -100,6 +110,15 @@ export function seenElsewhere(state: DrainState, sight: Sight): DrainState {
       incarnations: hold.incarnations === null ? null : incarnations,
     },
   }
+}
+
+/** A process that could not be read just then is what this run has read it as last. */
+function withKnown(
+  state: DrainState,
+  seen: ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> {
+  const known = incarnationsOf(state)
+  return new Map([...seen].map(([name, one]) => [name, one === '' ? (known.get(name) ?? '') : one]))
 }
 
 /** Whether these are the very processes that had taken ours. */
@@ -118,6 +137,22 @@ function wasSeenOpen(state: DrainState, own: AdminState, { last, lived, late }: 
   // A process that has begun since may have ours from a state file.
   if (anotherIncarnation(state, lived)) return false
   return last.reading.identity === state.found?.identity && !late.some(mayShowAs(own))
+}
+
+/**
+ * The lower state that another run of this process saw the member in before this look was asked for, in the processes
+ * that are there now, where nothing of ours can have made it what it is since; null: none.
+ */
+function lowerElsewhere(
+  state: DrainState,
+  own: AdminState,
+  askedAt: number,
+  { late }: Before,
+): AdminState | null {
+  const { sighted, hold } = state
+  if (sighted === null || askedAt <= sighted.at || sighted.askedAt <= hold.confirmedAt) return null
+  if (atLeast(sighted.own, own) || anotherIncarnation(state, sighted.incarnations)) return null
+  return late.some(mayShowAs(own)) ? null : sighted.own
 }
 
 /** Whether a change may show as a state: one that was refused as its very own, one without an answer as one on the way, too. */

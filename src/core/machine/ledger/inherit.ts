@@ -1,19 +1,58 @@
 import { atLeast } from '../../../provider/admin-state.js'
+import type { Change } from '../../../provider/contract.js'
 import type { Draft } from '../draft.js'
 import type { Input } from '../input.js'
-import type { DrainState, FoundMember, Owned, OwnChange } from '../state.js'
+import { sameChange } from './changes.js'
+import type { DrainState, FoundMember, LateChange, Owned, OwnChange } from '../state.js'
 
-/** Changes of other runs, without those that this one knows of already. Another that asks for the same is another one. */
+/** Changes of other runs, without those that this one knows of already. */
 export function inherit(draft: Draft, input: Extract<Input, { type: 'inherit' }>): void {
   const { late, owned, held } = input
-  const known = draft.state.hold.late
   if (owned !== undefined && draft.state.hold.changes.length === 0) {
     if (!maybeByUs(draft.state, owned.found)) draft.set({ found: owned.found })
     draft.hold({ changes: owned.changes, incarnations: owned.incarnations ?? null })
   }
   if (held !== undefined) takeOver(draft, held)
-  const news = late.filter((entry) => !known.some((mine) => mine.change === entry.change))
-  draft.hold({ late: [...known, ...news] })
+  draft.hold({ late: late.reduce(withInherited, draft.state.hold.late) })
+}
+
+/**
+ * Another change that asks for the same is another one, but one entry stands for both: drains that go on by steps read
+ * theirs from their tickets, as other objects each time, and would hand each other more of them with every step.
+ */
+function withInherited(known: readonly LateChange[], entry: LateChange): readonly LateChange[] {
+  if (known.some(({ change }) => change === entry.change)) return known
+  const twin = known.find((mine) => isAlike(mine, entry))
+  if (twin === undefined) return [...known, entry]
+  return known.map((mine) => (mine === twin ? together(mine, entry) : mine))
+}
+
+function isAlike(one: LateChange, other: LateChange): boolean {
+  return (
+    sameChange(one.change, other.change) &&
+    identityOf(one.change) === identityOf(other.change) &&
+    one.refused === other.refused &&
+    one.sight === other.sight &&
+    one.underWay === other.underWay
+  )
+}
+
+function identityOf(change: Change): string | undefined {
+  return change.kind === 'add' ? undefined : change.identity
+}
+
+/** Either may have brought about an effect that shows, and the other is still to come: `shared`. */
+function together(one: LateChange, other: LateChange): LateChange {
+  const seen = one.lackedAt === null ? other : one
+  const { lackedAt, before } = seen
+  return {
+    ...one,
+    lostAt: Math.max(one.lostAt, other.lostAt),
+    until: one.until === null || other.until === null ? null : Math.max(one.until, other.until),
+    lackedAt,
+    ...(before === undefined ? {} : { before }),
+    shared: true,
+  }
 }
 
 /** What an undo had found there may be the doing of a hold of ours without an answer: that is no state to go back to. */

@@ -214,13 +214,17 @@ function isOurs(draft: Draft, entry: LateChange, reading: Reading): boolean {
   )
 }
 
-/** Another run of this process sends a hold, or may have: which of two was carried out does not show. */
+/**
+ * Another run of this process sends a hold, or may have: which of two was carried out does not show, nor who changed what
+ * was seen before that.
+ */
 export function shareHolds(state: DrainState): DrainState {
   const { late, pending } = state.hold
   const share = <T extends LateChange | SentChange>(entry: T): T =>
     entry.change.kind === 'hold' ? { ...entry, shared: true } : entry
   return {
     ...state,
+    sighted: null,
     hold: {
       ...state.hold,
       late: late.map(share),

@@ -24,7 +24,10 @@ export function whyLower(state: DrainState, own: AdminState): Cause {
       : 'unset'
   }
   if (atLeast(own, hold.confirmed)) return 'raise'
-  return anotherIncarnation(state, hold.incarnations) ? 'forgotten' : 'theirs'
+  // Where a hold came and went while its answer was missing, the ledger says already what another process shows instead.
+  const newest = hold.changes.at(-1)
+  const isNoted = newest?.state === 'applied' && newest.to === own
+  return isNoted || anotherIncarnation(state, hold.incarnations) ? 'forgotten' : 'theirs'
 }
 
 /**

@@ -211,6 +211,36 @@ describe('a hold that came and went before its answer: applied', () => {
     expect(run.set({ own: 'ready' }).look({ after: 300 }).sent).toBe('hold drain')
   })
 
+  test('is put back where it raised, or put back, a hold of ours', () => {
+    const raised = held({ escalateAfter: 100, lateBound: 9_000 }).look().wait(100).look()
+    raised.set({ own: 'maint' }).look()
+    const again = held({ lateBound: 9_000 }).look().set({ own: 'ready' })
+    again.scope('w1', { incarnation: 'w1.2' }).look().set({ own: 'drain' }).look()
+    for (const run of [raised, again]) {
+      run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.3' }).look()
+      expect(ledger(run).at(-1)).toBe('restore ready applied')
+      run.answer('applied').set({ own: 'ready' }).look()
+      expect([run.outcome, run.sent]).toEqual([null, run.sentSoFar.at(-2)])
+    }
+  })
+
+  test('is put back where a state file brought back less than it led to', () => {
+    const run = held({ escalateAfter: 100, lateBound: 9_000 }).look().wait(100).look().answer()
+    run.look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    expect(run.sentSoFar).toEqual(['hold drain', 'hold maint', 'hold maint'])
+    run.set({ own: 'maint' }).look().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.3' })
+    run.look().answer('applied').set({ own: 'drain' }).look()
+    expect([run.outcome, run.sent]).toEqual([null, 'hold maint'])
+  })
+
+  test('is overruled where another client lowered it in the process that had forgotten it', () => {
+    const run = held({ escalateAfter: 100, lateBound: 9_000 }).look().wait(100).look().answer()
+    run.look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
+    run.set({ own: 'maint' }).look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.3' })
+    run.look().answer('applied').set({ own: 'drain' })
+    expect(run.look().outcome).toBe('overruled')
+  })
+
   test('is overruled where another client took it back', () => {
     const run = waiting().set({ own: 'drain' }).look().set({ own: 'ready' }).look()
     run.answer('applied').set({ own: 'ready' })

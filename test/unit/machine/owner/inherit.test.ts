@@ -157,6 +157,73 @@ describe('an inherited hold', () => {
   })
 })
 
+describe('an inherited change beside one that asks for the same', () => {
+  /** What a run has of its late changes that inherits these one after the other. */
+  function inherited(...late: readonly LateChange[]): readonly LateChange[] {
+    const run = started({ lateBound: 9_000 })
+    for (const one of late) run.put({ type: 'inherit', late: [one] })
+    return run.state.hold.late
+  }
+
+  test.each([
+    [2_000, 3_000, 3_000],
+    [3_000, 2_000, 3_000],
+    [null, 2_000, null],
+    [2_000, null, null],
+  ])('is one with it, until neither can come: %s and %s', (one, other, until) => {
+    const late = inherited(
+      lateHold('drain', { until: one, lostAt: one ?? 1 }),
+      lateHold('drain', { until: other, lostAt: other ?? 1 }),
+    )
+    const lostAt = Math.max(one ?? 1, other ?? 1)
+    expect(late).toEqual([{ ...late[0], until, lostAt, lackedAt: 990, shared: true }])
+  })
+
+  test('is one with it where both come at once', () => {
+    const run = started({ lateBound: 9_000 })
+    run.put({ type: 'inherit', late: [lateHold('drain'), lateHold('drain'), lateHold('drain')] })
+    expect(run.state.hold.late).toHaveLength(1)
+  })
+
+  test.each([
+    [{ lackedAt: 980, before: 'ready' }, { lackedAt: null }],
+    [{ lackedAt: null }, { lackedAt: 980, before: 'ready' }],
+    [
+      { lackedAt: 980, before: 'ready' },
+      { lackedAt: 985, before: 'drain' },
+    ],
+  ] as const)('keeps when the member was seen without: %j and %j', (one, other) => {
+    const late = inherited(lateHold('maint', one), lateHold('maint', other))
+    expect(late).toMatchObject([{ lackedAt: 980, before: 'ready', shared: true }])
+  })
+
+  test('is the same one where it comes again', () => {
+    const one = lateHold('drain')
+    expect(inherited(one, one)).toEqual([one])
+  })
+
+  test.each([
+    ['another state', lateHold('maint')],
+    ['another direction', unanswered(undoOf('ready', 'drain'))],
+    ['another member of its name', unanswered({ ...undoOf('maint', 'drain'), identity: 'x' })],
+    ['half of it, refused', lateHold('drain', { refused: true, until: 990 })],
+    ['what came and went', lateHold('drain', { sight: 'gone' })],
+    ['a call that goes on', lateHold('drain', { underWay: true })],
+  ])('is another one: %s', (_, other) => {
+    const all = [lateHold('drain'), unanswered(undoOf('maint', 'drain'))]
+    expect(inherited(...all, other)).toEqual([...all, other])
+  })
+
+  test('is ours where it shows, and the other may still come', () => {
+    const late = [lateHold('drain'), lateHold('drain')]
+    const run = started({ lateBound: 1_000 }).put({ type: 'inherit', late })
+    run.set({ own: 'drain' }).look()
+    expect(run.state.hold.changes).toMatchObject([{ kind: 'hold', to: 'drain', state: 'applied' }])
+    expect(run.state.hold.late).toMatchObject([{ lackedAt: null }])
+    expect(run.looks(1_200).state.hold.late).toEqual([])
+  })
+})
+
 describe('an undo that a lost hold leads away', () => {
   const until = 2_000
 

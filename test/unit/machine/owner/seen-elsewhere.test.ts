@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { seenElsewhere } from '../../../../src/core/machine/ledger/foreign.js'
 import type { Sight } from '../../../../src/core/machine/input.js'
 import { lateChange } from '../../../../src/core/machine/ledger/changes.js'
+import { shareHolds } from '../../../../src/core/machine/ledger/late.js'
 import { WEB1, failure, held, idle, type MemberRun } from '../member-run.js'
 
 const SAME = new Map([['w1', 'w1.1']])
@@ -53,19 +54,32 @@ describe('what another run saw lower than a drain that still looks had set it', 
 
   test('is noted for a held idle too', () => {
     const run = idle().settle()
-    expect(see(run)).toBe(true)
-    expect(see(idle().settle(), { incarnations: OTHER })).toBe(false)
+    see(run)
+    expect(ledger(run)).toContain('restore ready unchanged')
+  })
+
+  test('is noted where one of them could not be read', () => {
+    const run = held().look()
+    see(run, { incarnations: new Map([['w1', '']]) })
+    expect(ledger(run)).toEqual(['hold drain applied', 'restore ready unchanged'])
+    expect(run.state.hold.incarnations).toEqual(SAME)
   })
 
   test('is for its own look to tell, where another process shows it', () => {
     for (const incarnations of [OTHER, new Map([...SAME, ['w2', 'w2.1']])])
-      expect(see(held().look(), { incarnations })).toBe(false)
+      for (const run of [held().look(), idle().settle()]) {
+        const { hold } = run.state
+        see(run, { incarnations })
+        expect(run.state.hold).toEqual(hold)
+      }
   })
 
   test('tells nothing where no process was known', () => {
-    const run = held().look()
-    run.state = { ...run.state, hold: { ...run.state.hold, incarnations: null } }
-    expect(see(run)).toBe(false)
+    for (const incarnations of [SAME, OTHER]) {
+      const run = held().look()
+      run.state = { ...run.state, hold: { ...run.state.hold, incarnations: null } }
+      expect(see(run, { incarnations })).toBe(false)
+    }
   })
 
   test('tells nothing where it is as high as it was set', () => {
@@ -102,6 +116,104 @@ describe('what another run saw lower than a drain that still looks had set it', 
     const other = withLate(held().look(), 'restore', 'drain')
     expect(see(other)).toBe(true)
     expect(ledger(other)).toEqual(['hold drain applied', 'restore ready unchanged'])
+  })
+})
+
+/** A drain that still looks, whose hold another run saw forgotten by a process that began since. */
+function forgotten(run: MemberRun, sight: Partial<Sight> = {}): MemberRun {
+  run.scope('w1', { incarnation: 'w1.2' })
+  see(run, { incarnations: OTHER, ...sight })
+  return run
+}
+
+describe('what is found as a drain had set it in a process that another run saw open', () => {
+  test('is another client’s: an undo leaves it alone', () => {
+    const run = forgotten(held().look()).look()
+    expect(ledger(run)).toEqual(['hold drain applied', 'restore ready unchanged'])
+    expect(run.phase).toBe('draining')
+    expect(run.open().look().outcome).toBe('overruled')
+  })
+
+  test('is another client’s where the next look is that of the undo', () => {
+    expect(forgotten(held().look()).open().look().outcome).toBe('overruled')
+  })
+
+  test('is another client’s beside a process that nobody could read', () => {
+    const run = held({ scopes: { w2: {} } }).look()
+    const incarnations = new Map([...OTHER, ['w2', '']])
+    forgotten(run, { incarnations }).scope('w2', { state: 'unread' }).look()
+    expect(ledger(run)).toContain('restore ready unchanged')
+    const unknown = held({ scopes: { w2: { state: 'unread' } } }).look()
+    forgotten(unknown, { incarnations }).look()
+    expect(ledger(unknown)).toContain('restore ready unchanged')
+  })
+
+  test('is ours in a process that has begun since, which may have it from a state file', () => {
+    const run = forgotten(held().look()).scope('w1', { incarnation: 'w1.3' }).look()
+    expect(ledger(run)).toEqual(['hold drain applied'])
+    expect(run.open().look().sent).toBe('restore drain to ready')
+  })
+
+  test('is ours where the look after that saw it open, and ours was put back', () => {
+    const run = forgotten(held().look()).set({ own: 'ready' }).look()
+    expect([run.sent, run.state.sighted]).toEqual(['hold drain', null])
+    run.answer().look().look()
+    expect(ledger(run)).toEqual(['hold drain applied'])
+    expect(run.open().look().sent).toBe('restore drain to ready')
+  })
+
+  test('is ours where a look asked for before that was answered led to a put-back', () => {
+    const run = held().look()
+    forgotten(run, { askedAt: run.now + 10, at: run.now + 30 }).set({ own: 'ready' })
+    expect(run.look({ after: 20 }).sent).toBe('hold drain')
+    expect(run.state.sighted).not.toBe(null)
+    run.answer().look()
+    expect([ledger(run), run.state.sighted]).toEqual([['hold drain applied'], null])
+  })
+
+  test('is for a look to tell that is asked for after that was answered', () => {
+    const run = held().look()
+    forgotten(run, { at: run.now + 30 })
+    expect(ledger(run.look({ after: 20 }))).toEqual(['hold drain applied'])
+    expect(ledger(run.look({ after: 10 }))).toEqual([
+      'hold drain applied',
+      'restore ready unchanged',
+    ])
+  })
+
+  test('may be a hold of ours whose answer is missing', () => {
+    const run = forgotten(withLate(held().look(), 'hold', 'drain')).look()
+    expect(ledger(run)).not.toContain('restore ready unchanged')
+  })
+
+  test('may be a change that another run of this process has sent since', () => {
+    const run = forgotten(held().look())
+    run.state = shareHolds(run.state)
+    expect(ledger(run.look())).toEqual(['hold drain applied'])
+  })
+
+  test('is ours where it was seen no lower than now', () => {
+    const run = forgotten(held({ hold: 'maint' }).look(), { own: 'drain' })
+    expect(ledger(run.set({ own: 'drain' }).look())).toEqual(['hold maint applied'])
+  })
+
+  test('is taken back as far as it is found, lower than ours', () => {
+    const run = forgotten(held({ hold: 'maint' }).look())
+      .set({ own: 'drain' })
+      .look()
+    expect(ledger(run)).toEqual(['hold maint applied', 'restore drain unchanged'])
+  })
+
+  test('is raised by another client over what a state file brought back', () => {
+    const run = held({ escalateAfter: 100 }).look().wait(100).look().answer().look()
+    forgotten(run, { own: 'drain' }).look()
+    expect(ledger(run)).toEqual(['hold drain applied', 'hold maint applied', 'hold drain applied'])
+    expect(run.open().look().outcome).toBe('overruled')
+  })
+
+  test('is raised by another client over a drain that was not ours', () => {
+    const run = forgotten(held({ hold: 'maint' }).look(), { own: 'drain' }).look()
+    expect(ledger(run)).toEqual(['hold maint applied', 'restore drain unchanged'])
   })
 })
 
