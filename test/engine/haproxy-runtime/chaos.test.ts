@@ -12,7 +12,7 @@ const DRAINS = 4
 
 describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
   it.concurrent.for(['master', 'plain'] as const)(
-    'no verdict while a backend is busy, no request fails (%s)',
+    'no idle is said while a backend is busy, no request fails (%s)',
     async (mode: Mode, { expect }) => {
       await using haproxy = await Haproxy.start({
         engine,

@@ -125,7 +125,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     },
   )
 
-  it.concurrent('a connection idle at the reload holds nothing up', async ({ expect }) => {
+  it.concurrent('a connection idle at the reload does not delay the drain', async ({ expect }) => {
     await using it = await lab({ engine })
     await using lb = it.provider()
     using client = new Client(it.haproxy.port('web'), 's1')
@@ -137,7 +137,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     expect(member(await drained.done)).toMatchObject(SEALED_IDLE)
   })
 
-  it.concurrent('a WebSocket of another pool holds nothing up', async ({ expect }) => {
+  it.concurrent('a WebSocket of another pool does not delay the drain', async ({ expect }) => {
     const config: Config = (port) => site(port, 'web') + site(port, 'other')
     await using it = await lab({ engine, config })
     const { haproxy, s1 } = it
@@ -159,7 +159,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
   })
 
   it.concurrent.for([1, 2])(
-    'an HTTP/2 client ends with what it had in flight (%i reloads)',
+    'an HTTP/2 client ends with its last request in flight (%i reloads)',
     async (reloads, { expect }) => {
       const config: Config = (port) => site(port, 'web', { bind: 'proto h2' })
       await using it = await lab({ engine, config })

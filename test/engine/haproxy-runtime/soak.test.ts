@@ -9,7 +9,7 @@ const DRAINS = 26
 /** How many of them end as idle, verified and sealed, at the least: six to thirteen are seen. */
 const PROOFS = 3
 
-describe('in small', () => {
+describe('short soak runs', () => {
   const newest = engines('haproxy').slice(-1)
   const ways = newest.flatMap((engine) => [true, false].map((stateFile) => ({ engine, stateFile })))
   it.concurrent.for(ways)(

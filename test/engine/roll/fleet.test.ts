@@ -75,7 +75,7 @@ const [proxy] = engines('envoy', '1.40')
 describe.skipIf(haproxyA === undefined || haproxyB === undefined || proxy === undefined)(
   'a fleet behind two HAProxy and one Envoy',
   () => {
-    it('is rolled without a failed request, by two processes', async ({ expect }) => {
+    it('is rolled by two processes without a failed request', async ({ expect }) => {
       if (haproxyA === undefined || haproxyB === undefined || proxy === undefined) return
       await using stack = new AsyncDisposableStack()
       const dir = stack.use(await workDir())
