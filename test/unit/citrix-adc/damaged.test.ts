@@ -22,26 +22,29 @@ function rowsIn(text: string, type: string): readonly Row[] {
 const BINDINGS = 'servicegroup_servicegroupmember_binding'
 
 describe('a damaged reply', () => {
-  test.each(['members-13.json', 'members-12.json'])('of %s opens no member', (name) => {
-    holds(
-      fixture(name),
-      (text) => toMembers('sg web', rowsIn(text, BINDINGS)),
-      (before, after, text) => {
-        // "No rows" is a reply without the type's key here.
-        if (!text.includes(`"${BINDINGS}":`) || text.includes(`"${BINDINGS}":[]`)) return
-        expect(after).toHaveLength(before.length)
-        for (const [i, entry] of after.entries()) {
-          const was = before[i]
-          expect([was?.phase, 'unknown']).toContain(entry.phase)
-          expect([was?.address, undefined]).toContain(entry.address)
-          expect(entry.port).toBe(was?.port)
-          if (entry.byMonitor) expect(was?.byMonitor).toBe(true)
-        }
-      },
-    )
-  })
+  test.each(['members-13.json', 'members-12.json'])(
+    'never opens a member because of %s',
+    (name) => {
+      holds(
+        fixture(name),
+        (text) => toMembers('sg web', rowsIn(text, BINDINGS)),
+        (before, after, text) => {
+          // "No rows" is a reply without the type's key here.
+          if (!text.includes(`"${BINDINGS}":`) || text.includes(`"${BINDINGS}":[]`)) return
+          expect(after).toHaveLength(before.length)
+          for (const [i, entry] of after.entries()) {
+            const was = before[i]
+            expect([was?.phase, 'unknown']).toContain(entry.phase)
+            expect([was?.address, undefined]).toContain(entry.address)
+            expect(entry.port).toBe(was?.port)
+            if (entry.byMonitor) expect(was?.byMonitor).toBe(true)
+          }
+        },
+      )
+    },
+  )
 
-  test('makes no count of a group', () => {
+  test('never gives a count of a group', () => {
     const of = (text: string) =>
       rowsIn(text, 'servicegroup')
         .flatMap((row) => rowsOf({ body: row }, 'servicegroupmember'))
@@ -60,7 +63,7 @@ describe('a damaged reply', () => {
     })
   })
 
-  test('makes no count of a service', () => {
+  test('never gives a count of a service', () => {
     const busy = JSON.stringify({
       errorcode: 0,
       service: [
@@ -89,7 +92,7 @@ describe('a damaged reply', () => {
     )
   })
 
-  test('finds the counts of no other member', () => {
+  test('never gives the counts of another member', () => {
     const members = toMembers('sg web', rowsIn(fixture('members-13.json'), BINDINGS))
     const found = (text: string) => {
       const [group] = rowsIn(text, 'servicegroup')
@@ -108,7 +111,7 @@ describe('a damaged reply', () => {
     })
   })
 
-  test('cut anywhere is no answer', () => {
+  test('is rejected wherever it is cut', () => {
     const text = fixture('members-13.json').trim()
     fc.assert(
       fc.property(fc.nat({ max: text.length - 1 }), (at) => {

@@ -69,7 +69,7 @@ async function killedAt(fake: CitrixFake, list: number, store: TicketStore): Pro
   await ended
 }
 
-test.each([1, 2, 3])('killed at list %i of 3: it is undone, or named', async (list) => {
+test.each([1, 2, 3])('a drain killed at list %i of 3 is undone, or named', async (list) => {
   using clock = ioClock()
   let isDead = false
   // The other process lives by the real clock; the undo waits out what may still be carried out.

@@ -89,7 +89,7 @@ describe(`a drain over two balancers whose process dies at ${AT_ANY} of its call
     ['lost', 'resume'],
     ['done', 'restore'],
     ['lost', 'restore'],
-  ] as const)('that call is %s: another one can %s it', async (last, recovery) => {
+  ] as const)('whose call is %s can be %s by another process', async (last, recovery) => {
     const calls = { least: 15, most: MOST }
     await expectEveryDeath((death) => play(death, recovery), last, calls)
   })
