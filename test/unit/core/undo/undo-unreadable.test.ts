@@ -180,7 +180,7 @@ describe('restore() of a handle whose looks succeed', () => {
     expect(seen.of('end')).toHaveLength(1)
   })
 
-  test('says restored, and changes nothing, where nothing of ours is left', async () => {
+  test('reports restored and changes nothing if nothing of ours is left', async () => {
     const { clock, lb } = rig()
     await using run = startDrain(lb, web1, { clock })
     await clock.runUntil(run.done)
