@@ -44,7 +44,7 @@ describe('a damaged reply', () => {
     },
   )
 
-  test('never gives a count of a group', () => {
+  test('is not read as a count of a group', () => {
     const of = (text: string) =>
       rowsIn(text, 'servicegroup')
         .flatMap((row) => rowsOf({ body: row }, 'servicegroupmember'))
@@ -63,7 +63,7 @@ describe('a damaged reply', () => {
     })
   })
 
-  test('never gives a count of a service', () => {
+  test('is not read as a count of a service', () => {
     const busy = JSON.stringify({
       errorcode: 0,
       service: [
@@ -92,7 +92,7 @@ describe('a damaged reply', () => {
     )
   })
 
-  test('never gives the counts of another member', () => {
+  test('is not read as the counts of another member', () => {
     const members = toMembers('sg web', rowsIn(fixture('members-13.json'), BINDINGS))
     const found = (text: string) => {
       const [group] = rowsIn(text, 'servicegroup')

@@ -50,7 +50,7 @@ beforeAll(async () => {
 
 afterAll(() => Promise.all([...held.values()].map(({ fake }) => fake.close())))
 
-describe('an undo of a durable drain that dies', () => {
+describe('a killed undo of a durable drain', () => {
   test.each(MOMENTS)('at write $write, executed $execute, leaves no mark', async (moment) => {
     const { fake, ticket } = held.get(moment)!
     await dies(fake, ticket, moment.write, moment.execute)
