@@ -104,7 +104,7 @@ function standIns({ files }: Collected): readonly string[] {
 }
 
 describe.concurrent('files of engine tests', { timeout: 120_000 }, () => {
-  test.for(TRIED)('load with $what, and say what is missing', async ({ missing, ...subset }) => {
+  test.for(TRIED)('load with $what, and name what is missing', async ({ missing, ...subset }) => {
     const found = await collect(subset)
     const written = await readdir(`${root}test/engine`, { recursive: true })
     expect(found.files.length).toBe(written.filter((name) => name.endsWith('.test.ts')).length)

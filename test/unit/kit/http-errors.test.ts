@@ -34,7 +34,7 @@ test.each([
 })
 
 /** Anything but HTTP: what it was sent, sent back. */
-test('the printed cause of a reply that is no HTTP has none of its bytes', async () => {
+test('the printed cause of a reply that is not HTTP has none of its bytes', async () => {
   const server = createServer((socket) => {
     socket.on('error', () => undefined)
     socket.pipe(socket)

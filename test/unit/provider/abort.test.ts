@@ -30,7 +30,7 @@ test.each(Array.from({ length: 40 }, (_, i) => i))(
   },
 )
 
-test('the work goes on, its value is had where no caller aborts', async () => {
+test('work goes on without an abort, and its value is returned', async () => {
   expect(await abortable(Promise.resolve(1), new AbortController().signal)).toBe(1)
   expect(await abortable(Promise.resolve(2), undefined)).toBe(2)
 })

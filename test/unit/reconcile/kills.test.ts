@@ -40,7 +40,7 @@ async function play(death: Death): Promise<{ died: boolean; wrong: readonly stri
 
 describe(`a reconciler that is killed at ${AT_ANY} of its calls`, () => {
   it.each(['done', 'lost'] as const)(
-    'is gone on with by another process where that call is %s',
+    'is continued by another process if that call is %s',
     (last) => expectEveryDeath(play, last, { least: 20, most: MOST }),
     120_000,
   )

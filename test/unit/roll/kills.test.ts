@@ -102,7 +102,7 @@ async function play(death: Death): Promise<{ died: boolean; wrong: readonly stri
 
 describe(`a roll whose process dies at ${AT_ANY} of its calls`, () => {
   test.each(['done', 'lost'] as const)(
-    'is gone on with by another one where that call is %s',
+    'is continued by another one if that call is %s',
     // A story for each call: a loaded machine takes its time.
     { timeout: 180_000 },
     (last) => expectEveryDeath(play, last, { least: 30, most: MOST }),
