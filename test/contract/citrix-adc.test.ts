@@ -84,7 +84,7 @@ async function open(
 /** A build before 13.0 says OUT OF SERVICE, and not whether the disable was graceful: see the test below. */
 const NOT_TOLD = {
   'sees what another client does': 'it does not tell a drain from a disable',
-  'restores only where the expected state is found': 'it does not tell a drain from a disable',
+  'restores only if the expected state is found': 'it does not tell a drain from a disable',
 } as const
 
 const SETUPS = {

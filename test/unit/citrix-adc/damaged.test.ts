@@ -11,7 +11,7 @@ function fixture(name: string): string {
   return readFileSync(new URL(`../../fixtures/citrix-adc/${name}`, import.meta.url), 'utf8')
 }
 
-/** Rows as a session hands them on: an answer that says nothing is none. */
+/** Rows as a session passes them on: an answer without content has none. */
 function rowsIn(text: string, type: string): readonly Row[] {
   const reply = parseReply(200, text)
   if (classify(reply) !== 'ok' || reply.empty || !reply.stated)
@@ -50,7 +50,7 @@ describe('a damaged reply', () => {
         .flatMap((row) => rowsOf({ body: row }, 'servicegroupmember'))
         .map((row) => toCounts(row, 'HTTP'))
     holds(fixture('stat-group.json'), of, (before, after) => {
-      // A reuse pool that is not told is taken for none: that is never less.
+      // A missing reuse pool counts as empty, which never gives a lower count.
       for (const counts of after) {
         const fits = before.some(
           (was) =>
@@ -103,7 +103,7 @@ describe('a damaged reply', () => {
     }
     holds(fixture('stat-group.json'), found, (before, after) => {
       for (const [i, value] of after.entries()) {
-        // What the row says is looked at later: here it is which row that is.
+        // This test is about which row is found; other tests are about what the row says.
         if (typeof value === 'string' || typeof value === 'number') {
           expect([before[i], undefined, 'nonsense', '', -1, 0.5, 1e300]).toContain(value)
         }

@@ -8,7 +8,7 @@ import { shortPauses } from '../../support/short-pauses.js'
 import { JsonValue } from '../../../src/kit/json.js'
 import { toCounts } from '../../../src/adapters/citrix-adc/codec/rows.js'
 
-/** Answers that the sheet leaves open: each of them must be read the careful way. */
+/** Answers that the documentation leaves open: each must be read in the careful way. */
 const network = defineNetwork({
   sources: [new InterceptorSource({ interceptors: [new HttpRequestInterceptor()] })],
   handlers: [],
@@ -273,7 +273,7 @@ describe('a change', () => {
       [...drainWeb1, { kind: 'hold', ref: { pool: 'other', member: 'web2:80' }, to: 'drain' }],
       ctx,
     )
-    // Out because of its server: its own bit is set all the same.
+    // It is out because of its server, and its own bit is set nevertheless.
     expect(disables()).toHaveLength(1)
   })
 

@@ -32,7 +32,7 @@ const cleared = (vserver: string) => ({ lbpersistentsessions: { vserver } })
 
 describe("persistence: 'forget'", { concurrent: true }, () => {
   test('lets a member that only persistence keeps close by itself', async () => {
-    // Nothing counts as seen lately.
+    // No look counts as recent.
     await using at = await rig(OPTIONS, { persistence: 'forget', freshness: 0 })
     const { fake, adc } = at
     await fake.occupy(WEB1, { persistent: 3 })

@@ -50,7 +50,7 @@ describe('a read-only user', { concurrent: true }, () => {
   test('is named before anything is changed', async () => {
     await using at = await asEve()
     const { clock, signal } = context()
-    // What is not told within three seconds is not waited for, and this machine may be slow.
+    // A plan waits three seconds for an answer, and this machine may be slow.
     const slow = {
       ...clock,
       setTimeout: (fn: () => void, ms: number) => clock.setTimeout(fn, 20 * ms),

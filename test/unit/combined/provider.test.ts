@@ -5,7 +5,7 @@ import { fakeProvider } from 'drainable/testing'
 import { thrown } from '../core/set-up.js'
 import { a1, b1, bare, setUp } from './set-up.js'
 
-/** For whoever calls a combined provider as a plain one. */
+/** For code that calls a combined provider as a plain one. */
 describe('the contract of a combined provider', () => {
   test('has the capabilities of all parts, and the slowest timing', async () => {
     const { clock } = setUp()
@@ -91,7 +91,7 @@ describe('the contract of a combined provider', () => {
     events.once('phase', ({ type }) => heard.push(type))
     await clock.runUntil(drain(all, [a1, b1], { clock, seal: false }))
     expect(heard).toEqual(['phase'])
-    // Without a listener, what is done behind our back is not looked for.
+    // Without a listener there are no looks for changes by other clients.
     const before = a.requests.length
     await clock.advance(60_000)
     expect(a.requests).toHaveLength(before)

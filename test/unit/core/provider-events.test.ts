@@ -1,4 +1,4 @@
-/** Events of members that other clients drain, for those who listen on the provider itself. */
+/** Events of members that other clients drain, for listeners on the provider itself. */
 import { expect, test } from 'vitest'
 import { withEvents } from 'drainable'
 import { fakeProvider } from 'drainable/testing'

@@ -60,7 +60,7 @@ describe('a damaged reply of an admin API', () => {
         reply,
         (text) => parseListeners([text], 'here'),
         (before, after, text) => {
-          // What is not there is not off, and a listener that only warms up has no active state.
+          // A missing filter is not switched off, and a listener that is warming up has no active state.
           const told = before.hasHealthCheck || !text.includes('"disabled":true}')
           if (!told) expect(after.hasHealthCheck).toBe(false)
           for (const name of after.active.http) expect(before.active.http).toContain(name)

@@ -49,7 +49,7 @@ describe('the work of unlisted hosts', () => {
 
   test('is not hidden by what began after the gauge was read', () => {
     const cx = { gauge: 4, listed: 3, begun: 0 }
-    // Two ended and two began: the rows show as many as the gauge, and one is not theirs.
+    // Two ended and two began: the rows show as many as the gauge, but one is not from these hosts.
     expect(look({ gauge: 3, listed: 4, begun: 2 }, cx)).toMatchObject({ most: 1, isExact: false })
   })
 

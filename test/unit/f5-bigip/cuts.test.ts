@@ -27,7 +27,7 @@ describe('a cut', () => {
     await it.fake.occupy(WEB1, 3)
     const run = startDrain(it.lb, WEB1, { ...FAST, onTimeout: 'terminate' })
     await until('the cut', () => lines(it.fake).includes(CUT))
-    // Its control plane starts anew: for a while nothing is there, not even what is.
+    // Its control plane restarts: for a while even existing objects are missing.
     it.fake.setStage('loading')
     const asked = it.fake.requests.length
     await until('a look', () =>

@@ -15,7 +15,7 @@ interface Answer {
   readonly json: Record<string, unknown>
 }
 
-/** A client that knows nothing: raw requests with Basic credentials unless told otherwise. */
+/** A client without any library: raw requests, with Basic credentials unless told otherwise. */
 async function raw(
   fake: BigipFake,
   method: string,

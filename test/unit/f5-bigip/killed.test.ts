@@ -75,7 +75,7 @@ test.each([
     const { members } = await clock.run(undone)
     const left = disabled(it, target)
     expect(left.length).toBeLessThanOrEqual(Math.min(most, inFlight))
-    // What cannot be told is left alone, and named with the way to open it.
+    // A state of unknown owner is left alone, and reported with the way to open it.
     const named = members.filter(({ outcome }) => outcome !== 'restored')
     expect(named.map(({ ref }) => ref)).toEqual(left)
     for (const { error } of named) expect(error?.message).toContain('ready()')

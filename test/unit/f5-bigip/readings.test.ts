@@ -6,7 +6,7 @@ import type { PresentReading } from 'drainable/provider'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ctx, WEB1 } from './rig.js'
 
-/** A device of answers written by hand: for what no fake would send by itself. */
+/** A device with answers written by hand, for replies that no fake would send. */
 const network = defineNetwork({
   sources: [new InterceptorSource({ interceptors: [new HttpRequestInterceptor()] })],
   handlers: [],

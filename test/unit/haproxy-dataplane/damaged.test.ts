@@ -36,7 +36,7 @@ describe.each(['v2', 'v3'] as const)('a damaged reply of %s', (tree) => {
       longest(tree, /\/stats\/native$/),
       (text) => parseStats(text, all).flatMap(({ rows }) => rows),
       (before, after, text) => {
-        // Without the key "stats" no row matched, which the other witness contradicts.
+        // Without the key "stats" no row matched, which the other source contradicts.
         if (!text.includes('"stats":[')) return
         expect(new Set(after.map(keyOf))).toEqual(new Set(before.map(keyOf)))
         for (const row of after) {
@@ -83,7 +83,7 @@ describe.each(['v2', 'v3'] as const)('a damaged reply of %s', (tree) => {
   })
 })
 
-/** No process at all is "can't be reached", as the words for it are: a reader throws on both. */
+/** A reply without any process reads as "can't be reached": a reader throws on both. */
 function processesIn(text: string): ReturnType<typeof parseProcessInfo> {
   try {
     return parseProcessInfo(text)

@@ -20,7 +20,7 @@ async function ask(
   return { status: reply.statusCode, reloadId: reply.headers['reload-id'], text }
 }
 
-/** Section 9 of the sheet: found with the real binaries. */
+/** Found with the real binaries. */
 describe.concurrent('the fake behaves like the product', () => {
   test('with a reload for a line that is written without its weight', async () => {
     await using fake = await startFake({ pools: { web: [{ name: 'web1', weight: 5 }] } })

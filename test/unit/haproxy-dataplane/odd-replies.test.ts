@@ -45,7 +45,7 @@ const server = (admin: string, name = 'web1') => ({
   operational_state: 'up',
 })
 
-/** An API that is well; each test puts what is odd in front of it. */
+/** An API in good order; each test puts odd replies in front of it. */
 const GOOD: readonly HttpHandler[] = [
   http.get(`${URL_BASE}/v3/info`, () =>
     HttpResponse.json({ api: { version: 'v3.2.13 8fbfd30f' }, system: {} }),

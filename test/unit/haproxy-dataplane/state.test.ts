@@ -20,7 +20,7 @@ function truth(mask: number): 'ready' | 'drain' | 'maint' {
   return mask & 0x01 ? 'maint' : mask & 0x08 ? 'drain' : 'ready'
 }
 
-/** What it does, whoever set that. */
+/** What the server does, whoever set it so. */
 function inForce(mask: number): 'ready' | 'drain' | 'maint' {
   return mask & 0x23 ? 'maint' : mask & 0x18 ? 'drain' : 'ready'
 }
@@ -46,7 +46,7 @@ describe('own state', () => {
         const tracked = inherits ? 'web/parent' : undefined
         const said = judge({ status: status(mask, down), tracked }, misread(mask))
         if (said.own === 'unknown') continue
-        // Hidden behind what it inherits: that is said, and that it is. Where it inherits a drain and a
+        // Its own state is hidden behind the inherited one, which is told. Where it inherits a drain and a
         // maintenance, the API reads the drain as its own.
         const both = (mask & 0x12) === 0x12 && truth(mask) === 'ready'
         const is = said.hidden === true ? inForce(mask) : both ? 'drain' : truth(mask)

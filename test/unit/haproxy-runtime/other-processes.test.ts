@@ -5,7 +5,7 @@ import { type HaproxyFake, startFake } from 'drainable/testing/haproxy-runtime'
 import { expect, test } from 'vitest'
 import { context, WEB1 } from './rig.js'
 
-/** Stands before a socket of the fake. */
+/** A proxy in front of a socket of the fake. */
 interface Front extends AsyncDisposable {
   readonly address: { readonly host: string; readonly port: number }
   /** Ends every connection in good order, as a tunnel does that is restarted. */
@@ -51,7 +51,7 @@ async function withMaster(): Promise<HaproxyFake> {
   return startFake({ pools: { web: ['web1', 'web2'] }, master: true })
 }
 
-// It breaks off while it starts, and serves a moment later: it knows of no drain.
+// The worker cuts its answer while it starts, and serves a moment later: it knows of no drain.
 test('a worker that was unread before it served has no incarnation', async () => {
   await using fake = await withMaster()
   const coming = fake.pid + 1
@@ -74,7 +74,7 @@ test('a worker that was unread before it served has no incarnation', async () =>
 test('with a master, the end of a kept connection does not end its process', async () => {
   await using fake = await withMaster()
   let tired = false
-  // On a connection of its own a line has more than this.
+  // On a separate connection the line is longer than this.
   const answer = (line: string): string | undefined =>
     tired && line === 'show info float' ? '' : undefined
   await using socket = await before(fake.socket, answer)
@@ -142,7 +142,7 @@ test('a worker not listed by its master yet does not mean a wrong master', async
   expect((await lb.observe([WEB1], context())).readings[0]).toMatchObject({ present: true })
 })
 
-// It executes itself anew at a reload, which takes half a second; its worker's own socket answers first.
+// A master executes itself again at a reload, which takes half a second: the worker's socket answers first.
 test('a reload is reported before a silent master answers', async () => {
   await using fake = await withMaster()
   await using lb = haproxyRuntime({
@@ -224,7 +224,7 @@ test('a worker of an earlier master that can not be reached is unread', async ()
     note: expect.stringContaining('another master') as unknown,
   })
   expect(ended).not.toBe('unlisted')
-  // In time it is not named any more, which is no end.
+  // After a while it is not named any more, which does not mean that it has ended.
   const clock = { ...context().clock, now: () => performance.now() + 61_000 }
   const later = async () => lb.observe([WEB1], { ...context(), clock })
   await later()

@@ -13,7 +13,7 @@ import { systemClock } from '../../../src/provider/clock.js'
 
 const within = (signal: AbortSignal) => ({ clock: systemClock, signal })
 const LIMITS = { connectTimeout: 10_000, replyTimeout: 30_000, maxConnections: 2 }
-/** For what never comes: long enough for what does. */
+/** Short enough for an answer that never comes, long enough for one that does. */
 const HASTY = 1_000
 const forever = within(new AbortController().signal)
 

@@ -63,7 +63,7 @@ it('gives a new adapter to the lists that tests use', () => {
   expect(importsOf(more)).toContain("'drainable/testing/toy-balancer'")
 })
 
-/** What could only be kept by hand: code that names every adapter. */
+/** Code that names every adapter would have to be kept by hand. */
 it('is the only place in the code that names each adapter', () => {
   const naming = ['src', 'test', 'scripts', 'examples', 'bench', '.']
     .flatMap(codeIn)

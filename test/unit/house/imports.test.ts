@@ -81,7 +81,7 @@ describe('packages', () => {
   }
   /** Compiled into the build; see THIRD-PARTY-NOTICES.md there. */
   const bundled = ['@bufbuild/protobuf', 'eventemitter3', 'zod']
-  /** Those that check nothing a caller gives: they stay without. */
+  /** Entries that check no input of a caller need none. */
   const light = ['endpoints', 'provider', 'machine', 'testing']
 
   it.each(present.map((item) => [specifier(item), item] as const))(

@@ -7,7 +7,7 @@ import { LOGIN, type GivenOptions } from '../../support/given-options.js'
 
 const web1 = { pool: 'web', member: 'web1' }
 
-/** Every option of each is `undefined`, as where a caller passes its own straight through. */
+/** Every option of each is `undefined`, as when a caller passes on its own options. */
 const factories = (
   await Promise.all(
     adapterNames().map(async (name) => {

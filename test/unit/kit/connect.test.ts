@@ -88,7 +88,7 @@ describe('a connection that can not be made', () => {
   test('is given up with the last call that waits for it', { timeout: 15_000 }, async () => {
     await using there = await silent()
     await using http = client(there)
-    // By a clock that stands still no connection is too late: the abort alone ends a call.
+    // No connection is late by a clock that stands still: only the abort ends a call.
     const clock = fakeClock()
     const calls = [get(http, clock), get(http, clock)]
     await expect.poll(() => there.open.size).toBeGreaterThan(0)

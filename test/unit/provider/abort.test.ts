@@ -14,7 +14,7 @@ async function microtasks(n: number): Promise<void> {
   for (let i = 0; i < n; i += 1) await Promise.resolve()
 }
 
-// Whoever aborts does it at any moment, also before the work was handed over, and the work may fail after it.
+// An abort can come at any moment, even before the work is handed over, and the work may fail after it.
 test.each(Array.from({ length: 40 }, (_, i) => i))(
   'work that fails %i microtasks after an abort is handled',
   async (offset) => {

@@ -1,4 +1,4 @@
-/** Stores that say "saved" and have not, that give back an older value, or that lose what they had. */
+/** Stores that report a save they did not make, return an older value, or lose their contents. */
 import { describe, expect, test } from 'vitest'
 import {
   findOrphans,

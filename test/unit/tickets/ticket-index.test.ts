@@ -8,7 +8,7 @@ type Step = 'save' | 'again' | 'drop' | 'list'
 
 interface Process {
   readonly steps: readonly Step[]
-  /** Where it goes on from nodes of others, over and over. */
+  /** Whether it continues from nodes of others, again and again. */
   readonly sides: readonly number[]
   /** The request at which it crashes, if it ever does. */
   readonly crash: { readonly at: number; readonly after: boolean }

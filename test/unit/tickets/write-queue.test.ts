@@ -1,4 +1,4 @@
-/** The line in which the runs of one process write one ticket: what a store carries out late is mended by whoever is last. */
+/** The queue in which the runs of one process write one ticket: the last run repairs what a store carried out late. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { fileTickets, fromUnstorage, type TicketStore } from 'drainable'

@@ -171,7 +171,7 @@ describe('a drain', { concurrent: true }, () => {
   test('kept busy by persistence says so, and escalateAfter ends it', async () => {
     await using at = await setup()
     const { fake, adc } = at
-    // One answer that does not end, of a client that keeps coming.
+    // One endless answer to a client that keeps coming.
     await fake.occupy(SVC1)
     await fake.occupy(SVC1, { persistent: 1 })
     const client = setInterval(() => fake.arrive(SVC1, { persistent: true }), 20)

@@ -26,7 +26,7 @@ function meddled(size: number, others: readonly MemberRef[]) {
   return { clock, lb, slow, runs }
 }
 
-// A drain whose wish is newer than a look of another may be down in that look already: counted twice.
+// A member with a wish newer than another drain's look may be down in that look already, and be counted twice.
 describe('places that were taken while a look was under way', () => {
   test('are counted once, however many looks that takes', async () => {
     const { clock, slow, runs } = meddled(6, FOUR)

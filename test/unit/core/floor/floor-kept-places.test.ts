@@ -100,7 +100,7 @@ test('a drain that has a place keeps it until its first hold', async () => {
     await wait(500)
     return apply(changes, ctx)
   }
-  // While this one's call is under way, none of them trusts the look that they began with.
+  // While the call of this drain is under way, no other drain trusts its first look.
   await using busy = startDrain(lb, web3, { clock, timeout: '10m' })
   await clock.advance(100)
   const observe = lb.observe.bind(lb)

@@ -145,7 +145,7 @@ describe('a member that a drain of this process wishes down', () => {
   })
 })
 
-// Fault 7: what is wished down already takes nothing more away
+// Fault 7: a member wished down already takes no further place
 describe('a change of a member already wished down', () => {
   test('a put-back is allowed while no other member serves', async () => {
     const { clock, lb } = rig(TWO)
@@ -241,7 +241,7 @@ describe('two provider objects for one balancer', () => {
     await using first = startDrain(one, web1, { clock })
     await using second = startDrain(two, web2, { clock })
     await clock.runUntil(Promise.all([first.done, second.done]))
-    // Until its own place is sure, each reads who else of the pool is wished down: by itself.
+    // Until its own place is sure, each drain reads for itself which members of the pool are wished down.
     const before = [one.looks.length, two.looks.length]
     lb.reload()
     await clock.advance(5_000)

@@ -269,7 +269,7 @@ describe('"set so by another client"', () => {
   })
 
   test('is not told to a monitor after our own ready()', async () => {
-    // The monitor looks by the real clock: so does this drain.
+    // The monitor looks by the real clock, and so does this drain.
     const lb = withEvents(
       fakeProvider({ pools: { web: ['web1', 'web2'] }, instance: 'answers-monitor' }),
     )
@@ -322,7 +322,7 @@ describe('"set so by another client"', () => {
   })
 })
 
-// Fault 15: a success carries no reason why it is none.
+// Fault 15: a success carries no reason for a failure.
 describe('a success has no stale reason in why()', () => {
   test('after a removal that was refused at first', async () => {
     const { clock, lb } = balancer()

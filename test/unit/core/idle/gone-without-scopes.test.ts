@@ -118,7 +118,7 @@ function absentOnce(lb: FakeProvider): void {
   })
 }
 
-// Fault 12: what is not gone, or not yet
+// Fault 12: absent members that are not gone, or not yet
 describe('a member that is absent', () => {
   test('is not gone if the next look shows it again', async () => {
     const { clock, lb } = rig(NO_COUNTS_AFTER)

@@ -235,7 +235,7 @@ describe('the machine', () => {
                   phase = event.to
                 }
                 if (event.type === 'idle') {
-                  // What others have removed is watched until its work has ended.
+                  // A member that another client removed is watched until its work has ended.
                   expect(
                     reading.present
                       ? reading.own !== 'ready' && reading.own !== 'unknown'

@@ -124,7 +124,7 @@ describe('a seal that a reload forgot, where maint cuts', () => {
   })
 })
 
-// Fault 8: where nothing is cut the door is closed at once
+// Fault 8: where maint cuts nothing the member is sealed at once
 describe('a hold that a reload forgot', () => {
   test('is put back as maint at once where maint is gentle', async () => {
     const { clock, lb } = rig()

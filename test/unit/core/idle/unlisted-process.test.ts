@@ -166,7 +166,7 @@ describe('a process that is not listed any more', () => {
   })
 })
 
-// Fault 4: an end that the product has said is one
+// Fault 4: an end that the product reports is believed
 describe('a process that the product says has ended', () => {
   const ways: readonly (readonly [string, NonNullable<Snapshot['ended']>])[] = [
     ['by name', ['b']],

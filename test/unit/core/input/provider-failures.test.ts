@@ -79,7 +79,7 @@ function throws(error: unknown): () => never {
   }
 }
 
-// Fault 19: an error without a network code is not the network's.
+// Fault 19: an error without a network code is not a network error.
 describe('an error of a provider without a network code', () => {
   test.each(bugs)('is PROVIDER_FAILED with its cause kept: %s', async (_, bug) => {
     const { clock, lb } = balancer()
@@ -225,7 +225,7 @@ describe('an error of a provider with a network code', () => {
   })
 })
 
-/** Replies that are no replies: what a hand-made provider may give by mistake. */
+/** Invalid replies that a hand-made provider may give by mistake. */
 const nonsense: readonly (readonly [string, Verb, unknown])[] = [
   ['undefined for a look', 'observe', undefined],
   ['null for a look', 'observe', null],

@@ -56,7 +56,7 @@ const verbs: Readonly<Record<string, Verb>> = {
 const withTarget = Object.entries(verbs).filter(
   ([name]) => !['resumeDrain', 'stepDrain of a ticket', 'restore'].includes(name),
 )
-/** Those that give a handle refuse at once; the others by the promise they give. */
+/** Verbs that return a handle refuse at once, the others through their promise. */
 const atOnce = ['startDrain', 'resumeDrain', 'watch']
 
 function isHandle(value: unknown): value is AsyncDisposable {
@@ -229,7 +229,7 @@ describe('a policy is refused for', () => {
   })
 })
 
-// Fault 22: an action that is none is not found out once the member is drained.
+// Fault 22: an invalid action is refused before the member is drained.
 describe('drain() with an action', () => {
   test.each([
     ['a text', 'install'],

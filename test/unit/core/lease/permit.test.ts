@@ -94,7 +94,7 @@ describe('a drain under a lease', () => {
     const handle = start()
     await clock.runUntil(handle.inForce)
     const ticket = await handle.ticket
-    // This one is frozen after its undo; the next one drains the member again, under the same id.
+    // The process is frozen after its undo; the next one drains the member again under the same id.
     const get = tickets.get.bind(tickets)
     const later = { ...ticket, lease: { name: 'l', fence: 9 } }
     const restored = lb.apply.bind(lb)

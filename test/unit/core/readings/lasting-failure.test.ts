@@ -16,7 +16,7 @@ function expire(lb: FakeProvider): () => void {
   }
 }
 
-// It will not pass by itself, and it does pass: nothing of a run may end by it in silence.
+// A failure called permanent may pass nevertheless: no part of a run may end silently because of it.
 describe('looks that seem to fail for good', () => {
   test('are told, and the drain goes on once they succeed', async () => {
     const { clock, lb } = rig()

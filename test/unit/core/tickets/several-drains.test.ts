@@ -51,7 +51,7 @@ test('a drain without changes does not rewrite a ticket that was dropped', async
     await gate
     return observe(...asked)
   }
-  // Both are wanted, and no more than one of two may go: what it asks for is not granted.
+  // It wants both members, of which only one may go: the floor refuses.
   const options = { clock, tickets, id: 'job', keepReady: 2, onMinimum: 'wait' } as const
   const both = startDrain(late, [web1, web2], { ...options, timeout: '10m' })
   await clock.advance(10)

@@ -271,7 +271,7 @@ describe('a drain that an operator set while our hold was only intended', () => 
   })
 })
 
-// Fault 9: what is ours all the same
+// Fault 9: holds that are ours nevertheless
 describe('a hold of ours', () => {
   test('is opened after a resume if the ticket says it was applied', async () => {
     const { clock, lb } = rig()

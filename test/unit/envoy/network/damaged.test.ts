@@ -28,7 +28,7 @@ describe('a damaged reply of an admin API', () => {
             expect([...hosts.keys()]).toEqual([...(was?.hosts.keys() ?? [])])
             for (const [member, row] of hosts) {
               const known = was?.hosts.get(member)
-              // A zero is left out too: a count is what it was, or not there.
+              // A zero is left out too, so a count is either unchanged or missing.
               expect([known?.active, 0]).toContain(row.active)
               if (known?.eds !== 'DRAINING') expect(row.eds).not.toBe('DRAINING')
             }
@@ -55,7 +55,7 @@ describe('a damaged reply of an admin API', () => {
       (before, after) => {
         for (const row of after) expect(before).toContain(row)
       },
-      // Lines that are cut off whole are the frame's to notice: HTTP says how long the body is.
+      // Lines that are cut off whole are noticed by HTTP, which tells the length of the body.
       damagedLines(text, '::').filter((reply) => !text.startsWith(reply.slice(0, -1))),
     )
   })

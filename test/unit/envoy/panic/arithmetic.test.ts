@@ -51,7 +51,7 @@ describe('panic', () => {
     // 33 + 66: not everything.
     expect([...panickedPriorities(hosts('huu', 'hhu'), rules)]).toEqual([0])
     expect([...panickedPriorities(hosts('hu', 'hu'), rules)]).toEqual([])
-    // Nothing at all: everybody, whatever the threshold.
+    // With nothing healthy at all, every host is used, whatever the threshold.
     expect([...panickedPriorities(hosts('huu'), { ...rules, overprovisioning: 2 })]).toEqual([0])
   })
 

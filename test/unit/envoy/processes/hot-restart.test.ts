@@ -92,7 +92,7 @@ describe('a hot restart', () => {
     await using one = lb()
     const snapshot = await one.observe([ref], ctx())
     expect(snapshot.readings[0]?.scopes.map(({ scope }) => scope)).toEqual([fake.url])
-    // Everybody was read: what is not listed has ended, the process of a ticket too.
+    // All processes were read: one that is not listed has ended, even one from a ticket.
     expect(snapshot.ended).toBe('unlisted')
     await fake.close()
   })

@@ -24,7 +24,7 @@ describe('an undone member while the run goes on', () => {
     const run = another(restored()).look()
     expect(run.state.ending.ended).toMatchObject({ outcome: 'restored' })
     expect(run.sent).toBe(null)
-    // What comes in that process is another client's.
+    // A later state in that process was set by another client.
     run.set({ own: 'drain' }).look()
     expect(run.sent).toBe(null)
     expect(run.outcome).toBe('restored')

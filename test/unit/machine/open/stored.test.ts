@@ -12,7 +12,7 @@ function readied(): MemberRun {
   return started({ own: 'ready', goal, present: MARKED })
 }
 
-/** One that a drain of ours has found free and then marked, and that another client opened at run time. */
+/** A member that our drain found without a mark and then marked, and that another client opened at run time. */
 function openedBehind(): MemberRun {
   const run = started({ own: 'ready', present: FREE }).look().answer()
   run.set({ own: 'drain', stored: 'drain', native: { weight: 0, mark: true } }).look()
