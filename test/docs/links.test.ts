@@ -5,7 +5,7 @@ import { root } from '../../scripts/package/entries.ts'
 import { blocksOf, pages } from './pages.js'
 import type { Page } from './pages.js'
 
-/** The page without its fenced blocks and code spans: what looks like a link in code is none. */
+/** The page without its fenced blocks and code spans, in which nothing is a link. */
 function prose(page: Page): string {
   return page.text.replace(/^(\s*)(`{3,})[\s\S]*?^\s*\2\s*$/gm, '').replace(/`[^`\n]*`/g, '')
 }

@@ -72,7 +72,7 @@ ${SERVERS.map((name) => `  server ${name} 127.0.0.1:${port(name)} cookie ${name}
           await haproxy.reload()
           isLate = busyAtIdle !== -1
         }
-        // Sticky clients keep the member busy under drain: somebody closes the door, after a reload again.
+        // Sticky clients keep the member busy under drain: the test sets maint, and again after a reload.
         const sticky = setInterval(
           () => void haproxy.cli(`set server web/${member} state maint`),
           3_000,

@@ -61,7 +61,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
         'the door of the new process is closed',
       )
       expect(wasIdle).toBe(false)
-      // It comes in through the old worker all the same, and is the last one on its connection.
+      // It still comes in through the old worker, and is the last one on its connection.
       const last = await client.ask('/')
       expect(last.status).toBe(200)
       if (by === 'cookie') expect(last.server).toBe(ref.member)
@@ -230,7 +230,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
     expect(busyAtIdle).toBe(0)
   })
 
-  // HAProxy says GOAWAY, and serves what the client begins all the same.
+  // HAProxy sends GOAWAY, and still serves what the client begins.
   it.concurrent('a WebSocket of another pool is waited for over HTTP/2', async ({ expect }) => {
     await using it = await lab({ engine, config: BOTH })
     const { haproxy, s1 } = it

@@ -1,4 +1,4 @@
-/** The stats socket itself: its rights and its bounds, what stands before it, and what is none. */
+/** The stats socket: its rights, its bounds, what stands in front of it, and addresses without one. */
 import { once } from 'node:events'
 import { createConnection } from 'node:net'
 import { drain, type DrainableError, ready, select, startDrain } from 'drainable'

@@ -40,7 +40,7 @@ function startRoller(options: RollerOptions) {
   }
 }
 
-/** Restarts a server where it is told to: its process outlives whoever deploys. */
+/** Restarts a server on request: its process outlives the one that deploys. */
 async function startControl(servers: readonly FleetServer[]) {
   const under = new Map<string, Promise<void>>()
   const server = createServer((request, response) => {

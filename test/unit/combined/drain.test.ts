@@ -81,7 +81,7 @@ describe('a drain over two balancers', () => {
     expect(error.report.members.map(({ outcome }) => outcome)).toEqual(['idle', 'timeout'])
   })
 
-  test('is begun on none when one refuses', async () => {
+  test('is not begun on either when one refuses', async () => {
     const { clock, a, b, all } = setUp()
     b.setBehind({ pool: 'web', member: 'web2' }, 'maint')
     b.setBehind({ pool: 'web', member: 'web3' }, 'maint')

@@ -172,7 +172,7 @@ describe('a stream of the gRPC server', () => {
     expect(writes).toHaveLength(2)
   })
 
-  test('of a stranger that took nothing makes no drain wait', async () => {
+  test('of an unknown client that took nothing does not delay a drain', async () => {
     const { lb, open } = await grpc()
     for (let i = 0; i < 3; i++) {
       const one = open()

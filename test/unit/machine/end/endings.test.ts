@@ -180,7 +180,7 @@ describe('a run that has settled', () => {
     expect(losses(run)).toEqual(['IDLE_LOST'])
   })
 
-  test('takes none for work after a counter restart without any', () => {
+  test('sees no work after a counter restart without arrivals', () => {
     const run = idle({ scopes: { w1: { countersFrom: 'boot 1' } } }).settle()
     run.scope('w1', { incarnation: 'w1.2', countersFrom: 'boot 2', arrivals: 0 }).look()
     expect(losses(run)).toEqual([])

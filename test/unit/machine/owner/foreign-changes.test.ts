@@ -12,20 +12,20 @@ function setAgain(run: MemberRun): MemberRun {
 }
 
 describe('a state of ours that another client took back and set again', () => {
-  test('is theirs, and an undo leaves it alone', () => {
+  test("is that client's, and an undo leaves it alone", () => {
     const run = setAgain(held().look()).open().look()
     expect(run.sent).toBe(null)
     expect(run.outcome).toBe('overruled')
   })
 
-  test('is theirs even if it is maint over our drain', () => {
+  test("is that client's even if it is maint over our drain", () => {
     const run = setAgain(idle({ seal: 'gentle' }))
       .open()
       .look()
     expect(run.outcome).toBe('overruled')
   })
 
-  test('is theirs even if the ledger has an intended raise', () => {
+  test("is that client's even if the ledger has an intended raise", () => {
     const run = held().look({ after: 1_000 }).look({ after: 100 })
     const intended = { kind: 'hold' as const, to: 'maint' as const, state: 'intended' as const }
     const { hold } = run.state
@@ -35,7 +35,7 @@ describe('a state of ours that another client took back and set again', () => {
     expect(run.outcome).toBe('overruled')
   })
 
-  test('is theirs even in a process that was reloaded since', () => {
+  test("is that client's even in a process that was reloaded since", () => {
     const run = held().look().set({ own: 'ready' }).look()
     expect(run.outcome).toBe('overruled')
     run.open().set({ own: 'drain' }).scope('w1', { incarnation: 'w1.2' }).look()
@@ -49,7 +49,7 @@ describe('a state of ours that another client took back and set again', () => {
     expect(run.sent).toBe('restore drain to ready')
   })
 
-  test('is theirs even if an undo of ours may have lowered it', () => {
+  test("is that client's even if an undo of ours may have lowered it", () => {
     const change = {
       kind: 'restore' as const,
       ref: { pool: 'web', member: 'web1' },
@@ -88,7 +88,7 @@ describe('a state of ours that another client took back and set again', () => {
 })
 
 describe('a state of ours that a reload forgot', () => {
-  test('is theirs if they raise over what a state file brought back', () => {
+  test("is another client's if it raises what a state file brought back", () => {
     const run = held({ hold: 'maint' }).set({ health: 'unknown' }).look().open().look()
     expect(run.sent).toBe('restore maint to drain')
     run.answer().look()
