@@ -56,11 +56,11 @@ test.each<object>([
   { runtime: RUNTIME },
   { runtime: RUNTIME, oldWorkers: undefined },
   { socketPath: '/run/dataplane.sock', url: 'http://dataplane' },
-])('%o is taken', (options) => {
+])('%o is accepted', (options) => {
   expect(complaint(options)).toBe('')
 })
 
-test('two providers on one API are the same balancer, whatever their user', () => {
+test('two providers on one API are the same balancer for any user', () => {
   const other = haproxyDataplane({ ...GOOD, username: 'other' })
   const one = haproxyDataplane(GOOD)
   expect(other.instance).toBe(one.instance)

@@ -38,7 +38,7 @@ describe('encoders', () => {
     },
   )
 
-  it('no name can carry a second command', () => {
+  it('never let a name carry a second command', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (pool, member) => {
         try {

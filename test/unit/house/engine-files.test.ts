@@ -102,7 +102,7 @@ function standIns({ files }: Collected): readonly string[] {
 
 // Each loads every file anew, which takes ten seconds. Outside of CI the engine tests of the same run show what a clone has.
 describe.runIf(isCi())('files of engine tests', { concurrent: true, timeout: 120_000 }, () => {
-  test.for(SUBSETS)('load with $what, and say what is missing', async ({ missing, ...subset }) => {
+  test.for(SUBSETS)('load with $what, and name what is missing', async ({ missing, ...subset }) => {
     const found = await collect(subset)
     const written = await readdir(`${root}test/engine`, { recursive: true })
     expect(found.files.length).toBe(written.filter((name) => name.endsWith('.test.ts')).length)

@@ -76,19 +76,19 @@ describe('options of an adapter', () => {
   test.each([
     [undefined, 'undefined'],
     ['/run/haproxy.sock', 'string'],
-  ])('%j in place of all options names some of them', (given, found) => {
+  ])('%j in place of all options is told some of their names', (given, found) => {
     expect(() => parseOptions(schema, given, 'lb()')).toThrow(
       `lb(): the options: expected an object with options such as 'username', 'password', 'tls', 'dispatcher' and 8 more, found ${found}`,
     )
   })
 
-  test('a URL of another scheme is not said to be in the clear', () => {
+  test('a URL of another scheme is not called unencrypted', () => {
     expect(() => parse({ url: 'ftp://lb' })).toThrow(
       /^lb\(\): url: expected http or https, found 'ftp'$/,
     )
   })
 
-  test('defaults are filled in, durations are milliseconds', () => {
+  test('defaults are filled in, and durations become milliseconds', () => {
     expect(parse({ pause: '2s', dispatcher: agent })).toMatchObject({
       pause: 2_000,
       patience: 'wait',

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { bench, desired, web, type Bench } from './set-up.js'
 
 describe('a reconciler beside an operator', () => {
-  it('leaves in maint what another client put there, although it owns it', async () => {
+  it('leaves in maint what another client put there, even if it owns it', async () => {
     const at = bench('a', 'b')
     at.lb.setBehind(web('b'), 'maint')
     await using loop = await at.settled(desired({ a: 'serve', b: 'serve' }))
@@ -48,7 +48,7 @@ describe('a reconciler beside an operator', () => {
     expect(at.states('a', 'b')).toEqual(['ready', 'maint'])
   })
 
-  it('leaves a drain that came after its own look saw the member open', async () => {
+  it('leaves a drain set after its own look saw the member open', async () => {
     const at = bench('a', 'b')
     await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }))
     loop.set(desired({ a: 'serve', b: 'serve' }))
@@ -66,7 +66,7 @@ describe('a reconciler beside an operator', () => {
     ])
   })
 
-  it('leaves a maint that came after its look saw the member open', async () => {
+  it('leaves a maint set after its own look saw the member open', async () => {
     const at = bench('a', 'b')
     await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }))
     at.lb.failNext('reject', { verb: 'apply' })

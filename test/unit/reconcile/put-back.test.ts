@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { DrainableError } from 'drainable'
 import { bench, desired, web } from './set-up.js'
 
-describe('a reconciler whose put-back after a reload is refused', () => {
+describe('a reconciler with a refused put-back after a reload', () => {
   it('calls the member active, says why, and tries again', async () => {
     const at = bench('a', 'b')
     await using loop = await at.settled(desired({ a: 'serve', b: 'drain' }))

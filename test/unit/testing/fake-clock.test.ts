@@ -62,7 +62,7 @@ describe('fakeClock', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('never fires a timer of Infinity, and one of 0 not in the same breath', async () => {
+  test('never fires a timer of Infinity, nor one of 0 at once', async () => {
     const clock = fakeClock()
     let fired = 0
     clock.setTimeout(() => fired++, Infinity)
@@ -99,7 +99,7 @@ describe('fakeClock', () => {
     rmSync(dirname(path), { recursive: true })
   })
 
-  test('says so when nothing can settle the promise', async () => {
+  test('says so if nothing can settle the promise', async () => {
     const clock = fakeClock()
     const never = new Promise<void>(() => undefined)
     await expect(clock.runUntil(never)).rejects.toThrow('no timer is left')

@@ -11,18 +11,18 @@ import { fakeClock, fakeProvider } from 'drainable/testing'
 
 const lb = fakeProvider({ pools: { web: ['web1'] } })
 
-describe('a ticket that there is none of', () => {
-  test('restore() says what that means', async () => {
+describe('a missing ticket', () => {
+  test('is explained by restore()', async () => {
     const error: unknown = await restore(lb, undefined as never).catch((e: unknown) => e)
     expect(error).toMatchObject({ code: 'TICKET_INVALID' })
     expect(String(error)).toContain('there is no ticket (found undefined): the store has none')
   })
 
-  test('resumeDrain() says what that means', () => {
+  test('is explained by resumeDrain()', () => {
     expect(() => resumeDrain(lb, null as never)).toThrow('there is no ticket (found null)')
   })
 
-  test('stepDrain() with a target alone is told how to begin', async () => {
+  test('leads stepDrain() with a target alone to say how to begin', async () => {
     const from = { pool: 'web', member: 'web1' } as unknown as Ticket
     const error: unknown = await stepDrain(lb, from).catch((e: unknown) => e)
     expect(String(error)).toContain('found a target alone: write { target: ... }')

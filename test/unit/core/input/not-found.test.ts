@@ -13,7 +13,7 @@ async function said(call: Promise<unknown>): Promise<{ code: string; message: st
 
 const missed = (lb: DrainableProvider, target: unknown) => said(select(lb, target as Target))
 
-describe('a target that hits nothing', () => {
+describe('a target that matches nothing', () => {
   test.each<[Target, string]>([
     [{ pool: 'web', member: 'Web1' }, "pool web has no such member, did you mean 'web1'?"],
     [{ pool: 'web', member: 'wbe2' }, "did you mean 'web2'?"],
@@ -30,7 +30,7 @@ describe('a target that hits nothing', () => {
     expect(error.message).toContain(words)
   })
 
-  test('an address with another port is told its ports', async () => {
+  test('an address with another port is told the ports there are', async () => {
     const lb = fakeProvider({ pools })
     const [web1] = await select(lb, { pool: 'web', member: 'web1' })
     const { address = '', port = 0 } = web1?.present === true ? web1 : {}
@@ -38,7 +38,7 @@ describe('a target that hits nothing', () => {
     expect(error.message).toContain(`port ${port + 1}, its ports are '${port}'`)
   })
 
-  test('a look for the message that fails leaves the error as it is', async () => {
+  test('a failed look for the message leaves the error as it is', async () => {
     const lb = fakeProvider({ pools })
     const observe = lb.observe.bind(lb)
     lb.observe = (refs, ctx) =>
@@ -51,7 +51,7 @@ describe('a target that hits nothing', () => {
   })
 })
 
-describe('a target that is not understood', () => {
+describe('a malformed target', () => {
   test.each<[unknown, string]>([
     ['web/web1', "write { pool: 'web', member: 'web1' }"],
     ['web1', 'expected { pool, member }, a list of those'],
@@ -68,20 +68,20 @@ describe('a target that is not understood', () => {
     expect(error.message).toContain(words)
   })
 
-  test('a pool of several balancers is told how one of them is named', async () => {
+  test('a pool of several balancers is told how to name one of them', async () => {
     const all = combineProviders({ a: fakeProvider({ pools }), b: fakeProvider({ pools }) })
     const error = await missed(all, { pool: 'web' })
     expect(error.message).toContain("name one, as in { balancer: 'a', ... }; a roll takes a list")
   })
 })
 
-describe('what a verb is given in the wrong place', () => {
-  test('a factory that was not called', async () => {
+describe('a misplaced argument of a verb', () => {
+  test('a factory that was not called is told', async () => {
     const error = await missed(fakeProvider as unknown as DrainableProvider, { pool: 'web' })
     expect(error.message).toContain('found a function: call it, and pass what it gives')
   })
 
-  test('an action where the policy belongs', async () => {
+  test('an action in the place of the policy is told', async () => {
     const action = (() => Promise.resolve()) as never
     const error = await said(
       drain(fakeProvider({ pools }), { pool: 'web', member: 'web1' }, action),

@@ -8,7 +8,7 @@ const SEEDS = [
   793115, 1002303, 1101089, 1104349, 1106915, 1107343, 300270, 301024,
 ]
 
-test.each(SEEDS)('the truth agrees with all that is said, seed %i', async (seed) => {
+test.each(SEEDS)('all that is said agrees with the truth, seed %i', async (seed) => {
   expect((await play(seed, false, undefined, false)).faults).toEqual([])
 })
 
@@ -24,6 +24,6 @@ const DISTURBED = [
   175009067, 175011937, 175033392, 11002365, 11026872,
 ]
 
-test.each(DISTURBED)('the truth agrees with all that is said, disturbed, seed %i', async (seed) => {
+test.each(DISTURBED)('all that is said agrees with the truth, disturbed, seed %i', async (seed) => {
   expect((await play(seed)).faults).toEqual([])
 })

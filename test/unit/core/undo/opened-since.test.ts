@@ -21,7 +21,7 @@ async function drainedAnew(
   return run
 }
 
-describe('what another client set after a call of this process had opened it', () => {
+describe('a change by another client after a call of this process opened', () => {
   test('is left alone by the undo of the drain before', async () => {
     const both = rig()
     const run = await drainedAnew(both, both.lb)
@@ -51,7 +51,7 @@ describe('what another client set after a call of this process had opened it', (
     expect([only(report).outcome, both.lb.state(web1)]).toEqual(['overruled', 'drain'])
   })
 
-  test('is no reason to leave what the drain itself had set', async () => {
+  test('does not keep an undo from what the drain itself had set', async () => {
     const { clock, lb } = rig()
     const run = startDrain(lb, web1, { clock, timeout: '1m' })
     await clock.advance(500)
@@ -61,7 +61,7 @@ describe('what another client set after a call of this process had opened it', (
   })
 })
 
-test('what another run saw opened between two looks is left alone', async () => {
+test('a member seen open by another run between two looks is left alone', async () => {
   const { clock, lb } = rig()
   lb.occupy(web1)
   await using slow = startDrain(lb, web1, { clock, timeout: '10m', seal: false, pace: '30s' })

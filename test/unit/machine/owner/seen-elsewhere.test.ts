@@ -41,8 +41,8 @@ function withLate(run: MemberRun, kind: 'hold' | 'restore', to: 'drain' | 'ready
 
 const aborted = (): MemberRun => held().look().put({ type: 'end', outcome: 'aborted' })
 
-describe('what another run saw lower than a drain that still looks had set it', () => {
-  test('is noted as taken back, where the processes are the same', () => {
+describe('a lower state that another run saw of a member held by a drain', () => {
+  test('is noted as taken back if the processes are the same', () => {
     const run = held().look()
     expect(see(run)).toBe(true)
     expect(ledger(run)).toEqual(['hold drain applied', 'restore ready unchanged'])
@@ -65,7 +65,7 @@ describe('what another run saw lower than a drain that still looks had set it', 
     expect(run.state.hold.incarnations).toEqual(SAME)
   })
 
-  test('is for its own look to tell, where another process shows it', () => {
+  test('is left to the own look if another process shows it', () => {
     for (const incarnations of [OTHER, new Map([...SAME, ['w2', 'w2.1']])])
       for (const run of [held().look(), idle().settle()]) {
         const { hold } = run.state
@@ -74,7 +74,7 @@ describe('what another run saw lower than a drain that still looks had set it', 
       }
   })
 
-  test('tells nothing where no process was known', () => {
+  test('is ignored if no process was known', () => {
     for (const incarnations of [SAME, OTHER]) {
       const run = held().look()
       run.state = { ...run.state, hold: { ...run.state.hold, incarnations: null } }
@@ -82,34 +82,34 @@ describe('what another run saw lower than a drain that still looks had set it', 
     }
   })
 
-  test('tells nothing where it is as high as it was set', () => {
+  test('is ignored if it is as high as it was set', () => {
     for (const own of ['drain', 'maint'] as const) expect(see(held().look(), { own })).toBe(false)
   })
 
-  test('tells nothing by a look asked for before the hold had its answer', () => {
+  test('is ignored in a look asked for before the hold had its answer', () => {
     const run = held().look()
     const { confirmedAt } = run.state.hold
     expect(see(run, { askedAt: confirmedAt })).toBe(false)
     expect(see(run, { askedAt: confirmedAt + 1 })).toBe(true)
   })
 
-  test('tells nothing of another member under its name', () => {
+  test('is ignored for another member of the same name', () => {
     expect(see(held().look(), { identity: 'x' })).toBe(false)
   })
 
-  test('tells nothing while a change is under way', () => {
+  test('is ignored while a change is under way', () => {
     const run = held().look().open().look()
     expect(run.sent).toBe('restore drain to ready')
     expect(see(run)).toBe(false)
   })
 
-  test('is noted as undone where an undo of ours without an answer may have done it', () => {
+  test('is noted as undone if an unanswered undo of ours may have done it', () => {
     const run = withLate(held().look(), 'restore', 'ready')
     expect(see(run)).toBe(true)
     expect(ledger(run)).toEqual(['hold drain applied', 'restore ready applied'])
   })
 
-  test('is no doing of an undo that leads elsewhere, nor of a hold', () => {
+  test('was not done by an undo that leads elsewhere, nor by a hold', () => {
     const up = withLate(held({ hold: 'maint' }).look(), 'hold', 'drain')
     expect(see(up, { own: 'drain' })).toBe(true)
     expect(ledger(up)).toEqual(['hold maint applied', 'restore drain unchanged'])
@@ -217,11 +217,11 @@ describe('what is found as a drain had set it in a process that another run saw 
   })
 })
 
-describe('what another run saw of a member that this one has let go of', () => {
-  test('says nothing of the life of a process that could not be read', () => {
-    const run = aborted().scope('w1', { state: 'unread', incarnation: 'w1.1' })
+describe('a state that another run saw of a released member', () => {
+  test('leaves a process that it could not read as it was known', () => {
+    const run = aborted().scope('w1', { state: 'unread', incarnation: 'w1.2' })
     run.set({ own: 'ready' }).look()
-    expect(run.state.hold.incarnations).toEqual(new Map([['w1', '']]))
+    expect(run.state.hold.incarnations).toEqual(SAME)
   })
 
   test('is noted as taken back, whatever process shows it', () => {
@@ -240,13 +240,13 @@ describe('what another run saw of a member that this one has let go of', () => {
     expect(run.state.hold.incarnations).toEqual(OTHER)
   })
 
-  test('names the process where it is open, also beside an unanswered undo', () => {
+  test('names the process if it is open, even beside an unanswered undo', () => {
     const run = aborted()
     see(run)
     expect(see(withLate(run, 'restore', 'ready'), { incarnations: OTHER })).toBe(true)
   })
 
-  test('is ours where a state file brought back what this one had set first', () => {
+  test('is ours if a state file brought back what this one set first', () => {
     const run = held({ escalateAfter: 100 }).look().wait(100).look().answer()
     run.put({ type: 'end', outcome: 'aborted' })
     expect(see(run, { own: 'drain', incarnations: OTHER })).toBe(true)
@@ -254,14 +254,14 @@ describe('what another run saw of a member that this one has let go of', () => {
     expect(run.set({ own: 'drain' }).open().look().sent).toBe('restore drain to ready')
   })
 
-  test('is taken back where the same process shows what this one had set first', () => {
+  test('is taken back if the same process shows what this one set first', () => {
     const run = held({ escalateAfter: 100 }).look().wait(100).look().answer()
     run.put({ type: 'end', outcome: 'aborted' })
     expect(see(run, { own: 'drain' })).toBe(true)
     expect(ledger(run).at(-1)).toBe('restore drain unchanged')
   })
 
-  test('names the process where it is as this one left it', () => {
+  test('names the process if it is as this one left it', () => {
     const run = aborted()
     const noted = run.state.hold.changes
     expect(see(run, { own: 'drain', incarnations: OTHER })).toBe(true)
@@ -269,14 +269,14 @@ describe('what another run saw of a member that this one has let go of', () => {
     expect(see(run, { own: 'drain', incarnations: OTHER })).toBe(false)
   })
 
-  test('tells nothing where it is not open', () => {
+  test('is ignored if it is not open', () => {
     const run = aborted()
     see(run)
     expect(see(run, { own: 'drain', incarnations: OTHER })).toBe(false)
     expect(see(aborted(), { own: 'drain' })).toBe(false)
   })
 
-  test('tells no process where none was known', () => {
+  test('has no process if none was known', () => {
     const run = aborted()
     run.state = { ...run.state, hold: { ...run.state.hold, incarnations: null } }
     expect(see(run, { own: 'drain' })).toBe(false)
@@ -284,7 +284,7 @@ describe('what another run saw of a member that this one has let go of', () => {
     expect(run.state.hold.incarnations).toBe(null)
   })
 
-  test('tells nothing where this one has changed nothing', () => {
+  test('is ignored if this one has changed nothing', () => {
     const run = aborted()
     run.state = { ...run.state, hold: { ...run.state.hold, changes: [] } }
     expect(see(run)).toBe(false)
@@ -297,8 +297,8 @@ describe('what another run saw of a member that this one has let go of', () => {
   })
 })
 
-describe('what a drain sees itself of a member that it has let go of', () => {
-  test('is no word for one that still looks after it', () => {
+describe('a state that a drain itself saw of a released member', () => {
+  test('is ignored by a drain that still looks after it', () => {
     const run = held().look().set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look()
     expect(run.sent).toBe('hold drain')
     run.refuse(failure('CONFLICT', true)).look({ after: 10 })
@@ -308,7 +308,7 @@ describe('what a drain sees itself of a member that it has let go of', () => {
     expect(ledger(kept)).not.toContain('restore ready unchanged')
   })
 
-  test('is noted as taken back, whatever process shows it: nothing will put it back', () => {
+  test('is noted as taken back, because nothing will put it back', () => {
     for (const incarnation of ['w1.1', 'w1.2']) {
       const run = aborted().set({ own: 'ready' }).scope('w1', { incarnation }).look()
       expect(ledger(run)).toEqual(['hold drain applied', 'restore ready unchanged'])
@@ -318,7 +318,7 @@ describe('what a drain sees itself of a member that it has let go of', () => {
     }
   })
 
-  test('is ours where a state file brought back what it had set before that', () => {
+  test('is ours if a state file brought back what it had set earlier', () => {
     const run = held({ escalateAfter: 100 }).look().wait(100).look().answer()
     expect(run.state.hold.confirmed).toBe('maint')
     run.put({ type: 'end', outcome: 'aborted' })

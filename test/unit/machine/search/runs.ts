@@ -69,7 +69,7 @@ function looksElsewhere(node: Node, world: World): Made {
   return noInput({ ...node, now, quiet: false, machine: seenElsewhere(node.machine, sight) })
 }
 
-/** What became of the change under way, where its process ended. */
+/** The outcome of the change under way, where its process ended. */
 function* crashes({ machine, truth, now }: Node): Generator<readonly [string, Truth]> {
   yield ['', { ...truth, landed: false }]
   const { pending } = machine.hold

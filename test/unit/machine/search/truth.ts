@@ -181,7 +181,7 @@ function numbersOf(one: Process, now: number, world: World): Numbers {
   }
 }
 
-/** The truth with the numbers of this moment kept: a later look may be answered with them. */
+/** The truth with the numbers of this moment kept, so that a later look can be answered with them. */
 export function cached(truth: Truth, now: number, world: World): Truth {
   if (world.freshness === 0) return truth
   const { cache } = truth
