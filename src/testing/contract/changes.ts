@@ -49,7 +49,7 @@ export const changes: Readonly<Record<string, (bench: Bench) => Promise<void>>> 
     }
   },
 
-  'holds a member twice as if once': async (bench) => {
+  'accepts a repeated hold': async (bench) => {
     const { level, a } = bench
     await bench.hold(a)
     await bench.done({ kind: 'hold', ref: a, to: level })

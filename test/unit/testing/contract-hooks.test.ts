@@ -10,7 +10,7 @@ describe('a case without its hook', () => {
       delete (harness as { loseAnswer?: unknown }).loseAnswer
       return harness
     })
-    return cases.find(({ name }) => /refused that was carried out/.test(name))!
+    return cases.find(({ name }) => /a completed change as refused/.test(name))!
   }
 
   test('is skipped through the context, with the reason', async () => {
