@@ -38,11 +38,7 @@ export function noteForeign(draft: Draft, reading: Reading, askedAt: number, bef
     const incarnations = incarnationsIn(scopes)
     const sight = { own, identity, askedAt, at: draft.now, incarnations }
     draft.set({ hold: seenElsewhere(state, sight).hold })
-    return
-  }
-  noteLooked(draft, own, askedAt, before)
-  const { sighted } = state
-  if (sighted !== null && askedAt > sighted.at) draft.set({ sighted: null })
+  } else noteLooked(draft, own, askedAt, before)
 }
 
 /** What was known before a reading was taken in. */
@@ -57,12 +53,30 @@ interface Before {
 /** The same of a run that looks after its member. */
 function noteLooked(draft: Draft, own: AdminState, askedAt: number, before: Before): void {
   const { state } = draft
+  const { sighted, hold } = state
+  const isOlder = sighted !== null && askedAt > sighted.at
+  if (isOlder) draft.set({ sighted: null })
   const set = lastInPlace(state)
   if (set === undefined) return
-  const lower = !atLeast(own, set)
-  const isSame = !anotherIncarnation(state, state.hold.incarnations)
+  const isSame = !anotherIncarnation(state, hold.incarnations)
   const open = !isSame && wasSeenOpen(state, own, before)
-  const was = lowerElsewhere(state, own, askedAt, before) ?? (open ? 'ready' : null)
+  const was = isOlder && wasLower(state, sighted, own, before) ? sighted.own : open ? 'ready' : null
+  noteFound(draft, own, { set, isSame, was })
+}
+
+/** What is known of a member that is found in a state. */
+interface Known {
+  /** Where our newest change led. */
+  readonly set: AdminState
+  /** Whether the processes that had taken that are still there, and no other. */
+  readonly isSame: boolean
+  /** The lower state that it was seen in last, in the processes that are there now, and that no change of ours has raised; null: none. */
+  readonly was: AdminState | null
+}
+
+function noteFound(draft: Draft, own: AdminState, { set, isSame, was }: Known): void {
+  const { state } = draft
+  const lower = !atLeast(own, set)
   if (was !== null && !lower) note(draft, broughtBack(state, was) ?? TAKEN_BACK, was)
   else if (isSame || was !== null) {
     if (lower) note(draft, takenBack(state, own), own)
@@ -140,19 +154,17 @@ function wasSeenOpen(state: DrainState, own: AdminState, { last, lived, late }: 
 }
 
 /**
- * The lower state that another run of this process saw the member in before this look was asked for, in the processes
- * that are there now, where nothing of ours can have made it what it is since; null: none.
+ * Whether another run of this process saw the member lower than it is now, in the processes that are there now, and no
+ * change of ours can have made it what it is since.
  */
-function lowerElsewhere(
+function wasLower(
   state: DrainState,
+  sight: Sight,
   own: AdminState,
-  askedAt: number,
-  { late }: Before,
-): AdminState | null {
-  const { sighted, hold } = state
-  if (sighted === null || askedAt <= sighted.at || sighted.askedAt <= hold.confirmedAt) return null
-  if (atLeast(sighted.own, own) || anotherIncarnation(state, sighted.incarnations)) return null
-  return late.some(mayShowAs(own)) ? null : sighted.own
+  { late }: Pick<Before, 'late'>,
+): boolean {
+  if (sight.askedAt <= state.hold.confirmedAt || atLeast(sight.own, own)) return false
+  return !anotherIncarnation(state, sight.incarnations) && !late.some(mayShowAs(own))
 }
 
 /** Whether a change may show as a state: one that was refused as its very own, one without an answer as one on the way, too. */

@@ -26,7 +26,8 @@ export function whyLower(state: DrainState, own: AdminState): Cause {
   if (atLeast(own, hold.confirmed)) return 'raise'
   // Where a hold came and went while its answer was missing, the ledger says already what another process shows instead.
   const newest = hold.changes.at(-1)
-  const isNoted = newest?.state === 'applied' && newest.to === own
+  const mayBeUndo = hold.late.some(({ change }) => change.kind === 'restore')
+  const isNoted = newest?.state === 'applied' && newest.to === own && !mayBeUndo
   return isNoted || anotherIncarnation(state, hold.incarnations) ? 'forgotten' : 'theirs'
 }
 

@@ -197,6 +197,16 @@ describe('an inherited change beside one that asks for the same', () => {
     expect(late).toMatchObject([{ lackedAt: 980, before: 'ready', shared: true }])
   })
 
+  test('leaves another one alone, and knows no state of before where neither does', () => {
+    const [one, undo, other] = [
+      lateHold('drain'),
+      unanswered(undoOf('maint', 'drain')),
+      lateHold('drain'),
+    ]
+    const late = inherited(one, undo, other)
+    expect(late).toStrictEqual([{ ...one, shared: true }, undo])
+  })
+
   test('is the same one where it comes again', () => {
     const one = lateHold('drain')
     expect(inherited(one, one)).toEqual([one])

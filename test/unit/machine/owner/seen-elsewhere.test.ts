@@ -66,7 +66,8 @@ describe('a lower state that another run saw of a member held by a drain', () =>
   })
 
   test('is left to the own look if another process shows it', () => {
-    for (const incarnations of [OTHER, new Map([...SAME, ['w2', 'w2.1']])])
+    const unread = new Map([...SAME, ['w2', '']])
+    for (const incarnations of [OTHER, new Map([...SAME, ['w2', 'w2.1']]), unread])
       for (const run of [held().look(), idle().settle()]) {
         const { hold } = run.state
         see(run, { incarnations })
@@ -169,6 +170,12 @@ describe('what is found as a drain had set it in a process that another run saw 
     expect(run.state.sighted).not.toBe(null)
     run.answer().look()
     expect([ledger(run), run.state.sighted]).toEqual([['hold drain applied'], null])
+  })
+
+  test('is ours where it was put back in the moment of that', () => {
+    const run = forgotten(held().look()).set({ own: 'ready' })
+    expect(run.look({ after: 0 }).sent).toBe('hold drain')
+    expect(ledger(run.answer().look())).toEqual(['hold drain applied'])
   })
 
   test('is for a look to tell that is asked for after that was answered', () => {

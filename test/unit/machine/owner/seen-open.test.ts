@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Sight } from '../../../../src/core/machine/input.js'
+import { contradicts } from '../../../../src/core/machine/sighted.js'
 import { MemberRun, held, idle } from '../member-run.js'
 
 /** Another run of this process has just seen the member. */
@@ -8,6 +9,19 @@ function see(run: MemberRun, sight: Partial<Sight> = {}): MemberRun {
   const known = { identity: '10.0.0.1:80', incarnations: new Map([['w1', 'w1.1']]) }
   const now = { askedAt: run.now, at: run.now }
   return run.put({ type: 'sighted', sight: { own: 'ready', ...known, ...now, ...sight } })
+}
+
+/** Whether a sight of another run, just now, makes this one look at once. */
+function isUrgent({ state, now }: MemberRun): boolean {
+  const at = now + 10
+  const incarnations = new Map([['w1', 'w1.1']])
+  return contradicts(state, {
+    own: 'ready',
+    identity: '10.0.0.1:80',
+    incarnations,
+    askedAt: at,
+    at,
+  })
 }
 
 const inEffect = ({ state }: MemberRun): boolean => state.proof.effectiveSince !== null
@@ -20,6 +34,20 @@ describe('a member that another run saw opened after our newest look', () => {
     expect(run.look().phase).toBe('draining') // drained again meanwhile: by whom tells nothing of what came
     expect([run.looks(900).phase, run.looks(400).phase]).toEqual(['draining', 'idle'])
     expect(run.outcome).toBe('idle')
+  })
+
+  test('is looked at at once, even if it is only held', () => {
+    expect(isUrgent(held().look())).toBe(true)
+    expect(isUrgent(idle().settle())).toBe(true)
+  })
+
+  test('is looked at once until an own look shows it closed', () => {
+    const run = see(held().look())
+    expect(isUrgent(run)).toBe(false)
+    expect(isUrgent(run.look())).toBe(true)
+    expect(isUrgent(run.set({ own: 'ready' }).scope('w1', { incarnation: 'w1.2' }).look())).toBe(
+      false,
+    )
   })
 
   test('has no quiet time yet', () => {
