@@ -244,7 +244,7 @@ class Call<F extends Sight, L> {
     const attempt = (this.#attempts.get(i) ?? 0) + 1
     this.#attempts.set(i, attempt)
     if (attempt < ATTEMPTS) return true
-    const words = `${formatRef(ref)} is changed by others again and again; nothing was sent`
+    const words = `${formatRef(ref)} is changed by other clients again and again; nothing was sent`
     const error = refusal('CONFLICT', words, { provider: this.#adapter.provider, ref })
     this.#end(place, { status: 'rejected', error })
     return false

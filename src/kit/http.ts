@@ -290,7 +290,7 @@ export function parseHttpUrl(value: string, field: string): URL {
   if (url.username !== '' || url.password !== '') {
     throw new DrainableError(
       'INVALID_OPTIONS',
-      `${field}: credentials do not belong into the URL, give username and password`,
+      `${field}: credentials do not belong in the URL, give username and password`,
     )
   }
   if (url.search !== '' || url.hash !== '') {
@@ -340,8 +340,8 @@ function withoutReply(cause: unknown): unknown {
 const CONNECT_WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there, check host and port',
   ENOTFOUND: 'there is no such host, check its name',
-  EHOSTUNREACH: 'no way leads there, check the address and firewalls',
-  ENETUNREACH: 'no way leads there, check the address and firewalls',
+  EHOSTUNREACH: 'no route leads there, check the address and firewalls',
+  ENETUNREACH: 'no route leads there, check the address and firewalls',
 }
 
 /** What the HTTP parser says where the other end speaks another protocol. */
@@ -362,7 +362,7 @@ function inWords(cause: unknown): string {
     return 'what listens there does not speak TLS, expected an https port, or an http:// URL for this one'
   }
   if (isOtherProtocol(cause)) {
-    return 'the answer is no HTTP, expected an http port, or an https:// URL for this one'
+    return 'the answer is not HTTP, expected an http port, or an https:// URL for this one'
   }
   const where = CONNECT_WORDS[codeOf(cause)]
   if (where !== undefined) return `${cause.message}, ${where}`
@@ -378,7 +378,7 @@ function neverSent(cause: unknown): boolean {
   return cause instanceof AggregateError && cause.errors.every(neverSent)
 }
 
-/** Whether this user may not open the socket. */
+/** Whether this user is not allowed to open the socket. */
 function isDenied(cause: unknown): boolean {
   return codeOf(cause) === 'EACCES'
 }

@@ -42,7 +42,7 @@ export function malformed(source: Source, expected: string, found: string): Drai
 export function cutShort(source: Source, text: string): DrainableError {
   return new DrainableError(
     'CONNECTION_LOST',
-    `${source.what}: the answer ends in its middle, after ${text.length} characters`,
+    `${source.what}: the answer was cut off, after ${text.length} characters`,
     { provider: source.provider },
   )
 }

@@ -137,7 +137,7 @@ const schema = z
   .refine((options) => options.admin !== undefined || canDoWithoutAdmin(options), {
     path: ['admin'],
     message:
-      'expected the addresses of the admin APIs: without them work is not known; only grpcEndpoints(), and restEndpoints() with loads, can do with load reports',
+      'expected the addresses of the admin APIs: without them work is not known; only grpcEndpoints(), and restEndpoints() with loads, can use load reports instead',
   })
 
 /** The options as the provider uses them: checked, with defaults filled in, durations in milliseconds. */

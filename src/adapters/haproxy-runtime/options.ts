@@ -14,9 +14,8 @@ import { once } from '../../provider/once.js'
 export type SocketAddress = string | { readonly host: string; readonly port: number }
 
 /**
- * What to do about processes of before a reload that can't be seen, or that can be seen and through
- * which clients can still come to a drained server (an old worker takes no more changes, so a seal
- * does not reach it).
+ * What to do about processes from before a reload that can't be seen, or that can be seen and through which clients
+ * can still come to a drained server (an old worker takes no more changes, so a seal does not reach it).
  *
  * - `wait`: they stand in the way of idle, so a drain waits until they have ended, or no connection is
  *   left in them that could bring another request; at the longest for its deadline. Where it is known

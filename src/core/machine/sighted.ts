@@ -6,8 +6,8 @@ import { forgetSamples } from './scopes.js'
 import { isLetGo, type DrainState } from './state.js'
 
 /**
- * Whether what another run of this process saw takes away what this drain rests on: the member was lower than its
- * hold in force, later than its own newest look. Once the run has its outcome, its own next look tells more.
+ * Whether a look of another run of this process contradicts this drain: it was later than this drain's newest look
+ * and showed the member lower than the hold in force. Once the run has its outcome, its own next look decides.
  */
 export function contradicts(state: DrainState, { own, identity, askedAt }: Sight): boolean {
   const { hold, proof, last, found, ending } = state
@@ -16,7 +16,7 @@ export function contradicts(state: DrainState, { own, identity, askedAt }: Sight
   return identity === found?.identity && !atLeast(own, hold.confirmed)
 }
 
-/** Nothing that was counted until then proves anything any more, also where the next look finds it as wished again. */
+/** Drops all samples up to then: they prove nothing, even if the next look finds the member as wanted again. */
 export function absorbSight(draft: Draft, sight: Sight): void {
   if (!contradicts(draft.state, sight)) return
   const scopes = forgetSamples(draft.state.proof.scopes)

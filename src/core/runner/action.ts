@@ -57,6 +57,6 @@ export class Action {
 
 /** Why an idle that was said does not hold any more in a run that something threw in. */
 export function notKeptUp(cause: DrainableError): DrainableError {
-  const words = `the drain is not kept up any more: ${cause.message}`
+  const words = `the hold could not be kept: ${cause.message}`
   return new DrainableError('IDLE_LOST', words, { cause })
 }

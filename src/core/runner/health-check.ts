@@ -49,7 +49,7 @@ async function askCaller(run: RunState, ref: MemberRef): Promise<DrainableError 
 function unanswered(ref: MemberRef, limit: number): DrainableError {
   return new DrainableError(
     'HEALTH_TIMEOUT',
-    `${formatRef(ref)}: the caller's health check gave no answer within ${formatDuration(limit)}; it stays as it is, a longer timeout waits longer`,
+    `${formatRef(ref)}: the caller's health check gave no answer within ${formatDuration(limit)}; it stays as it is, set a longer timeout to wait longer`,
     { ref },
   )
 }

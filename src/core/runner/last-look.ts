@@ -57,9 +57,13 @@ export class LastLook {
   /** An abort waits no longer for the answer to a change that opens a member; returns whether there was one. */
   #giveUpUndo(): boolean {
     const { members, sender, spec } = this.#run
-    const error = new DrainableError('CALL_TIMEOUT', 'apply: no answer in the time of an abort', {
-      provider: spec.provider.name,
-    })
+    const error = new DrainableError(
+      'CALL_TIMEOUT',
+      'apply: no answer in the time allowed after an abort',
+      {
+        provider: spec.provider.name,
+      },
+    )
     let any = false
     for (const key of members?.keys ?? []) {
       const state = members?.get(key)

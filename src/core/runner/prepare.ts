@@ -89,7 +89,7 @@ export function unpreparedReport(run: RunState, thrown: unknown): DrainReport {
 function tooSlow(spec: RunSpec): DrainableError {
   return new DrainableError(
     'CALL_TIMEOUT',
-    `${spec.subject}: the balancer gave no whole answer before the deadline, nothing was changed`,
+    `${spec.subject}: the balancer did not complete its answer before the deadline, nothing was changed`,
     { provider: spec.provider.name },
   )
 }

@@ -100,7 +100,7 @@ export class RunState {
     if (this.unprepared === undefined || this.life !== 'preparing') return []
     const refs = this.named.length > 0 ? this.named : [{ pool: '*', member: '*' }]
     const text = `the balancer can't be read: ${printable(this.unprepared.message)}; nothing was changed yet`
-    const hint = 'it is tried again; what a ticket knows of is held as it was left'
+    const hint = 'the read is retried; members in a ticket stay held as they were left'
     return refs.map((ref) => ({ code: 'unreadable', ref, text, hint }))
   }
 

@@ -98,7 +98,7 @@ export class Undo {
     if (run.members === undefined) {
       // Nothing was changed yet, and nothing will be; what a ticket holds is undone.
       if (run.spec.resumed === undefined)
-        run.stop.abort(new DrainableError('CONFLICT', 'the drain was taken back'))
+        run.stop.abort(new DrainableError('CONFLICT', 'the drain was undone'))
       else if (!run.left) boundPreparing(run, undo.startedAt + UNDO_LIMIT)
       await prepared()
     }

@@ -15,7 +15,7 @@ describe('a role that is too low', () => {
   test.each([WEB1, NODE])('is named before anything is changed: $member', async (ref) => {
     await using it = await rig({ role: 'guest' })
     expect(await hintsOf(it, ref)).toContain(
-      'role guest on Common, a change takes at least operator',
+      'role guest on Common, a change needs at least operator',
     )
   })
 

@@ -123,7 +123,7 @@ function assertAt(
 ): void {
   const same = found !== undefined && canonicalAddress(found) === canonicalAddress(address)
   if (same && (port === undefined || at === undefined || Number(at) === port)) return
-  const where = `${found ?? 'an address that it does not tell'}${at === undefined ? '' : ` port ${at}`}`
+  const where = `${found ?? 'an unknown address'}${at === undefined ? '' : ` port ${at}`}`
   const words = `${formatRef(ref)}: ${what} is there already, at ${where}; nothing was sent`
   throw refuse('CONFLICT', words, ref, false)
 }

@@ -75,7 +75,7 @@ export function shutdownSessions(ref: MemberRef): string {
 
 /** Cuts one stream by its pointer. */
 export function shutdownSession(pointer: string): string {
-  if (!/^0x[0-9a-f]+$/i.test(pointer)) throw new TypeError(`'${pointer}' is no pointer`)
+  if (!/^0x[0-9a-f]+$/i.test(pointer)) throw new TypeError(`'${pointer}' is not a pointer`)
   return `shutdown session ${pointer}`
 }
 
@@ -104,19 +104,19 @@ export function addServer(ref: MemberRef, added: NewServer): string {
   if (!/^[0-9A-Fa-f:.]+$/.test(address)) {
     throw new DrainableError(
       'INVALID_OPTIONS',
-      `'${quote(address)}' is no IP address, expected one such as 10.0.0.1 or 2001:db8::1`,
+      `'${quote(address)}' is not an IP address, expected one such as 10.0.0.1 or 2001:db8::1`,
       { ref, provider: 'haproxy-runtime' },
     )
   }
   // A port over 65535 is not refused by HAProxy: it silently becomes another one.
   if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-    throw new DrainableError('INVALID_OPTIONS', `${port} is no port, expected 1 to 65535`, {
+    throw new DrainableError('INVALID_OPTIONS', `${port} is not a port, expected 1 to 65535`, {
       ref,
       provider: 'haproxy-runtime',
     })
   }
   if (weight !== undefined && (!Number.isInteger(weight) || weight < 0 || weight > 256)) {
-    throw new DrainableError('INVALID_OPTIONS', `${weight} is no weight, expected 0 to 256`, {
+    throw new DrainableError('INVALID_OPTIONS', `${weight} is not a weight, expected 0 to 256`, {
       ref,
       provider: 'haproxy-runtime',
     })

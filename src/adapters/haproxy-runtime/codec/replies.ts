@@ -84,7 +84,7 @@ export function splitReplies(text: string, count: number): string[] {
 }
 
 const HTTP_THERE =
-  "; an HTTP server answers there: expected the 'stats socket', no frontend and no stats page"
+  "; an HTTP server answers there: expected the 'stats socket', not a frontend or a stats page"
 
 /** What a frontend, or the stats page, says to a line that is no HTTP. */
 function isHttp(text: string): boolean {

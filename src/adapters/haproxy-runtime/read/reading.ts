@@ -16,7 +16,7 @@ import { type ProcessSight, type Sight, wouldServe } from './read.js'
 /** Scope of processes that are not known one by one: the master could not be asked. */
 const UNLISTED = 'old processes'
 /** Scope of processes that were replaced before the first look and can't be seen. */
-const BEFORE = 'processes of before'
+const BEFORE = 'processes from before'
 
 /** Makes readings of what was seen. */
 export class Readings {
@@ -85,13 +85,13 @@ export class Readings {
     ]
   }
 
-  /** A process of before a reload. Its door stays as it was: it takes no changes any more. */
+  /** A process from before a reload. Its door stays as it was: it takes no changes any more. */
   #old(process: Process, member: Sight | undefined, sight: ProcessSight): LoadScope {
     const scope = toScope(process, member, sight)
-    const base = { ...scope, old: true, note: 'a process of before a reload' }
+    const base = { ...scope, old: true, note: 'a process from before a reload' }
     const { closed, left, shared } = process.door
     if (member === undefined || closed) return { ...base, open: false }
-    const note = `a process of before a reload, which takes no more changes; ${left} ${left === 1 ? 'connection is' : 'connections are'} left in it that could bring another request${sharedOf(shared)}, and end by timeout http-keep-alive, or all by hard-stop-after`
+    const note = `a process from before a reload, which takes no more changes; ${left} ${left === 1 ? 'connection is' : 'connections are'} left in it that could bring another request${sharedOf(shared)}, and end by timeout http-keep-alive, or all by hard-stop-after`
     // Its clients are given up, not what they have at work.
     if (this.#isOpenAnyhow(process)) return { ...base, note }
     return { ...base, note, admin: member.own }
@@ -165,7 +165,7 @@ export class Readings {
     const { unseen } = this.#point
     if (door !== undefined) {
       const { left } = door.door
-      return `${left} ${left === 1 ? 'connection' : 'connections'} of ${door.scope}, a process of before a reload, could still bring a request to it: with oldWorkers: 'wait' they are waited for`
+      return `${left} ${left === 1 ? 'connection' : 'connections'} of ${door.scope}, a process from before a reload, could still bring a request to it: with oldWorkers: 'wait' the drain waits for them`
     }
     const blindness = unseen.blindness()
     if (blindness?.refuses === false) return blindness.why

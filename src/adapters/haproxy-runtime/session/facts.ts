@@ -81,7 +81,7 @@ export async function connectMaster(
   try {
     const said = await master.ask('show proc', ctx)
     if (isUnknownCommand(said)) {
-      const words = `haproxyRuntime(): ${address.label} is no master socket, it does not know 'show proc': expected in 'master' the path given to haproxy -S`
+      const words = `haproxyRuntime(): ${address.label} is not a master socket, it does not know 'show proc': expected in 'master' the path given to haproxy -S`
       throw new DrainableError('INVALID_OPTIONS', words, { provider: 'haproxy-runtime' })
     }
     const { current, old } = parseProc(said)

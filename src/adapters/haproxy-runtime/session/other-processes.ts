@@ -46,7 +46,7 @@ const NO_WAY_KEPT = 60_000
 const OF_ANOTHER_MASTER =
   'not readable: another master runs HAProxy now, which does not know it; it ends with its last connection, or by hard-stop-after, see the option oldWorkers'
 const NO_WAY =
-  "not readable: a reload replaced it and there is no way to it, give the master socket as 'master', or see the option oldWorkers"
+  "not readable: a reload replaced it and it cannot be reached, give the master socket as 'master', or see the option oldWorkers"
 
 /** The processes beside the one that serves the socket: old workers, and one that is about to serve it. */
 export class OtherProcesses {

@@ -232,7 +232,7 @@ export class ControlPoint {
       return
     }
     if (failure === undefined && moved) {
-      const words = `${this.label} is being reloaded or has just started, whether the master at ${address.label} is its own can't be told yet`
+      const words = `${this.label} is being reloaded or has just started, so it can't be told yet whether the master at ${address.label} is its own`
       throw new DrainableError('CONFLICT', words, { provider: PROVIDER })
     }
     if (given === undefined) return

@@ -69,7 +69,7 @@ export function socketError(
     case 'EPERM':
       return say(
         'FORBIDDEN',
-        `this user may not open the socket, see 'user', 'group' and 'mode' of ${line}`,
+        `this user is not allowed to open the socket, see 'user', 'group' and 'mode' of ${line}`,
       )
     default:
       return say(
@@ -85,7 +85,7 @@ function tlsWords(cause: unknown): string | undefined {
   if (refused !== undefined)
     return `it refuses the client certificate, or that there is none ('${refused}'): give one that it trusts as tls.cert and tls.key`
   if (isPlainPort(cause))
-    return "what listens there speaks no TLS: HAProxy ignores 'ssl' on a 'stats socket', so leave out tls, or put a frontend with 'ssl crt' before the socket"
+    return "the server there does not speak TLS: HAProxy ignores 'ssl' on a 'stats socket', so leave out tls, or put a frontend with 'ssl crt' before the socket"
   return isDistrust(cause) && cause instanceof Error ? cause.message : undefined
 }
 
@@ -314,7 +314,7 @@ export class RuntimeSocket {
       'CALL_TIMEOUT',
       text === ''
         ? `${this.label}: no answer within ${ms} ms, HAProxy is frozen, or all connections of its 'stats maxconn' are taken`
-        : `${this.label}: the answer was not whole within ${ms} ms`,
+        : `${this.label}: the answer was not complete within ${ms} ms`,
       { provider: 'haproxy-runtime' },
     )
   }

@@ -10,7 +10,7 @@ const WITHIN_MARGIN = 2_000
 /** The system is asked for processes beside the one that serves at most that often, ms. */
 const NEIGHBOURS_LOOK = 250
 
-/** What is not known of the processes of before. */
+/** What is not known of the processes from before. */
 export interface Blindness {
   readonly why: string
   /** Whether a drain is refused for it before any change; else idle is said, and is not verified. */
@@ -18,9 +18,9 @@ export interface Blindness {
 }
 
 /**
- * What can't be seen without a way to the processes of before: whether there are any. Under a master whose
- * socket is not known it may be known that it never reloaded. Without a master nothing says that there was
- * a reload (`-sf`); only the arguments of the process, and its age, can exclude one.
+ * What can't be seen without a way to the processes from before: whether there are any. Under a master whose socket
+ * is not known it may be known that it never reloaded. Without a master nothing says that there was a reload (`-sf`);
+ * only the arguments of the process, and its age, can exclude one.
  */
 export class Unseen {
   readonly #settings: Settings
@@ -108,7 +108,7 @@ export class Unseen {
     this.#doubtedAt = next.startedAt
   }
 
-  /** Why processes of before may hold work unseen; undefined where that is excluded. */
+  /** Why processes from before may hold work unseen; undefined where that is excluded. */
   blindness(): Blindness | undefined {
     const facts = this.#facts
     if (facts === undefined || this.#hasMaster) return undefined
@@ -121,7 +121,7 @@ export class Unseen {
     const { oldWorkers } = this.#settings
     const refuses = oldWorkers !== 'accept'
     if (facts.mworker === undefined) {
-      const why = `whether ${label} has old workers can't be asked at level ${facts.level}, give the master socket (haproxy -S) as 'master'`
+      const why = `${label} can't be asked for old workers at level ${facts.level}, give the master socket (haproxy -S) as 'master'`
       return { why, refuses }
     }
     if (facts.mworker) {

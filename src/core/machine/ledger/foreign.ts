@@ -14,17 +14,17 @@ import {
 } from '../state.js'
 
 /**
- * Keeps the ledger in step with what others made of the state that we had set, so that it is told apart
- * from the same state set again later, by whomever:
+ * Records what other clients did to a state that we had set, so that it can be told from the same state set again
+ * later by another client:
  *
- * - found lower in the same process: another client took ours back. Noted as a restore that found it so
- *   (`unchanged`); what is set after that is theirs.
- * - found lower in another process, but as we had set it before: a state file brought that back, and it is
- *   ours still.
- * - found as we had set it last in another process: ours there too. What is raised over it there is theirs, also where
- *   we had set that before.
+ * - found lower in the same process: another client undid ours. Recorded as an `unchanged` restore; a state set after
+ *   that is theirs.
+ * - found lower in another process, but as we had set it before: a state file brought that back, and it is still
+ *   ours.
+ * - found as we had set it last in another process: ours there too. A higher state there is theirs, even if we had
+ *   set that before.
  * - found as we had set it, after a look that saw it open in a process that had forgotten ours, and without a
- *   put-back that could have done it: another client set that. As long as a process lives nothing brings ours back.
+ *   put-back that could have done it: another client set that. Nothing brings our state back while a process lives.
  */
 export function noteForeign(draft: Draft, reading: Reading, askedAt: number, before: Before): void {
   const { state } = draft
@@ -32,7 +32,7 @@ export function noteForeign(draft: Draft, reading: Reading, askedAt: number, bef
   if (!reading.present || reading.own === 'unknown' || reading.identity !== found?.identity) return
   if (hold.pending !== null || askedAt <= hold.confirmedAt) return
   const { own, identity, scopes } = reading
-  // As with a look of another call: nothing is put back.
+  // Handled like a look of another call: nothing is put back.
   if (isLetGo(state)) {
     const incarnations = incarnationsIn(scopes)
     const sight = { own, identity, askedAt, at: draft.now, incarnations }
@@ -40,16 +40,16 @@ export function noteForeign(draft: Draft, reading: Reading, askedAt: number, bef
   } else noteLooked(draft, own, before)
 }
 
-/** What was known before a reading was taken in. */
+/** The state before a reading was taken in. */
 interface Before {
   readonly last: DrainState['last']
-  /** Every process, as it was read last: one that could not be read for a moment is no new one. */
+  /** The last known incarnation of every process: a process that could not be read for a moment is not a new one. */
   readonly lived: ReadonlyMap<string, string>
-  /** Changes without an answer, and what was refused and may be half done. */
+  /** Changes without an answer, and refused changes that may be half done. */
   readonly late: readonly LateChange[]
 }
 
-/** The same of a run that looks after its member. */
+/** Does the same for a run that still watches its member. */
 function noteLooked(draft: Draft, own: AdminState, before: Before): void {
   const { state } = draft
   const set = lastInPlace(state)
@@ -72,9 +72,9 @@ function note(draft: Draft, entry: Entry, to: AdminState): void {
 }
 
 /**
- * The same by what another run of this process has seen, most often the call that opened the member. What is found
- * set after that is not ours. A run that looks for itself learns so of what lies between two of its looks: only that
- * it was found lower in the very processes that had taken ours, as its own looks tell apart all else.
+ * Does the same for a look of another run of this process, most often the call that opened the member. A state set
+ * after that is not ours. A run with looks of its own learns from it what happened between two of them: only that the
+ * member was found lower in exactly the processes that had taken our state; its own looks show everything else.
  */
 // eslint-disable-next-line complexity -- every condition under which another call's look tells nothing
 export function seenElsewhere(state: DrainState, sight: Sight): DrainState {
@@ -86,8 +86,8 @@ export function seenElsewhere(state: DrainState, sight: Sight): DrainState {
   const set = lastInPlace(state)
   const lower = set !== undefined && !atLeast(own, set)
   if (looks && !(lower && inSameProcesses(state, incarnations))) return state
-  // Where it is open, or as we left it, in a process that had not taken ours, what is set there later comes from no
-  // state file.
+  // If the member is open, or as we left it, in a process that had not taken ours, a state set there later does not
+  // come from a state file.
   const asLeft = own === set && hold.incarnations !== null && !inSameProcesses(state, incarnations)
   if (!lower && own !== 'ready' && !asLeft) return state
   const back = inSameProcesses(state, incarnations) ? null : broughtBack(state, own)
@@ -102,25 +102,28 @@ export function seenElsewhere(state: DrainState, sight: Sight): DrainState {
   }
 }
 
-/** Whether these are the very processes that had taken ours. */
+/** Whether these are exactly the processes that had taken our state. */
 function inSameProcesses({ hold }: DrainState, seen: ReadonlyMap<string, string>): boolean {
   const { incarnations: known } = hold
   return known !== null && [...seen].every(([name, one]) => known.get(name) === one)
 }
 
 /**
- * Whether the look before saw the member open, in the processes that are there now, and nothing without an answer, or
- * refused, can have made it what it is since.
+ * Whether the look before saw the member open in the present processes, and no unanswered or refused change of ours
+ * can have led to the present state.
  */
 function wasSeenOpen(state: DrainState, own: AdminState, { last, lived, late }: Before): boolean {
   if (last?.reading.present !== true || last.reading.own !== 'ready' || own === 'ready')
     return false
-  // A process that has begun since may have ours from a state file.
+  // A process that has begun since can have our state from a state file.
   if (anotherIncarnation(state, lived)) return false
   return last.reading.identity === state.found?.identity && !late.some(mayShowAs(own))
 }
 
-/** Whether a change may show as a state: one that was refused as its very own, one without an answer as one on the way, too. */
+/**
+ * Whether a change can show as this state: a refused change only as exactly its own state, an unanswered one also as
+ * a state on the way to it.
+ */
 function mayShowAs(own: AdminState): (late: LateChange) => boolean {
   return ({ change, refused }) => {
     const to = targetOf(change) ?? 'none'
@@ -128,7 +131,10 @@ function mayShowAs(own: AdminState): (late: LateChange) => boolean {
   }
 }
 
-/** An undo of ours whose answer is missing may have done that: ours is not there any more either way. */
+/**
+ * The entry for a state that was undone: an unanswered undo of ours can have done it too; either way our state is
+ * gone.
+ */
 function takenBack({ hold }: DrainState, own: AdminState): Entry {
   const ours = hold.late.some(({ change }) => change.kind === 'restore' && targetOf(change) === own)
   return ours ? { kind: 'restore', state: 'applied' } : TAKEN_BACK

@@ -307,7 +307,7 @@ export function checkRefs(found: unknown, provider: string): readonly MemberRef[
     const { pool, member, balancer } = loose(ref)
     const named = balancer === undefined || typeof balancer === 'string'
     if (typeof pool === 'string' && typeof member === 'string' && named) return ref
-    throw malformed(provider, 'find() listed what is no member')
+    throw malformed(provider, 'find() listed something that is not a member')
   })
   return [...new Map(refs.map((ref) => [refKey(ref), ref])).values()]
 }

@@ -63,7 +63,7 @@ function whyNoAddress({ address, port }: AddressTarget, known: readonly PresentR
   )
   if (ports.length > 0) return `${said}, its ports are ${quotedList(unique(ports))}`
   const resolved =
-    isIP(wished) === 0 ? ', a name is not resolved: give the address that the balancer has' : ''
+    isIP(wished) === 0 ? ', names are not resolved: give the address that the balancer has' : ''
   const addresses = unique(there.map((one) => one.address ?? ''))
   if (addresses.length === 0)
     return `${said}${resolved}, check the spelling or list what there is with select()`

@@ -54,7 +54,7 @@ describe('what is said of a process that may still send work', () => {
   test('a current one is looked at again', () => {
     const [why] = whyOf({ admin: 'ready' })
     expect(why).toMatchObject({ code: 'not-in-force' })
-    expect(why?.hint).toMatch(/^it is looked at again/)
+    expect(why?.hint).toMatch(/^if this lasts, check that this process/)
   })
 
   test('a replaced one that says that it has not taken it is no matter of time', () => {
@@ -121,12 +121,14 @@ describe('who has set the state', () => {
 
   test('is another hand where the product names none', () => {
     expect(opened().why[0]?.text).toBe(
-      'web/web1 is ready, another hand set it so; drain was wished',
+      'web/web1 is ready: another client set that state; this drain wants drain',
     )
   })
 
   test('is what the product names, or another client', () => {
-    expect(opened('its agent').why[0]?.text).toContain('its agent, or another client set it so')
+    expect(opened('its agent').why[0]?.text).toContain(
+      'its agent, or another client set that state',
+    )
   })
 })
 
@@ -157,7 +159,7 @@ test('a cut goes out over the state that was last read', () => {
 
 test('numbers from before the hold took effect are waited for to be newer', () => {
   const run = held({ freshness: 400 }).look({ stale: 100 })
-  expect(run.why[0]?.text).toBe('0 in flight; the next look that counts is waited for')
+  expect(run.why[0]?.text).toBe('0 in flight; the next look decides')
 })
 
 test('the last millisecond of the quiet time is one', () => {
