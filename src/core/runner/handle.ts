@@ -54,7 +54,7 @@ export interface HandleBody {
   called(): Promise<void>
 }
 
-/** The events of one drain, handed to every listener. */
+/** Passes the events of one drain to every listener. */
 export class EventHub extends Hub<DrainEvent> {
   readonly #every: number
   /** When the last load event of each member was sent, in epoch milliseconds. */
