@@ -120,8 +120,7 @@ export interface LoadScope {
    */
   readonly incarnation: string
   /**
-   * `read`: the numbers are valid. `unread`: the process exists but could not be read. `ended`: the process is
-   * certainly gone.
+   * `read`: the numbers are valid. `unread`: the process exists but could not be read. `ended`: it is certainly gone.
    */
   readonly state: 'read' | 'unread' | 'ended'
   /**
@@ -192,9 +191,7 @@ export interface LoadScope {
 export interface PresentReading {
   readonly ref: MemberRef
   readonly present: true
-  /**
-   * Address, port and the product's id: a member with another identity is another member, even under the same name.
-   */
+  /** * Address, port and the product's id: another identity is another member, even under the same name. */
   readonly identity: string
   readonly address?: string
   readonly port?: number
@@ -249,16 +246,13 @@ export interface PresentReading {
   readonly hints?: readonly string[]
 }
 
-/**
- * A member that is not in the configuration. The provider lists its scopes nevertheless: an old worker may still be
- * busy.
- */
+/** * A member that is not in the configuration. Its scopes are listed nevertheless: an old worker may still be busy. */
 export interface AbsentReading {
   readonly ref: MemberRef
   readonly present: false
   readonly scopes: readonly LoadScope[]
   /**
-   * Hints of the product why the member is absent, or where it is instead: the `NOT_FOUND` of a drain includes them.
+   * Hints of the product why the member is absent, or where it is instead; the `NOT_FOUND` of a drain quotes them.
    */
   readonly hints?: readonly string[]
 }
@@ -290,9 +284,7 @@ export interface Snapshot {
   readonly ended?: readonly string[] | 'unlisted'
 }
 
-/**
- * One requested change of one member. `identity`: if the member found has another one, the provider changes nothing.
- */
+/** * One requested change of one member. `identity`: a member with another one is not changed. */
 export type Change = { readonly ref: MemberRef; readonly identity?: string } & (
   | {
       /** Raises the state, never lowers it: a member found in maint stays there. */
@@ -400,8 +392,5 @@ export interface Tls {
   readonly insecure?: true | undefined
 }
 
-/**
- * A secret, or a function that fetches it. The function is called again after a refusal, so that the secret can
- * rotate.
- */
+/** * A secret, or a function that fetches it. It is called again after a refusal, so that the secret can rotate. */
 export type Secret = string | (() => string | Promise<string>)

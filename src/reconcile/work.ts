@@ -89,9 +89,9 @@ export class Work {
   }
 
   /**
-   * The newest set by an older look, while the balancer can't be read: its load it wants to serve is taken back, or a
-   * drain that could not begin would hold it with the first answer; so is one for which the floor has no place any
-   * more. Nothing else is begun on the word of an older look.
+   * The newest set by an older look, while the balancer can't be read: takes back members that it wants to serve, because
+   * a drain that could not begin would hold them with the first answer, and members for which the floor has no place any
+   * more. Begins nothing else on an older look.
    */
   takeBackUnwished(plan: WishedPlan, { snapshot }: SeenLook): void {
     const down = new Set(plan.down.map((wish) => refKey(wish.reading.ref)))
@@ -337,10 +337,7 @@ export class Work {
   ): void {
     if (drain.shape.until === 'removed') {
       // What was cut is gone by the next look; the removal has its own verdict all the same.
-      this.#fail(
-        drain,
-        error ?? 'its deadline passed with work left: it is taken out once it is idle',
-      )
+      this.#fail(drain, error ?? 'its deadline passed with work left: it goes once it is idle')
       if (outcome === 'terminated') drain.backoff.reset()
       return
     }

@@ -68,10 +68,7 @@ export interface Hold {
   readonly pending: SentChange | null
   /** Changes whose answer was lost: they may still be carried out. */
   readonly late: readonly LateChange[]
-  /**
-   * When the newest change was answered, or its answer lost: looks asked for before that, or at the same instant,
-   * never count.
-   */
+  /** * When the newest change was answered, or its answer lost: looks asked for before or at that time never count. */
   readonly confirmedAt: number
   /** Nothing is sent before this time. */
   readonly notBefore: number
@@ -80,10 +77,7 @@ export interface Hold {
   readonly refusals: number
   /** Why the newest answer was lost; null if an answer came since. */
   readonly loss: DrainableError | null
-  /**
-   * The last refusal of one of our changes, which is reported first. A change is not repeated after a refusal that is
-   * not retryable.
-   */
+  /** * The last refusal of our changes, reported first. After one that is not retryable, the change is not repeated. */
   readonly refusal: { readonly change: Change; readonly error: DrainableError } | null
   /** Incarnations at the last reading with the wanted own state: they tell "forgotten" from "overruled". */
   readonly incarnations: ReadonlyMap<string, string> | null
@@ -104,10 +98,7 @@ export interface Hold {
 export interface OwnChange {
   readonly kind: 'hold' | 'restore' | 'terminate' | 'remove'
   readonly to: AdminState | null
-  /**
-   * `unchanged`: the member had that state before. `intended`: the change was sent, or was to be sent; it is not
-   * known whether it was carried out.
-   */
+  /** * `unchanged`: the state was there before. `intended`: it is not known whether the change was carried out. */
   readonly state: 'intended' | 'applied' | 'unchanged'
   readonly at: number
 }
@@ -136,32 +127,24 @@ export interface LateChange {
   readonly change: Change
   readonly lostAt: number
   /**
-   * When it can't be carried out any more, counted from the first answer to a look asked for after the loss. Null: no
-   * such answer yet.
+   * When it can't be carried out any more, by the first answer to a look after the loss. Null: no such answer yet.
    */
   readonly until: number | null
-  /**
-   * When the look was asked for that last showed the member without its effect: an effect that shows up afterwards is
-   * ours. Null: never.
-   */
+  /** * When the last look without its effect was asked for: an effect that shows up later is ours. Null: never. */
   readonly lackedAt: number | null
   /** The state of the member then. */
   readonly before?: AdminState
   /**
-   * Whether another hold of this process, pending at the same time, leads to the same state, or a repeat of an
-   * inherited restore may have led there: an effect that shows up is ours, but this change can be the one that is
-   * still to come.
+   * Whether another pending hold of this process leads to the same state, or a repeat of an inherited restore may
+   * have led there: an effect that shows up is ours, but this change can still be to come.
    */
   readonly shared?: boolean
   /**
-   * What looks have shown of its effect since it was sent. `shown`: the effect is there. `gone`: the effect was there
-   * and no longer is, so the change was carried out, and an effect that shows up afterwards is another client's. Not
-   * kept in tickets.
+   * What looks have shown of its effect since it was sent. `shown`: the effect is there. `gone`: the effect came and
+   * went, so the change was carried out, and a later effect is another client's. Not in tickets.
    */
   readonly sight?: 'shown' | 'gone'
-  /**
-   * Whether the balancer refused it; it can have been carried out in part, which only exactly its own effect shows.
-   */
+  /** * Whether the balancer refused it; a part may have been carried out, which only exactly its own effect shows. */
   readonly refused?: boolean
   /**
    * Whether its call was given up here but goes on, because others wait for it too: until the call has ended, it is
@@ -345,10 +328,7 @@ export function initialState(
   }
 }
 
-/**
- * The state that a process must have taken for the hold to be in force: the wanted state; for a watch `drain`,
- * whichever client drained the member.
- */
+/** * The state that a process must have taken to be in force: the wanted one; for a watch, `drain`. */
 export function neededState({ goal, hold }: DrainState): DrainState['hold']['wish'] {
   return goal.kind === 'watch' ? 'drain' : hold.wish
 }

@@ -22,7 +22,7 @@ describe('a role that is too low', () => {
   test('is named with what an option takes', async () => {
     await using it = await rig({ role: 'operator' }, { save: true, persistence: 'forget' })
     const hints = await hintsOf(it)
-    expect(hints).toContain("save, persistence: 'forget' take a Resource Administrator")
+    expect(hints).toContain("save, persistence: 'forget' need a Resource Administrator")
   })
 
   test('for a cut is part of a plan', async () => {
