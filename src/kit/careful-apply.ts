@@ -191,7 +191,7 @@ class Call<F extends Sight, L> {
   async #send([i, change]: Place, found: F | undefined): Promise<ChangeOutcome | Later<L>> {
     this.#sent.add(i)
     try {
-      const outcome = await this.#way(change, found)
+      const outcome = await this.#dispatch(change, found)
       this.#ctx.signal.throwIfAborted()
       return outcome ?? { status: 'applied' }
     } catch (thrown) {
@@ -199,9 +199,9 @@ class Call<F extends Sight, L> {
     }
   }
 
-  #way(change: Change, found: F | undefined): ReturnType<CarefulAdapter<F, L>['hold']> {
+  #dispatch(change: Change, found: F | undefined): ReturnType<CarefulAdapter<F, L>['hold']> {
     const { terminate, remove, add } = this.#adapter
-    if (change.kind === 'add') return way(add)(change, undefined, this.#ctx)
+    if (change.kind === 'add') return possible(add)(change, undefined, this.#ctx)
     if (found === undefined) throw new TypeError('a change of nothing')
     switch (change.kind) {
       case 'hold':
@@ -209,9 +209,9 @@ class Call<F extends Sight, L> {
       case 'restore':
         return this.#adapter.restore(change, found, this.#ctx)
       case 'terminate':
-        return way(terminate)(change, found, this.#ctx)
+        return possible(terminate)(change, found, this.#ctx)
       case 'remove':
-        return way(remove)(change, found, this.#ctx)
+        return possible(remove)(change, found, this.#ctx)
       default:
         return change satisfies never
     }
@@ -276,7 +276,7 @@ class Call<F extends Sight, L> {
   }
 }
 
-function way<T>(given: T | string): Exclude<T, string> {
+function possible<T>(given: T | string): Exclude<T, string> {
   if (typeof given === 'string') throw new TypeError(given)
   return given as Exclude<T, string>
 }

@@ -7,7 +7,7 @@ import type { HeldBack, Plan, PlannedChange } from '../../provider/desired.js'
 import { formatPlan } from '../../provider/format-plan.js'
 import type { PolicyData } from '../tickets/ticket.js'
 import type { Judged } from './judge.js'
-import { wayOf } from './words.js'
+import { describeDrain } from './words.js'
 
 /** The plan of a drain or a roll: what it would do. */
 export interface DrainPlan extends Plan {
@@ -47,11 +47,15 @@ export function sort(
   } else if (refused !== undefined) {
     held.push({ ref, reason: say(`not begun: ${refused.message}`) })
   } else if (atLeast(own, hold)) {
-    const reason = `in ${own} already, left as it is: ${wayOf(reading, judged, data)}`
+    const reason = `in ${own} already, left as it is: ${describeDrain(reading, judged, data)}`
     held.push({ ref, reason: say(reason), asWished: true })
   } else {
     const change = { kind: 'hold', ref, identity, to: hold } as const
-    steps.push({ change, reason: say(wayOf(reading, judged, data)), keepReady: data.keepReady })
+    steps.push({
+      change,
+      reason: say(describeDrain(reading, judged, data)),
+      keepReady: data.keepReady,
+    })
   }
 }
 

@@ -7,7 +7,7 @@ import type { Judged } from './judge.js'
 import type { Verdicts } from './judge-all.js'
 
 /** Describes the drain of one member in one line. */
-export function wayOf(
+export function describeDrain(
   reading: PresentReading,
   { policy, least }: Judged,
   { timeout }: PolicyData,

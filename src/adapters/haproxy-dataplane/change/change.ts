@@ -41,7 +41,7 @@ export interface Seen extends Sight {
   readonly stored?: 'drain' | 'maint'
 }
 
-/** Makes changes, one call after the other: every change is between two looks at both witnesses. */
+/** Makes changes, one call after the other: every change is between two looks at both sources. */
 export class Changer {
   readonly #tools: Tools
   readonly #parts: Parts

@@ -196,7 +196,7 @@ export class Restorer {
   }
 
   /** Sets maint, where that cuts nothing: what the API misreads as ready already, it then sends. */
-  async byWayOfMaint(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
+  async throughMaint(ref: MemberRef, view: RuntimeView, ctx: CallContext): Promise<void> {
     await this.#assertGentle(ref, view, ctx)
     await putServer(this.#tools.api, ref, { admin_state: 'maint' }, ctx)
   }
