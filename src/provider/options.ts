@@ -13,7 +13,7 @@ export type { Schema, SchemaIssue } from './describe-issue.js'
  */
 export function parseOptions<T>(schema: Schema<T>, value: unknown, subject: string): Readonly<T> {
   const result = schema.safeParse(withoutUndefined(value))
-  // A name that is misspelt is one whatever stands there.
+  // A misspelt name is an error even if its value is undefined.
   const unknown = hasUndefined(value) ? unknownKeys(schema, value) : []
   if (result.success && unknown.length === 0) return Object.freeze(result.data)
   const issues = [...(result.error?.issues ?? []), ...unknown]
@@ -23,7 +23,7 @@ export function parseOptions<T>(schema: Schema<T>, value: unknown, subject: stri
   )
 }
 
-/** Which of these methods a value of a caller does not have: all of them where it is no object. */
+/** The methods that a caller's value lacks: all of them if it is not an object. */
 export function missingMethods(value: unknown, methods: readonly string[]): readonly string[] {
   const given = (value ?? {}) as Partial<Record<string, unknown>>
   return methods.filter((name) => typeof given[name] !== 'function')
@@ -39,8 +39,8 @@ function hasUndefined(value: unknown): boolean {
 }
 
 /**
- * The options without those that are `undefined`, so that callers can pass theirs straight through. What
- * else a caller hands over (a store, a clock, a dispatcher, a list) is left as it is: it is no options object.
+ * The options without those that are `undefined`, so that callers can pass theirs straight through. Other objects (a
+ * store, a clock, a dispatcher, a list) are not options objects and stay unchanged.
  */
 function withoutUndefined(value: unknown): unknown {
   if (!isPlain(value)) return value

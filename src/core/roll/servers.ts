@@ -14,12 +14,12 @@ import type { Target } from '../verbs/target.js'
 import { select } from '../verbs/watch.js'
 import type { RollSettings } from './options.js'
 
-/** What a roll is about: a target of a drain, or several of them. */
+/** The target of a roll: a target of a drain, or several of them. */
 export type RollTarget =
   | Target
   | readonly (MemberRef | AddressTarget | { readonly pool: string; readonly balancer?: string })[]
 
-/** One server: what stands behind one address, however many members it is. */
+/** One server: all members with one address. */
 export interface Server {
   readonly address: string | null
   readonly members: readonly PresentReading[]
@@ -27,7 +27,7 @@ export interface Server {
 
 type OneTarget = Exclude<Target, readonly MemberRef[]>
 
-/** The targets of a roll one by one: refs are looked for together, because one look finds them all. */
+/** Splits the target of a roll: refs stay together, because one look finds them all. */
 export function splitTarget(target: RollTarget, subject: string): readonly Target[] {
   if (!Array.isArray(target)) return [target as OneTarget]
   const list = target as readonly OneTarget[]
@@ -43,9 +43,9 @@ export function splitTarget(target: RollTarget, subject: string): readonly Targe
 }
 
 /**
- * The servers of a roll, in the order in which they are found.
+ * Finds the servers of a roll, in the order of the readings.
  *
- * @throws `NOT_FOUND` where a part of the target hits nothing; what the balancer failed with
+ * @throws `NOT_FOUND` if a part of the target matches nothing; the balancer's own error
  */
 export async function findServers(
   provider: DrainableProvider,
@@ -61,7 +61,7 @@ export async function findServers(
   return groupServers([...unique.values()], grouping, subject)
 }
 
-/** Members as servers. */
+/** Groups members into servers. */
 export function groupServers(
   readings: readonly Reading[],
   grouping: RollSettings['grouping'],
@@ -96,7 +96,7 @@ function keyOf(
   )
 }
 
-/** @throws `INVALID_OPTIONS` where its members have different addresses: `act` could be told one only */
+/** @throws `INVALID_OPTIONS` if its members have different addresses: `act` gets only one */
 function toServer(members: readonly PresentReading[], subject: string): Server {
   const known = new Map<string, PresentReading>()
   for (const member of members)

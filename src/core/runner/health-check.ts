@@ -8,8 +8,8 @@ import type { RunState } from './run-state.js'
 import { Alarm } from './look/timer.js'
 
 /**
- * Runs the caller's own health check of a member, and takes its answer in: at the latest when the time
- * of its goal is over, whether the check listens to its signal or not.
+ * Runs the caller's own health check of a member and takes in its answer, at the latest when the time of its goal is
+ * over, whether the check listens to its signal or not.
  *
  * @param changed - called when the answer was taken in
  */
@@ -24,7 +24,7 @@ export async function checkHealth(
   changed()
 }
 
-/** Why the member is not healthy by the caller's check; null where it is. */
+/** Why the member is not healthy by the caller's check; null if it is. */
 async function askCaller(run: RunState, ref: MemberRef): Promise<DrainableError | null> {
   const { spec, stop } = run
   const own = new AbortController()
@@ -35,7 +35,7 @@ async function askCaller(run: RunState, ref: MemberRef): Promise<DrainableError 
   const alarm = new Alarm(spec.clock, run.broken)
   if (until !== null) alarm.set(until, () => own.abort(unanswered(ref, until - run.startedAt)))
   try {
-    // In an async function, so that one that throws at once has failed like any other.
+    // In an async function, so that a check that throws synchronously is handled like any other failure.
     await abortable((async () => spec.check?.(ref, own.signal))(), own.signal)
     return null
   } catch (cause) {
@@ -49,7 +49,7 @@ async function askCaller(run: RunState, ref: MemberRef): Promise<DrainableError 
 function unanswered(ref: MemberRef, limit: number): DrainableError {
   return new DrainableError(
     'HEALTH_TIMEOUT',
-    `${formatRef(ref)}: the caller's health check gave no answer within ${formatDuration(limit)}; it stays as it is, a longer timeout waits longer`,
+    `${formatRef(ref)}: the caller's health check gave no answer within ${formatDuration(limit)}; it stays as it is, set a longer timeout to wait longer`,
     { ref },
   )
 }

@@ -19,7 +19,7 @@ export type {
 } from './shape.js'
 
 /**
- * Checks a ticket that came from outside: every field.
+ * Checks every field of a ticket from outside.
  *
  * @throws `TICKET_INVALID` naming what is wrong
  */
@@ -45,25 +45,26 @@ export function parseTicket(value: unknown, subject: string): Ticket {
   }
   const ticket: Ticket = result.data
   const keys = new Set(ticket.members.map((member) => refKey(member.ref)))
-  if (keys.size < ticket.members.length) throw invalid(subject, 'members: one of them twice')
+  if (keys.size < ticket.members.length)
+    throw invalid(subject, 'members: one of them is listed twice')
   return ticket
 }
 
 function invalid(subject: string, what: string): DrainableError {
   return new DrainableError(
     'TICKET_INVALID',
-    `${subject}: this is not a ticket of a drain (${what}), pass what the store or onTicket was given`,
+    `${subject}: this is not a ticket of a drain (${what}), pass the value that the store or onTicket got`,
   )
 }
 
-/** The tickets of the drains that a ticket is about: itself, or those of a roll that hold something. */
+/** The drain tickets inside a ticket: itself, or those of a roll that hold a member. */
 export function drainsOf(ticket: Ticket): readonly Ticket[] {
   if (ticket.roll === undefined) return [ticket]
   return ticket.roll.servers.flatMap(({ drain }) => (drain === null ? [] : [drain as Ticket]))
 }
 
 /**
- * A drain of the id of a roll would write over what the roll holds.
+ * Refuses a drain under the id of a roll: it would overwrite the roll's undo.
  *
  * @throws `TICKET_INVALID`
  */
@@ -71,11 +72,11 @@ export function refuseRoll({ id, roll }: Ticket): void {
   if (roll === undefined) return
   throw new DrainableError(
     'TICKET_INVALID',
-    `ticket '${id}' is of a roll: resumeRoll() goes on with it, restore() takes back what it holds; or give this drain another id`,
+    `ticket '${id}' belongs to a roll: resumeRoll() continues it, restore() puts back the members that it holds; or give this drain another id`,
   )
 }
 
-/** Whether a ticket is of this balancer, or of these: a combined provider may have others beside them. */
+/** Whether a ticket belongs to this balancer or these balancers; a combined provider can have further ones. */
 export function belongsTo({ instance, parts }: Ticket, provider: DrainableProvider): boolean {
   const combined = partsOf(provider)
   if (combined === undefined) {
@@ -90,7 +91,7 @@ export function belongsTo({ instance, parts }: Ticket, provider: DrainableProvid
 }
 
 /**
- * Checks that a ticket belongs to a balancer, and where it is to be gone on with, that it has members.
+ * Checks that a ticket belongs to a balancer and, for a resume, that it has members.
  *
  * @throws `TICKET_INVALID`
  */
@@ -110,14 +111,14 @@ export function checkTicket(
   if (needsMembers && ticket.roll !== undefined) {
     throw new DrainableError(
       'TICKET_INVALID',
-      `${subject}: roll: ticket '${ticket.id}' is of a roll: resumeRoll() goes on with it, restore() takes back what it holds`,
+      `${subject}: roll: ticket '${ticket.id}' belongs to a roll: resumeRoll() continues it, restore() puts back the members that it holds`,
       { provider: provider.name },
     )
   }
   if (needsMembers && ticket.members.length === 0) {
     throw new DrainableError(
       'TICKET_INVALID',
-      `${subject}: members: ticket '${ticket.id}' has none: its drain did not begin, start it anew`,
+      `${subject}: members: ticket '${ticket.id}' has no members: its drain did not begin, start it again`,
       { provider: provider.name },
     )
   }

@@ -6,17 +6,19 @@ import type { DrainEvent } from '../events.js'
 import { once } from '../../provider/once.js'
 import { missingMethods } from '../../provider/options.js'
 
-/** What every verb takes. */
+/** The options that every verb takes. */
 export interface Call {
-  /** Ends the call at once; it rejects with `signal.reason`. */
+  /** Ends the call at once: it rejects with `signal.reason`. */
   readonly signal?: AbortSignal | undefined
-  /** Default: the real clock. */
+  /** The clock to measure by. Default: the real clock. */
   readonly clock?: Clock | undefined
-  /** Called with every event. What it throws is reported as an unhandled error of the process, never swallowed. */
+  /**
+   * Called with every event. An error that it throws becomes an uncaught error of the process and is never swallowed.
+   */
   readonly onEvent?: ((event: DrainEvent) => void) | undefined
 }
 
-/** A function among options. */
+/** A schema for a function option. */
 export const fn = once(() =>
   z.custom<(...args: never[]) => unknown>(
     (value) => typeof value === 'function',
@@ -44,12 +46,15 @@ export const callShape = once(() => ({
 /** The schema of {@link Call}. */
 export const callSchema = once(() => z.strictObject(callShape()))
 
-/** As `engines` of package.json has it, which npm only warns about. */
+/** The same as `engines` of package.json, which npm only warns about. */
 const OLDEST = [22, 19] as const
 
-/** An older Node fails late and names no cause: `Promise.withResolvers is not a function`, in the middle of a drain. */
+/**
+ * Refuses an older Node, which would fail late and without a cause: `Promise.withResolvers is not a function`, in the
+ * middle of a drain.
+ */
 function checkNode(): void {
-  // A runtime that is no Node may name none.
+  // A runtime other than Node can have no such version.
   const version = process.versions.node as string | undefined
   if (version === undefined) return
   const [major = 0, minor = 0] = version.split('.').map(Number)
@@ -61,9 +66,9 @@ function checkNode(): void {
 const METHODS = ['describe', 'observe', 'apply', 'close'] as const
 
 /**
- * Checks that something is a provider before anything is asked of it.
+ * Checks that a value is a provider before it is called.
  *
- * @throws `INVALID_OPTIONS` naming what is missing; `UNSUPPORTED` on a Node that is too old
+ * @throws `INVALID_OPTIONS` naming what is missing; `UNSUPPORTED` if Node is too old
  */
 export function checkProvider(value: unknown, subject: string): DrainableProvider {
   checkNode()

@@ -10,9 +10,9 @@ import { notFound } from '../runner/look/not-found.js'
 import { pick, type ResolvedTarget } from './target.js'
 
 /**
- * The first look at a target: what it hits, and the look itself.
+ * Takes the first look at a target: returns the members that it matches, and the look itself.
  *
- * @throws `NOT_FOUND` where nothing is hit, or what the balancer failed with
+ * @throws `NOT_FOUND` if nothing matches, or the balancer's own error
  */
 export async function firstLook(
   scheduler: Scheduler,
@@ -36,7 +36,7 @@ export async function firstLook(
   throw notFound(hit.missing, look.snapshot, all)
 }
 
-/** One look more, for the message alone: it tells which name was probably meant. */
+/** Takes one more look, only for the message: to suggest the name that was probably meant. */
 async function lookAtAll(
   scheduler: Scheduler,
   signal: AbortSignal,
@@ -50,7 +50,7 @@ async function lookAtAll(
   }
 }
 
-/** A name that another server has got since is another member: nothing was decided about that one. */
+/** Refuses a member whose name belongs to another server since the plan: the plan did not decide about that one. */
 function checkIdentity(reading: Reading, identity: string | undefined): void {
   if (identity === undefined || !reading.present || reading.identity === identity) return
   const { ref } = reading

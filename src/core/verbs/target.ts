@@ -10,7 +10,7 @@ import type { SeenLook } from '../runner/look/look.js'
 import { readingsOf } from '../runner/look/readings.js'
 import type { Missing } from '../runner/look/not-found.js'
 
-/** What a caller points at: a member, members, an address in every pool, or a whole pool. */
+/** The target of a call: a member, members, an address in every pool, or a whole pool. */
 export type Target =
   | MemberRef
   | readonly MemberRef[]
@@ -34,33 +34,33 @@ const schemas = once(() => {
   }
 })
 
-/** One look for many targets, and which member each of them is meant to be. */
+/** One shared look for many targets, and the member that each of them stands for. */
 export interface PlannedTarget {
   readonly look: SeenLook
   readonly identity: string | undefined
 }
 
-/** A target, checked. */
+/** A checked target. */
 export type ResolvedTarget =
   | {
       readonly kind: 'members'
       readonly refs: readonly MemberRef[]
-      /** Where others decided about the members: what they were told, so that it is not looked for again. */
+      /** Present if a plan decided about the members: its look, so that they are not searched again. */
       readonly planned?: PlannedTarget
     }
   | {
       readonly kind: 'filter'
       readonly matches: (reading: Reading) => boolean
-      /** What it is called where it hits nothing. */
+      /** The names for the message if the target matches nothing. */
       readonly names: Missing
-      /** Where it is an address: a provider may find it without a look at everything. */
+      /** Present for an address: a provider can find its members without a look at everything. */
       readonly address?: AddressTarget
     }
 
 /**
  * Checks a target.
  *
- * @throws `INVALID_OPTIONS` saying which shapes there are
+ * @throws `INVALID_OPTIONS` listing the allowed shapes
  */
 export function parseTarget(target: Target, subject: string): ResolvedTarget {
   if (Array.isArray(target)) {
@@ -122,7 +122,7 @@ function inWords(issue: SchemaIssue): string {
   return `${where}${issue.message.replace(/^Invalid input: /, '')}`
 }
 
-/** Words of the products for what is called pool, member and address here. */
+/** The products' words for pool, member and address. */
 const SYNONYMS: Readonly<Record<string, 'pool' | 'member' | 'address'>> = {
   backend: 'pool',
   cluster: 'pool',
@@ -133,7 +133,7 @@ const SYNONYMS: Readonly<Record<string, 'pool' | 'member' | 'address'>> = {
   ip: 'address',
 }
 
-/** What was clearly meant, and how it is written. */
+/** What the caller clearly meant, and how to write it. */
 function meantBy(target: unknown): string | undefined {
   if (typeof target === 'string') {
     const [, pool, member] = /^([^/]+)\/([^/]+)$/.exec(target) ?? []
@@ -146,7 +146,7 @@ function meantBy(target: unknown): string | undefined {
   return `${renamed.join(', ')}; ${SHAPES}`
 }
 
-/** A text that holds more than an address hits nothing, and would be looked for in vain. */
+/** Refuses a text that holds more than an address: it would match nothing. */
 function refusePort(address: string, subject: string): void {
   const refuse = (words: string): never => {
     throw new DrainableError(
@@ -167,7 +167,7 @@ function unique(refs: readonly MemberRef[]): readonly MemberRef[] {
   return [...new Map(refs.map((ref) => [refKey(ref), ref])).values()]
 }
 
-/** What a target hits in a snapshot taken for it, or what of it is missing there. */
+/** The members of a snapshot that a target matches, or the part of the target that is missing there. */
 export function pick(
   target: ResolvedTarget,
   snapshot: Snapshot,

@@ -99,7 +99,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       }
       const plain = await refusal({ socket: it.haproxy.socket, tls: { ca } })
       expect(plain).toMatchObject({ code: 'UNREACHABLE', retryable: false })
-      expect(String(plain)).toMatch(/speaks no TLS/)
+      expect(String(plain)).toMatch(/does not speak TLS/)
       const unsaid = await refusal({ socket })
       expect(isDrainableError(unsaid)).toBe(true)
       expect(String(unsaid)).toMatch(/give tls/)
@@ -128,7 +128,7 @@ describe.each(engines('haproxy'))('HAProxy $version', (engine) => {
       for (const [options, words] of [
         [{ socket: master }, /is the master socket .*give it as 'master'/],
         [{ socket: master, master }, /is the master socket/],
-        [{ socket, master: socket }, /is no master socket/],
+        [{ socket, master: socket }, /is not a master socket/],
         [{ socket, master: other.master }, /not the one of the process that serves/],
       ] as const) {
         const from = performance.now()

@@ -15,14 +15,14 @@ describe('a role that is too low', () => {
   test.each([WEB1, NODE])('is named before anything is changed: $member', async (ref) => {
     await using it = await rig({ role: 'guest' })
     expect(await hintsOf(it, ref)).toContain(
-      'role guest on Common, a change takes at least operator',
+      'role guest on Common, a change needs at least operator',
     )
   })
 
   test('is named with the role that an option needs', async () => {
     await using it = await rig({ role: 'operator' }, { save: true, persistence: 'forget' })
     const hints = await hintsOf(it)
-    expect(hints).toContain("save, persistence: 'forget' take a Resource Administrator")
+    expect(hints).toContain("save, persistence: 'forget' need a Resource Administrator")
   })
 
   test('for a cut is in the plan', async () => {

@@ -25,7 +25,7 @@ const ROWS: readonly [string, string, number, OldWorkers | undefined, string | t
   ['3.4', 'hard-stop-after 300s', 200, 'hard-stop-after', '(300000 ms) is not over yet'],
   ['3.2', 'daemon', 1_000_000, 'hard-stop-after', 'has no hard-stop-after'],
   ['3.2', 'hard-stop-after 2s', 1_000, undefined, 'configuration has 2000 ms'],
-  ['3.2', 'hard-stop-after 2s', 1_000, 'accept', 'shows nothing of HAProxy processes'],
+  ['3.2', 'hard-stop-after 2s', 1_000, 'accept', 'does not show HAProxy processes'],
 ]
 
 describe.concurrent('idle is verified only if no old process can be left', () => {
@@ -74,6 +74,6 @@ describe.concurrent('idle is verified only if no old process can be left', () =>
     await using told = connect(fake, { oldWorkers: { within: '60s' } })
     expect((await present(told, WEB1)).unverified).toBeUndefined()
     await using asked = connect(fake, { oldWorkers: 'hard-stop-after' })
-    expect((await present(asked, WEB1)).unverified).toContain('shows nothing')
+    expect((await present(asked, WEB1)).unverified).toContain('does not show HAProxy processes')
   })
 })

@@ -23,7 +23,7 @@ function complaint(options: object): string {
 
 test.each<[object, string]>([
   [{ url: 'lb1' }, 'http or https URL'],
-  [{ url: 'https://admin:swordfish@lb1:5555' }, 'credentials do not belong into the URL'],
+  [{ url: 'https://admin:swordfish@lb1:5555' }, 'credentials do not belong in the URL'],
   [{ url: 'http://lb1:5555' }, 'use https or set allowPlaintext: true'],
   [{ username: '' }, 'expected a user name'],
   [{ password: 7 }, 'password'],

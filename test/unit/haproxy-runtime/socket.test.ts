@@ -78,7 +78,7 @@ describe('a line on a connection of its own', () => {
     })
     const socket = new RuntimeSocket(at(path), { ...LIMITS, replyTimeout: HASTY })
     await expect(socket.exchange('silent', forever)).rejects.toEqual(code('CALL_TIMEOUT'))
-    await expect(socket.exchange('half', forever)).rejects.toThrow(/not whole/)
+    await expect(socket.exchange('half', forever)).rejects.toThrow(/not complete within/)
     await expect(socket.exchange('close', forever)).rejects.toEqual(code('CONNECTION_LOST'))
   })
 
@@ -215,7 +215,7 @@ describe('a connection error of the system', () => {
     ['ENOENT', 'UNREACHABLE', 'no such socket'],
     ['ECONNREFUSED', 'UNREACHABLE', 'nothing listens there'],
     ['EAGAIN', 'UNREACHABLE', "'stats maxconn'"],
-    ['EACCES', 'FORBIDDEN', 'may not open the socket'],
+    ['EACCES', 'FORBIDDEN', 'is not allowed to open the socket'],
   ])('%s is %s', (system, expected, words) => {
     const cause = Object.assign(new Error(`connect ${system}`), { code: system })
     const error = socketError('unix:/run/s', cause, false)

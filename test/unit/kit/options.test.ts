@@ -42,7 +42,7 @@ describe('options of an adapter', () => {
     [{ url: ['https://a', 'lb'] }, 'lb(): url[1]: expected an http or https URL'],
     [{ url: 'http://10.0.0.1' }, 'lb(): url: credentials would cross the network in the clear'],
     [{ url: ['https://a', 'http://b'] }, 'lb(): url[1]: credentials would cross the network'],
-    [{ url: 'https://u:v@lb' }, 'lb(): url: credentials do not belong into the URL'],
+    [{ url: 'https://u:v@lb' }, 'lb(): url: credentials do not belong in the URL'],
     [{ url: 'lb:443' }, "lb(): url: expected http or https, found 'lb': write 'https://lb:443'"],
     [{ url: 'https://lb/x?y=1' }, "lb(): url: expected no query and no fragment, found '?'"],
     [{ url: 'https://lb/#x' }, "lb(): url: expected no query and no fragment, found '#'"],

@@ -56,6 +56,6 @@ test('http to a TLS port that answers with an alert is told so', async () => {
   const { port } = server.address() as AddressInfo
   const error = await refusal(`http://127.0.0.1:${port}`)
   expect(error).toMatchObject({ code: 'MALFORMED_REPLY', retryable: false })
-  expect(error.message).toMatch(/no HTTP, expected an http port, or an https:\/\/ URL/)
+  expect(error.message).toMatch(/not HTTP, expected an http port, or an https:\/\/ URL/)
   await new Promise((resolve) => server.close(resolve))
 })

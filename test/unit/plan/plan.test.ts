@@ -155,7 +155,7 @@ describe('a plan of a drain', () => {
     const found = await clock.runUntil(plan(all, refs, { clock }))
     expect(found.refused).toEqual([])
     expect(found.changes.map(({ ref }) => ref)).toEqual([refs[0]])
-    expect(found.text).toMatch(/note: not read now, and waited for: b: /)
+    expect(found.text).toMatch(/note: not read now, the drain waits for it: b: /)
     const strict = setUpTwo()
     strict.b.disconnect()
     const error = await thrown(
@@ -328,7 +328,9 @@ describe('a plan of a roll', () => {
     const { refused, steps, text } = await clock.runUntil(plan(lb, web, options))
     expect(refused.map(({ code }) => code)).toEqual(['TICKET_INVALID', 'INVALID_OPTIONS'])
     expect(steps).toEqual([])
-    expect(text).toContain("note: refused with TICKET_INVALID: plan(): ticket 'job' is of a roll")
+    expect(text).toContain(
+      "note: refused with TICKET_INVALID: plan(): ticket 'job' belongs to a roll",
+    )
   })
 
   test('is not carried out all at once', async () => {

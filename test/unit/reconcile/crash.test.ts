@@ -76,7 +76,7 @@ describe('a reconciler after a crash of an earlier one', () => {
     second.set(desired({ a: 'serve', b: 'serve' }))
     await at.clock.advance(60_000)
     expect(at.states('b')).not.toEqual(['ready'])
-    const held = expect.stringContaining('not by a drain of ours') as string
+    const held = expect.stringContaining('but this reconciler did not drain it') as string
     expect(second.status()).toMatchObject([{ ref: web('b'), held }])
   })
 })

@@ -11,7 +11,7 @@ describe('a reconciler beside an operator', () => {
       {
         ref: web('b'),
         want: 'serve',
-        held: expect.stringContaining('not by a drain of ours') as string,
+        held: expect.stringContaining('but this reconciler did not drain it') as string,
       },
     ])
     at.lb.setBehind(web('b'), 'ready')
@@ -29,7 +29,7 @@ describe('a reconciler beside an operator', () => {
     await at.clock.advance(120_000)
     expect(at.sent()).toEqual(['hold b drain'])
     expect(loop.status()).toMatchObject([
-      { ref: web('b'), held: expect.stringContaining('another hand made it ready') as string },
+      { ref: web('b'), held: expect.stringContaining('another client made it ready') as string },
     ])
     end()
     loop.set(desired({ a: 'serve', b: 'absent' }))
@@ -62,7 +62,10 @@ describe('a reconciler beside an operator', () => {
     await at.clock.advance(60_000)
     expect(at.states('b')).toEqual(['drain'])
     expect(loop.status()).toMatchObject([
-      { ref: web('b'), held: expect.stringContaining('not by a drain of ours') as string },
+      {
+        ref: web('b'),
+        held: expect.stringContaining('but this reconciler did not drain it') as string,
+      },
     ])
   })
 
@@ -79,7 +82,10 @@ describe('a reconciler beside an operator', () => {
     await at.clock.advance(60_000)
     expect(at.states('b')).toEqual(['maint'])
     expect(loop.status()).toMatchObject([
-      { ref: web('b'), held: expect.stringContaining('not by a drain of ours') as string },
+      {
+        ref: web('b'),
+        held: expect.stringContaining('but this reconciler did not drain it') as string,
+      },
     ])
   })
 

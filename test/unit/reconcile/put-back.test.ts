@@ -31,7 +31,7 @@ describe('a reconciler with a refused put-back after a reload', () => {
     loop.set(desired({ a: 'serve', b: 'serve' }))
     await at.clock.advance(30_000)
     expect(at.states('b')).toEqual(['maint'])
-    const held = expect.stringContaining('not by a drain of ours') as string
+    const held = expect.stringContaining('but this reconciler did not drain it') as string
     expect(loop.status()).toMatchObject([{ ref: web('b'), held }])
   })
 })

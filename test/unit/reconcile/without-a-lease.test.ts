@@ -20,7 +20,7 @@ describe('two reconcilers without a lease that disagree', () => {
     expect(at.sent()).toEqual(['hold b drain', 'hold b maint'])
     expect(at.states('a', 'b')).toEqual(['ready', 'maint'])
     expect(second.status()).toMatchObject([
-      { ref: web('b'), want: 'serve', held: /in maint, but not by a drain of ours/ },
+      { ref: web('b'), want: 'serve', held: /in maint, but this reconciler did not drain it/ },
     ])
     first.set(desired({ a: 'serve', b: 'serve' }))
     await at.clock.runUntil(first.settled())

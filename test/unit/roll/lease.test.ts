@@ -211,7 +211,7 @@ describe('a roll under a lease', () => {
       )
       expect(report.outcome).not.toBe('done')
       expect(report.error?.code).toBe('CONFLICT')
-      expect(report.error?.message).toContain("ticket 'job' is not in the store any more")
+      expect(report.error?.message).toContain("ticket 'job' is no longer in the store")
       expect(calls).toEqual([])
       expect(lease.held).toBeNull()
     })
@@ -224,7 +224,7 @@ describe('a roll under a lease', () => {
       const report = await clock.runUntil(
         resumeRoll(lb, ticket, { act, clock, lease, tickets }).done,
       )
-      expect(report.error?.message).toContain("ticket 'job' is of a drain now")
+      expect(report.error?.message).toContain("ticket 'job' belongs to a drain now")
     })
   })
 })

@@ -162,9 +162,9 @@ describe('the ticket of a roll', () => {
     const { error } = await clock.runUntil(
       startDrain(lb, refs[1]!, { clock, tickets, id: 'job' }).done,
     )
-    expect(error?.message).toContain("ticket 'job' is of a roll")
+    expect(error?.message).toContain("ticket 'job' belongs to a roll")
     const again = await clock.runUntil(startRoll(lb, web, { act, clock, tickets, id: 'job' }).done)
-    expect(again.error?.message).toContain('resumeRoll() goes on with it')
+    expect(again.error?.message).toContain('resumeRoll() continues it')
     expect(await tickets.get('job')).toEqual(ticket)
   })
 

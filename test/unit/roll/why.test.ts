@@ -34,7 +34,7 @@ describe('why() of a roll says', () => {
     const run = resumeRoll(rig.lb, ticket, { act, clock: rig.clock, lease })
     await rig.clock.advance(3_000)
     expect(codes(run.why())).toEqual(['lease web1'])
-    expect(run.why()[0]?.text).toMatch(/held by 'the dead one'.*waited for until \d{4}-/)
+    expect(run.why()[0]?.text).toMatch(/held by 'the dead one'.*the roll waits for it until \d{4}-/)
     await rig.clock.runUntil(run.done)
     expect(run.why()).toEqual([])
   })

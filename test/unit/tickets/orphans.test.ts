@@ -115,7 +115,7 @@ describe('findOrphans', () => {
     const { clock, lb, store } = await left(() => ({ started: '1' }))
     const [orphan] = await findOrphans(store, lb, { clock })
     expect(orphan!.owner).toMatchObject({ state: 'gone' })
-    expect(orphan!.owner.text).toContain('belongs to another one now')
+    expect(orphan!.owner.text).toContain('another process has its pid now')
   })
 
   test.for([

@@ -1,17 +1,17 @@
 import { readdir } from 'node:fs/promises'
 import { argumentsOf, type ReadProc, readProc, readStat, type Started } from './started-alone.js'
 
-/** What the system shows of HAProxy's processes. */
+/** HAProxy's processes, as the operating system shows them. */
 export interface LocalProcesses {
-  /** What has become of a process. `unknown`: its pids are not those of this system. */
+  /** Whether a process has ended. `unknown`: its pids are not those of this system. */
   fate(process: Pick<Started, 'pid'>, serves: Started): Promise<'ended' | 'there' | 'unknown'>
-  /** Workers of other masters with the same master socket: that of today does not list them. */
+  /** Workers of other masters with the same master socket: the present master does not list them. */
   unlisted(master: number, serves: Started): Promise<readonly number[]>
-  /** Processes with the same configuration files that are neither its master nor workers of that. */
+  /** Processes with the same configuration files that are neither its master nor workers of its master. */
   neighbours(serves: Started): Promise<readonly number[]>
 }
 
-/** Of a HAProxy on another machine, or in another container. */
+/** For a HAProxy on another machine, or in another container. */
 export const NOT_LOCAL: LocalProcesses = {
   fate: () => Promise.resolve('unknown'),
   unlisted: () => Promise.resolve([]),
@@ -19,14 +19,14 @@ export const NOT_LOCAL: LocalProcesses = {
 }
 
 /**
- * Reads /proc. It is believed only where it shows the process that serves, by name and start: the pids of a
- * container are other processes here.
+ * Reads /proc. It is used only if it shows the process that serves, by name and start: the pids of a container are
+ * different processes here.
  */
 export function localProcesses(
   read: ReadProc = readProc,
   list: () => Promise<readonly string[]> = () => readdir('/proc'),
 ): LocalProcesses {
-  /** Every haproxy of which the arguments tell the same as those of that one, with its parent. */
+  /** Every haproxy process whose arguments match, with its parent. */
   const parentsOf = async (
     like: number,
     tell: (args: readonly string[]) => string | undefined,
@@ -55,7 +55,7 @@ export function localProcesses(
     async unlisted(master, serves) {
       if ((await argumentsOf(serves, read)) === undefined) return []
       const parents = await parentsOf(master, masterSocket)
-      // A worker is the child of a master, and has its arguments.
+      // A worker is a child of its master, and has the same arguments.
       return [...parents.keys()].filter((pid) => {
         const parent = parents.get(pid) ?? 0
         return parent !== master && parents.has(parent)
@@ -73,7 +73,7 @@ export function localProcesses(
   }
 }
 
-/** The parent of a haproxy; undefined for any other process, and for one that has ended. */
+/** The parent of a haproxy process; undefined for any other process, or an ended one. */
 async function parentOf(pid: number, read: ReadProc): Promise<number | undefined> {
   const { name, fields } = readStat(await read(`/proc/${pid}/stat`).catch(() => ''))
   return name.startsWith('haproxy') ? Number(fields[1]) : undefined
@@ -83,12 +83,12 @@ async function wordsOf(pid: number, read: ReadProc): Promise<readonly string[]> 
   return (await read(`/proc/${pid}/cmdline`).catch(() => '')).split('\0')
 }
 
-/** The address of the master socket (`-S`); undefined where there is none. */
+/** The address of the master socket (`-S`); undefined if there is none. */
 function masterSocket(words: readonly string[]): string | undefined {
   return after(words, '-S')[0]?.split(',')[0]
 }
 
-/** The configuration files and folders (`-f`); undefined where there is none, or they are only checked (`-c`). */
+/** The configuration files and folders (`-f`); undefined if there are none, or they are only checked (`-c`). */
 function configFiles(words: readonly string[]): string | undefined {
   const files = after(words, '-f')
   return files.length === 0 || words.includes('-c') ? undefined : files.join('\0')

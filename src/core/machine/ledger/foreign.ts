@@ -14,15 +14,15 @@ import {
 } from '../state.js'
 
 /**
- * Keeps the ledger in step with what others made of the state that we had set, so that it is told apart
- * from the same state set again later, by whomever:
+ * Records what other clients did to a state that we had set, so that it can be told from the same state set again
+ * later by another client:
  *
- * - found lower in the same process: another client took ours back. Noted as a restore that found it so
- *   (`unchanged`); what is set after that is theirs.
- * - found lower in another process, but as we had set it before: a state file brought that back, and it is
- *   ours still.
- * - found as we had set it last in another process: ours there too. What is raised over it there is theirs, also where
- *   we had set that before.
+ * - found lower in the same process: another client undid ours. Recorded as an `unchanged` restore; a state set after
+ *   that is theirs.
+ * - found lower in another process, but as we had set it before: a state file brought that back, and it is still
+ *   ours.
+ * - found as we had set it last in another process: ours there too. A higher state there is theirs, even if we had
+ *   set that before.
  * - found as we had set it, after a look that saw it open in a process that had forgotten ours, and without a
  *   put-back that could have done it: another client set that. As long as a process lives nothing brings ours back.
  *   So it is where another run of this process saw that.
@@ -33,7 +33,7 @@ export function noteForeign(draft: Draft, reading: Reading, askedAt: number, bef
   if (!reading.present || reading.own === 'unknown' || reading.identity !== found?.identity) return
   if (hold.pending !== null || askedAt <= hold.confirmedAt) return
   const { own, identity, scopes } = reading
-  // As with a look of another call: nothing is put back.
+  // Handled like a look of another call: nothing is put back.
   if (isLetGo(state)) {
     const incarnations = incarnationsIn(scopes)
     const sight = { own, identity, askedAt, at: draft.now, incarnations }
@@ -41,12 +41,12 @@ export function noteForeign(draft: Draft, reading: Reading, askedAt: number, bef
   } else noteLooked(draft, own, askedAt, before)
 }
 
-/** What was known before a reading was taken in. */
+/** The state before a reading was taken in. */
 interface Before {
   readonly last: DrainState['last']
-  /** Every process, as it was read last: one that could not be read for a moment is no new one. */
+  /** The last known incarnation of every process: a process that could not be read for a moment is not a new one. */
   readonly lived: ReadonlyMap<string, string>
-  /** Changes without an answer, and what was refused and may be half done. */
+  /** Changes without an answer, and refused changes that may be half done. */
   readonly late: readonly LateChange[]
 }
 
@@ -142,13 +142,13 @@ function inSameProcesses({ hold }: DrainState, seen: ReadonlyMap<string, string>
 }
 
 /**
- * Whether the look before saw the member open, in the processes that are there now, and nothing without an answer, or
- * refused, can have made it what it is since.
+ * Whether the look before saw the member open in the present processes, and no unanswered or refused change of ours
+ * can have led to the present state.
  */
 function wasSeenOpen(state: DrainState, own: AdminState, { last, lived, late }: Before): boolean {
   if (last?.reading.present !== true || last.reading.own !== 'ready' || own === 'ready')
     return false
-  // A process that has begun since may have ours from a state file.
+  // A process that has begun since can have our state from a state file.
   if (anotherIncarnation(state, lived)) return false
   return last.reading.identity === state.found?.identity && !late.some(mayShowAs(own))
 }
@@ -175,7 +175,10 @@ function mayShowAs(own: AdminState): (late: LateChange) => boolean {
   }
 }
 
-/** An undo of ours whose answer is missing may have done that: ours is not there any more either way. */
+/**
+ * The entry for a state that was undone: an unanswered undo of ours can have done it too; either way our state is
+ * gone.
+ */
 function takenBack({ hold }: DrainState, own: AdminState): Entry {
   const ours = hold.late.some(({ change }) => change.kind === 'restore' && targetOf(change) === own)
   return ours ? { kind: 'restore', state: 'applied' } : TAKEN_BACK

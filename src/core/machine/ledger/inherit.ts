@@ -55,7 +55,10 @@ function together(one: LateChange, other: LateChange): LateChange {
   }
 }
 
-/** What an undo had found there may be the doing of a hold of ours without an answer: that is no state to go back to. */
+/**
+ * Whether an unanswered hold of ours may have made the state that an undo had found: then it is not a state to go
+ * back to.
+ */
 function maybeByUs({ found, hold }: DrainState, theirs: FoundMember): boolean {
   if (found === null || found.own === 'unknown' || found.identity !== theirs.identity) return false
   const before = found.own
@@ -66,8 +69,8 @@ function maybeByUs({ found, hold }: DrainState, theirs: FoundMember): boolean {
 }
 
 /**
- * What a drain holds that ends by this undo is undone with it: back to what the member was before both, whichever of
- * them was there first.
+ * Takes over the changes of a drain that this undo ends, and undoes them too: back to the state before both,
+ * whichever came first.
  */
 function takeOver(draft: Draft, held: Owned): void {
   const { found, hold } = draft.state
@@ -81,7 +84,7 @@ function takeOver(draft: Draft, held: Owned): void {
   draft.hold({ changes, incarnations })
 }
 
-/** Each drain finds what the one before it has set: the more open of the two was there first. */
+/** Each drain finds the state that the previous one set, so the more open of the two states was there first. */
 function isBelow({ own }: FoundMember, than: FoundMember): boolean {
   if (own === 'unknown' || than.own === own) return false
   return own === 'ready' || atLeast(than.own, own)

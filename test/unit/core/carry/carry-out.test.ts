@@ -271,9 +271,12 @@ describe('the call', () => {
   })
 
   test.each([
-    [{ hold: 'maint' }, 'hold: the plan says that already'],
-    [{ keepReady: 0, until: 'removed' }, 'until, keepReady: the plan says that already'],
-    [{ tickets: new Map() }, 'tickets: the plan says that already, or nothing of it is kept'],
+    [{ hold: 'maint' }, 'hold: the plan sets this already'],
+    [{ keepReady: 0, until: 'removed' }, 'until, keepReady: the plan sets this already'],
+    [
+      { tickets: new Map() },
+      'tickets: the plan sets this already, or carryOut() keeps no ticket for it',
+    ],
     [{ tiemout: '5s' }, 'tiemout'],
   ])('refuses %j before anything is asked', async (options, message) => {
     const { lb } = setUp('a')

@@ -23,7 +23,7 @@ describe('a target that matches nothing', () => {
     [{ pool: 'wbe' }, "there is no pool wbe, did you mean 'web'?"],
     [{ pool: 'database' }, "there is no pool database, the pools are 'web', 'Api'"],
     [{ address: '10.9.9.9' }, 'no member has address 10.9.9.9; members have '],
-    [{ address: 'localhost' }, 'a name is not resolved: give the address that the balancer has'],
+    [{ address: 'localhost' }, 'names are not resolved: give the address that the balancer has'],
   ])('%j: %s', async (target, words) => {
     const error = await missed(fakeProvider({ pools }), target)
     expect(error.code).toBe('NOT_FOUND')

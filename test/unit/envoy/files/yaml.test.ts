@@ -75,7 +75,7 @@ describe('EDS in YAML', () => {
     ['a: !secret x', 'not YAML'],
     ['a: *nobody', 'not YAML'],
     [`${SETS}---\n${SETS}`, 'expected one YAML document, found 2'],
-    [SETS.replace('DRAINING', 'DRAINNG'), 'no health status'],
+    [SETS.replace('DRAINING', 'DRAINNG'), 'not a health status'],
   ])('as %j is refused', (text, words) => {
     expect(problemOf(() => parseEdsYaml(yaml, text))).toContain(words)
   })

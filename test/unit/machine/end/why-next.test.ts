@@ -2,7 +2,7 @@ import { openGoal } from 'drainable/machine'
 import { describe, expect, test } from 'vitest'
 import { failure, held, idle, started } from '../member-run.js'
 
-const ABSENT = 'web/web1 is absent in the newest look: another one decides whether it is gone'
+const ABSENT = 'web/web1 is absent in the newest look; a later look decides whether it is gone'
 
 describe('a drain says that it waits for', () => {
   test('the answer to its seal, with a proof that stands', () => {
@@ -10,7 +10,7 @@ describe('a drain says that it waits for', () => {
     expect(run.change).toMatchObject({ kind: 'hold', to: 'maint' })
     run.set({ own: 'maint' }).look()
     expect(run.why).toMatchObject([
-      { code: 'not-in-force', text: "web/web1: the answer to 'hold' is waited for" },
+      { code: 'not-in-force', text: "web/web1: the balancer has not answered 'hold' yet" },
     ])
   })
 
@@ -18,7 +18,7 @@ describe('a drain says that it waits for', () => {
     const run = idle({ until: 'removed' })
     expect(run.sent).toBe('remove')
     expect(run.why).toMatchObject([
-      { code: 'not-in-force', text: "web/web1: the answer to 'remove' is waited for" },
+      { code: 'not-in-force', text: "web/web1: the balancer has not answered 'remove' yet" },
     ])
   })
 

@@ -54,7 +54,7 @@ describe('a process that may still send work', () => {
   test('is looked at again if it is current', () => {
     const [why] = whyOf({ admin: 'ready' })
     expect(why).toMatchObject({ code: 'not-in-force' })
-    expect(why?.hint).toMatch(/^it is looked at again/)
+    expect(why?.hint).toMatch(/^if this lasts, check that this process/)
   })
 
   test('is not a matter of time if it says that it did not take the state', () => {
@@ -121,12 +121,12 @@ describe('the client that set the state', () => {
 
   test('is another client if the product names none', () => {
     expect(opened().why[0]?.text).toBe(
-      'web/web1 is ready, another hand set it so; drain was wished',
+      'web/web1 is ready: another client set that state; this drain wants drain',
     )
   })
 
   test('is what the product names', () => {
-    expect(opened('its agent').why[0]?.text).toContain('its agent, or another client set it so')
+    expect(opened('its agent').why[0]?.text).toContain('its agent, or another client set that state')
   })
 })
 
@@ -157,7 +157,7 @@ test('a cut goes out over the state that was read last', () => {
 
 test('numbers from before the hold took effect wait for newer ones', () => {
   const run = held({ freshness: 400 }).look({ stale: 100 })
-  expect(run.why[0]?.text).toBe('0 in flight; the next look that counts is waited for')
+  expect(run.why[0]?.text).toBe('0 in flight; the next look decides')
 })
 
 test('the quiet time left is at least one millisecond', () => {

@@ -116,7 +116,9 @@ describe('why() of a drain names', () => {
       .set({ own: 'unknown', hints: ['two answers'] })
       .look()
     expect(run.why[0]).toMatchObject({ code: 'unreadable' })
-    expect(run.why[0]?.text).toContain('contradicts itself about its state (two answers)')
+    expect(run.why[0]?.text).toContain(
+      'contradicts itself about the state of this member (two answers)',
+    )
   })
 
   test('a balancer that can not be read', () => {
@@ -157,7 +159,7 @@ describe('why() of a drain names', () => {
 
   test('a process without a note', () => {
     const run = held({ scopes: { w2: { state: 'unread' } } }).look()
-    expect(run.why[0]?.text).toContain("w2 can't be read: what")
+    expect(run.why[0]?.text).toContain("w2 can't be read: its load")
   })
 
   test('no lost hold once it is in place', () => {
@@ -221,7 +223,7 @@ describe('why() of a drain names', () => {
     expect(run.phase).toBe('draining')
     expect(run.codes).toEqual(['pool-at-minimum'])
     expect(run.why[0]?.text).toBe(
-      'web/web1: too few other members serve since it was held: it is opened again unless that changes',
+      'web/web1: since it was held, too few other members serve; it will be opened again unless that changes',
     )
   })
 
@@ -253,7 +255,7 @@ describe('why() of a drain names', () => {
 
   test('the quiet time, before the first sample that counts', () => {
     const run = held({ own: 'drain' })
-    expect(run.why[0]?.text).toBe('0 in flight; the next look that counts is waited for')
+    expect(run.why[0]?.text).toBe('0 in flight; the next look decides')
   })
 
   test('only unreleased processes if nothing is counted', () => {
@@ -270,7 +272,7 @@ describe('why() of a drain names', () => {
   test('no missing process of an absent member', () => {
     const run = started().vanish().unlist('w1').look()
     expect(run.why.map(({ text }) => text)).toEqual([
-      'web/web1 is absent in the newest look: another one decides whether it is gone',
+      'web/web1 is absent in the newest look; a later look decides whether it is gone',
     ])
   })
 
@@ -371,9 +373,9 @@ test('why() names a process that is not listed any more, and what to do', () => 
     .look()
   const [why] = run.why
   expect(why).toMatchObject({ code: 'unreadable', scope: 'w2' })
-  expect(why?.text).toContain('nothing said that it has ended')
+  expect(why?.text).toContain('nothing reported its end')
   expect(why?.text).not.toContain('was replaced')
-  expect(why?.hint).toContain('where every process can be seen')
+  expect(why?.hint).toContain('connect to an endpoint that shows every process')
   run.scope('w2', { state: 'unread', note: 'no route' }).look()
   expect(run.why[0]?.hint).toBe('make it readable, or wait until it has ended')
 })

@@ -62,7 +62,7 @@ describe('a mark stored beside a ready member', () => {
     }
     expect(run.outcome).toBe('overruled')
     expect(run.error?.message).toContain(
-      "makes it 'maint' at the next reload, also after it was made 'ready' 12 times: find out who writes it",
+      "makes it 'maint' at the next reload, even after it was made 'ready' 12 times: find out which client writes it",
     )
   })
 
@@ -92,7 +92,7 @@ describe('a mark stored beside a drained member', () => {
     const run = drained().set({ own: 'maint' }).open({ of: 'ours' }).look()
     expect(run.sent).toBe(null)
     expect(run.outcome).toBe('overruled')
-    expect(run.error?.message).toContain("it is 'maint', set so by another client")
+    expect(run.error?.message).toContain("it is 'maint', set by another client")
   })
 
   test('says nothing about a state equal to the mark', () => {

@@ -110,7 +110,7 @@ describe('the undo of a hold', () => {
     })
     run.open().look()
     expect(run.outcome).toBe('overruled')
-    expect(run.error?.message).toContain('its state before the drain was not known')
+    expect(run.error?.message).toContain('its state before the drain is not known')
     expect(run.error?.retryable).toBe(false)
     expect(run.sent).toBe(null)
   })
@@ -215,7 +215,7 @@ describe('a state found by an undo', () => {
     const run = held().look().set({ own: 'maint' }).open().look()
     expect(run.outcome).toBe('overruled')
     expect(run.error?.code).toBe('CONFLICT')
-    expect(run.error?.message).toContain("'maint', set so by another client")
+    expect(run.error?.message).toContain("'maint', set by another client")
     expect(run.sentSoFar).toEqual(['hold drain'])
   })
 

@@ -20,7 +20,7 @@ describe('a member that an undo of another run of this process may open', () => 
   test('makes a drain say what it waits for', () => {
     const run = unsure(held(), 5_000)
     expect(run.why[0]).toMatchObject({ code: 'not-in-force' })
-    expect(run.why[0]?.text).toContain('another call of this process opens it')
+    expect(run.why[0]?.text).toContain('another call of this process is opening it')
     expect(
       unsure(held().open(), 200)
         .why.map(({ text }) => text)

@@ -295,7 +295,7 @@ describe('the proof', () => {
 
   test('says that arrivals are not counted', () => {
     const run = idle({ scopes: { w1: { arrivals: undefined as never } } })
-    expect(run.all('idle')[0]?.proof.text).toContain('arrivals are not counted by this product')
+    expect(run.all('idle')[0]?.proof.text).toContain('this product does not count arrivals')
   })
 
   test('says that every process has ended', () => {

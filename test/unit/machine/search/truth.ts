@@ -131,14 +131,14 @@ export function isOpen({ taken }: Process, world: World): boolean {
   return taken === 'ready' || (world.persistent && taken === 'drain')
 }
 
-interface Lens {
+interface ScopeView {
   readonly truth: Truth
   readonly now: number
   readonly world: World
   readonly flaw: Flaw
 }
 
-function scopeOf(one: Process, { truth, now, world, flaw }: Lens): readonly LoadScope[] {
+function scopeOf(one: Process, { truth, now, world, flaw }: ScopeView): readonly LoadScope[] {
   if (one.life === 'unborn' || !one.listed) return []
   if (one.life === 'ended' && world.listsAll) return []
   const numbers = numbersOf(one, now, world)
