@@ -12,6 +12,10 @@ import type { Floor } from './balancer/floor.js'
 import type { SeenLook } from './look/look.js'
 import type { Scheduler } from './look/scheduler.js'
 
+/** The caller's own check whether a member is healthy: it is not where this throws or gives `false`; see `waitHealthy` of `ready()`. */
+// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- what an async function gives that returns nothing
+export type OwnHealthCheck = (ref: MemberRef, signal: AbortSignal) => Promise<boolean | void>
+
 /** What a verb wants run. */
 export interface RunSpec {
   readonly provider: DrainableProvider
@@ -40,7 +44,7 @@ export interface RunSpec {
   readonly keeper: () => TicketKeeper
   readonly prepare: (context: RunContext) => Promise<Prepared>
   /** The caller's own health check. */
-  readonly check?: (ref: MemberRef, signal: AbortSignal) => Promise<void>
+  readonly check?: OwnHealthCheck
   /** Whether it should not keep the process alive. */
   readonly background?: boolean
   /** When its time began, by its clock. Default: now. */

@@ -15,6 +15,7 @@ import { initialState } from '../machine/state.js'
 import { LAST_LOOK } from '../runner/look/call.js'
 import { guarded } from '../emitter.js'
 import { Run } from '../runner/run.js'
+import type { OwnHealthCheck } from '../runner/run-spec.js'
 import { callShape, checkProvider, type Call } from './call.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { firstLook } from './first-look.js'
@@ -32,11 +33,11 @@ export interface ReadyOptions extends Call {
    * sure that the balancer has looked at a member that comes out of maint.
    *
    * Healthy means that a check of the balancer passed; a member it does not check is reported as
-   * `unchecked` at once. The caller's own check is called once for each member and given up, which its
-   * signal tells it, when the {@link ReadyOptions.timeout} is over: that counts as not healthy.
+   * `unchecked` at once. The caller's own check is called once for each member: it is not healthy where that throws or
+   * gives `false`. It is given up, which its signal tells it, when the {@link ReadyOptions.timeout} is over: that
+   * counts as not healthy.
    */
-  readonly waitHealthy?:
-    boolean | Duration | ((ref: MemberRef, signal: AbortSignal) => Promise<void>) | undefined
+  readonly waitHealthy?: boolean | Duration | OwnHealthCheck | undefined
   /**
    * How long it may take until a member is as wished, counted from the call. `Infinity` is allowed; a
    * bare number from 1 to 999 is refused. Not beside a `waitHealthy` that is a duration, which says the same.
@@ -57,13 +58,11 @@ export interface ReadyReport {
 
 const DEFAULT_LIMIT = 30_000
 
-type HealthCheck = (ref: MemberRef, signal: AbortSignal) => Promise<void>
-
 /** Whether to wait, for how long, and the caller's own check. */
 interface HealthWish {
   readonly must: boolean
   readonly limit: number
-  readonly check?: (ref: MemberRef, signal: AbortSignal) => Promise<void>
+  readonly check?: OwnHealthCheck
 }
 
 const schema = once(() =>
@@ -236,7 +235,7 @@ async function readyCombined(
       ...(typeof waitHealthy === 'function'
         ? {
             waitHealthy: (ref: MemberRef, given: AbortSignal) =>
-              (waitHealthy as HealthCheck)(tagRef(ref, key), given),
+              (waitHealthy as OwnHealthCheck)(tagRef(ref, key), given),
           }
         : {}),
     }
