@@ -1,9 +1,9 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
-import type { RollOptions } from '../roll/options.js'
+import { rollNames, type RollOptions } from '../roll/options.js'
 import type { RollTarget } from '../roll/servers.js'
 import { checkProvider } from '../verbs/call.js'
-import { parsePolicy, type Policy, type ResolvedPolicy } from '../verbs/policy.js'
+import { parsePolicy, policyNames, type Policy, type ResolvedPolicy } from '../verbs/policy.js'
 import { parseTarget, type Target } from '../verbs/target.js'
 import { expectation, sort, toPlan, type DrainPlan, type Sorted } from './assemble.js'
 import { judgeAll, type Verdicts } from './judge-all.js'
@@ -18,7 +18,7 @@ export type PlanPolicy = Policy | Omit<RollOptions, 'act'>
  * it waits for, what it would be refused with, how long it takes. It looks and changes nothing. All that
  * stands in the way is told at once, where the drain itself stops at the first.
  *
- * It is a roll where an option is given that only a roll has (`maxUnavailable`, `canary`, `group`,
+ * It is a roll where an option is given that only a roll has (`act`, `maxUnavailable`, `canary`, `group`,
  * `waitHealthy`, `onFailure`, `lease`, `onTimeout: 'postpone'`). A lease is not asked for, callbacks are
  * not called, a ticket of the same `id` is read only.
  *
@@ -44,7 +44,8 @@ export async function plan(
   if (isRoll(target, options)) return planRoll(provider, target, options, SUBJECT)
   const own = target as Target
   parseTarget(own, SUBJECT)
-  const resolved = parsePolicy(options, SUBJECT)
+  const names = [...new Set([...policyNames(), ...rollNames()])]
+  const resolved = parsePolicy(options, SUBJECT, names)
   resolved.signal?.throwIfAborted()
   const verdicts = await judgeAll(provider, own, resolved, () => 'all', SUBJECT)
   const { judged } = verdicts

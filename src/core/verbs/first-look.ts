@@ -6,12 +6,12 @@ import type { SeenLook } from '../runner/look/look.js'
 import type { RunContext } from '../runner/run-spec.js'
 import type { Scheduler } from '../runner/look/scheduler.js'
 import { notFound } from '../runner/look/not-found.js'
-import { pick, type ResolvedTarget } from './target.js'
+import { pick, refuseKey, type ResolvedTarget } from './target.js'
 
 /**
  * The first look at a target: what it hits, and the look itself.
  *
- * @throws `NOT_FOUND` where nothing is hit, or what the balancer failed with
+ * @throws `NOT_FOUND` where nothing is hit, `INVALID_OPTIONS` where it names a balancer, or what the balancer failed with
  */
 export async function firstLook(
   scheduler: Scheduler,
@@ -26,6 +26,7 @@ export async function firstLook(
     for (const reading of readings) checkIdentity(reading, identity)
     return { look, readings }
   }
+  refuseKey(target)
   const refs = await refsOf(scheduler, target, signal, limit())
   const look = await scheduler.look(refs, signal, limit())
   const hit = pick(target, look.snapshot)
