@@ -51,7 +51,8 @@ export function parseTicket(given: unknown, subject: string): Ticket {
 
 /** The state of another version is refused with both numbers, and not for what it lacks. */
 function refuseForm(value: unknown, subject: string): void {
-  const known = (value as { members?: { state?: { v?: unknown } }[] }).members
+  const { v, members: known } = value as { v?: unknown; members?: { state?: { v?: unknown } }[] }
+  if (typeof v === 'number' && v !== 1) throw invalid(subject, `v is ${v}, this version reads 1`)
   const version = Array.isArray(known) ? known[0]?.state?.v : undefined
   if (version === undefined || version === STATE_FORM) return
   const words = `this version reads ${STATE_FORM}`
