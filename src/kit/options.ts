@@ -28,7 +28,7 @@ export const loginOptions = {
 /** A schema for an http or https URL without user info. */
 export function urlOption(example: string): z.ZodType<string, string> {
   return z
-    .string(`expected a URL such as ${example}`)
+    .string({ error: ({ input }) => `expected a URL such as ${example}${asText(input)}` })
     .superRefine((value, context) => tell(context, () => parseHttpUrl(value, 'url')))
 }
 
@@ -41,8 +41,13 @@ export function urlsOption(
     error: (issue) =>
       Array.isArray(issue.input) || typeof issue.input === 'string'
         ? undefined
-        : `expected a URL such as ${example}, or a list of those of a pair`,
+        : `expected a URL such as ${example}, or a list of those of a pair${asText(issue.input)}`,
   })
+}
+
+/** The URL of Node is an object: what it is asked for looks like what it was given. */
+function asText(input: unknown): string {
+  return input instanceof URL ? '; found a URL object: give its href' : ''
 }
 
 /**

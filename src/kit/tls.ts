@@ -24,7 +24,9 @@ export const tlsSchema = z
     cert: z.string().min(1).exactOptional(),
     key: z.string().min(1).exactOptional(),
     servername: z.string().min(1).exactOptional(),
-    insecure: z.literal(true).exactOptional(),
+    insecure: z
+      .literal(true, 'expected true; leave it out where certificates are to be checked')
+      .exactOptional(),
   })
   .refine((tls) => (tls.cert === undefined) === (tls.key === undefined), {
     message: 'cert and key go together',

@@ -31,24 +31,40 @@ export interface SchemaIssue {
 }
 
 /** Describes one issue: the field, what was expected, and for an unknown name the one that was probably meant. */
-export function describeIssue(issue: SchemaIssue, schema: Schema<unknown>): string {
+export function describeIssue(
+  issue: SchemaIssue,
+  schema: Schema<unknown>,
+  names = optionNames(schema, []),
+): string {
   const nested = issue.code === 'invalid_union' ? nearestBranch(issue) : undefined
   if (nested !== undefined) {
     return nested
-      .map((inner) => describeIssue({ ...inner, path: [...issue.path, ...inner.path] }, schema))
+      .map((inner) =>
+        describeIssue({ ...inner, path: [...issue.path, ...inner.path] }, schema, names),
+      )
       .join('; ')
   }
   const field = issue.path.length === 0 ? 'the options' : formatPath(issue.path)
   if (issue.code === 'unrecognized_keys') {
-    const known = optionNames(schema, issue.path)
-    const said = (issue.keys ?? []).map((key) => unknownName(key, known)).join('; ')
-    return `${issue.path.length === 0 ? '' : `${field}: `}${said}`
+    const isOuter = issue.path.length === 0
+    const known = isOuter ? names : optionNames(schema, issue.path)
+    return `${isOuter ? '' : `${field}: `}${unknownNames(issue.keys ?? [], known)}`
   }
   const message =
     issue.path.length === 0 && /expected object/.test(issue.message)
-      ? optionsExpected(issue, optionNames(schema, []))
+      ? optionsExpected(issue, names)
       : plain(issue)
   return message.startsWith('is ') ? `${field} ${message}` : `${field}: ${message}`
+}
+
+/** Describes all unknown options. The list of known ones comes once, after those with a near match. */
+function unknownNames(given: readonly string[], known: readonly string[]): string {
+  const strange = given.filter((key) => nearest(key, known) === undefined)
+  const meant = given.filter((key) => !strange.includes(key)).map((key) => unknownName(key, known))
+  const [first, ...more] = strange
+  if (first === undefined) return meant.join('; ')
+  const others = more.length === 0 ? '' : `unknown option ${quotedList(more)}; `
+  return [...meant, `${others}${unknownName(first, known)}`].join('; ')
 }
 
 /** Describes an unknown option, with the one that was probably meant, or all known options. */
@@ -96,7 +112,8 @@ interface SchemaNode {
   }
 }
 
-function optionNames(schema: object, path: readonly PropertyKey[]): readonly string[] {
+/** The names of the options of a schema, at a place in it. */
+export function optionNames(schema: object, path: readonly PropertyKey[]): readonly string[] {
   let node = opened(schema)
   for (const part of path) node = opened(node?.shape?.[String(part)])
   return Object.keys(node?.shape ?? {})
@@ -117,7 +134,8 @@ function nearestBranch(issue: SchemaIssue): readonly SchemaIssue[] | undefined {
   return issue.errors?.find((branch) => branch.every(({ path }) => path.length > 0))
 }
 
-function formatPath(path: readonly PropertyKey[]): string {
+/** Where in what was given: `steps[0].change`. */
+export function formatPath(path: readonly PropertyKey[]): string {
   return path
     .map((part, i) =>
       typeof part === 'number' ? `[${part}]` : `${i === 0 ? '' : '.'}${String(part)}`,

@@ -96,6 +96,7 @@ export function toDuration(value: unknown, name = 'the duration'): Duration {
 
 function show(value: unknown): string {
   if (typeof value === 'string') return `'${value}'`
+  if (typeof value === 'bigint') return `${value}n`
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 

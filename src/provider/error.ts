@@ -229,6 +229,12 @@ export class DrainableError<C extends ErrorCode = ErrorCode> extends Error {
       if (value !== undefined) Object.defineProperty(this, key, { value })
     }
   }
+
+  /** For `JSON.stringify`: a report or an event in a log has the sentence too, and not the reports that the error carries. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { name, code, message, retryable, ref, provider } = this
+    return { name, code, message, retryable, ref, provider }
+  }
 }
 
 // The CommonJS build turns the class into an expression, and Node would print that expression's name.

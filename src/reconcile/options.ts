@@ -2,9 +2,10 @@ import * as z from 'zod'
 import { leaseSchema, leaseTtlOption } from '../core/lease/lease-option.js'
 import type { Lease } from '../core/lease/lease.js'
 import { fn } from '../core/verbs/call.js'
-import { parsePolicy, type Policy, type ResolvedPolicy } from '../core/verbs/policy.js'
+import { parsePolicy, policyNames, type Policy, type ResolvedPolicy } from '../core/verbs/policy.js'
 import type { Reading } from '../provider/contract.js'
 import type { Duration } from '../provider/duration.js'
+import { DrainableError } from '../provider/error.js'
 import { parseOptions } from '../provider/options.js'
 import { once } from '../provider/once.js'
 
@@ -75,20 +76,31 @@ export interface ResolvedReconcile extends Omit<z.infer<ReturnType<typeof ownSch
 /** Options that the reconciler itself sets for each member. */
 const OWN_BUSINESS = ['until', 'id', 'onTicket']
 
+const ownNames = once(() => Object.keys(ownShape()))
+const names = once(() => [
+  ...ownNames(),
+  ...policyNames().filter((name) => !OWN_BUSINESS.includes(name)),
+])
+
+/** Whether it is an object with options at all; which ones is looked at afterwards. */
+const anyOptions = once(() => z.looseObject({}))
+
 /**
  * Checks options.
  *
  * @throws `INVALID_OPTIONS` naming every wrong field
  */
 export function parseReconcile(given: ReconcileOptions, subject: string): ResolvedReconcile {
-  const all = Object.entries(Object(given) as object)
-  const names = new Set(Object.keys(ownShape()))
+  const all = Object.entries(parseOptions(anyOptions(), given, subject, names()))
+  const reserved = all.map(([name]) => name).filter((name) => OWN_BUSINESS.includes(name))
+  if (reserved.length > 0) {
+    const words = `${reserved.join(', ')}: the reconciler sets it for each member, leave it out`
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
+  }
   const [own, rest] = [true, false].map((mine) =>
-    Object.fromEntries(
-      all.filter(([name]) => (names.has(name) || OWN_BUSINESS.includes(name)) === mine),
-    ),
+    Object.fromEntries(all.filter(([name]) => ownNames().includes(name) === mine)),
   )
-  const policy = parsePolicy(rest ?? {}, subject)
-  const { pools, ...parsed } = parseOptions(ownSchema(), own, subject)
+  const policy = parsePolicy(rest ?? {}, subject, names())
+  const { pools, ...parsed } = parseOptions(ownSchema(), own, subject, names())
   return { ...parsed, pools: [...new Set(pools)], policy, keepReady: given.keepReady }
 }

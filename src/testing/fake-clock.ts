@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Clock } from '../provider/clock.js'
+import { checkPromise, checkTime } from './check-fake.js'
 
 /** A clock that stands still until a test moves it. Made by {@link fakeClock}. */
 export interface FakeClock extends Clock {
@@ -52,6 +53,8 @@ const IDLE_TURNS = 2_000
  * ```
  */
 export function fakeClock(startAt = 0, wall = Date.now()): FakeClock {
+  checkTime('fakeClock(): startAt', startAt)
+  checkTime('fakeClock(): wall', wall)
   return new StandingClock(startAt, wall)
 }
 
@@ -85,6 +88,7 @@ class StandingClock implements FakeClock {
   }
 
   async advance(ms: number): Promise<void> {
+    checkTime('advance()', ms)
     const until = this.#now + ms
     await settle()
     for (let next = this.#next(); next && next.at <= until; next = this.#next()) {
@@ -94,6 +98,8 @@ class StandingClock implements FakeClock {
   }
 
   async runUntil<T>(promise: Promise<T>, limit = WEEK): Promise<T> {
+    checkPromise('runUntil()', promise)
+    checkTime('runUntil(): limit', limit)
     const until = this.#now + limit
     const state = { settled: false }
     const done = (): void => void (state.settled = true)

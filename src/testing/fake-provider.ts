@@ -15,9 +15,9 @@ import type {
   Reading,
   Snapshot,
 } from '../provider/contract.js'
-import { unknownName } from '../provider/describe-issue.js'
 import { DrainableError } from '../provider/error.js'
 import { formatRef } from '../provider/member-ref.js'
+import { checkCount, checkFakeOptions, checkOneOf } from './check-fake.js'
 import { FakeBalancer } from './fake-balancer.js'
 import type { FakeScope } from './fake-balancer.js'
 
@@ -66,6 +66,15 @@ export interface FakeCall {
  * - `unknown`: every change is done and reported as unknown (`apply` only)
  */
 export type FakeFailure = 'throw' | 'throw-after' | 'hang' | 'hang-after' | 'reject' | 'unknown'
+
+const FAILURES: readonly FakeFailure[] = [
+  'throw',
+  'throw-after',
+  'hang',
+  'hang-after',
+  'reject',
+  'unknown',
+]
 
 /** Options of {@link FakeProvider.failNext}: which calls fail, and how. */
 export interface FakeFailureOptions {
@@ -177,7 +186,7 @@ class InMemoryProvider implements FakeProvider {
   #connected = true
 
   constructor(options: FakeProviderOptions) {
-    checkOptions(options)
+    checkFakeOptions(options)
     const capabilities = { ...DEFAULTS, ...options.capabilities }
     this.instance = options.instance ?? `fake-${randomUUID()}`
     this.#info = { product: 'fake', version: '1.0', capabilities }
@@ -238,18 +247,22 @@ class InMemoryProvider implements FakeProvider {
   }
 
   occupy(ref: MemberRef, n = 1, scope?: string): () => void {
+    checkCount('occupy()', n)
     return this.#balancer.work(ref, { active: n, queued: 0 }, scope)
   }
 
   queue(ref: MemberRef, n = 1, scope?: string): () => void {
+    checkCount('queue()', n)
     return this.#balancer.work(ref, { active: 0, queued: n }, scope)
   }
 
   arrive(ref: MemberRef, n = 1, scope?: string): void {
+    checkCount('arrive()', n)
     this.#balancer.work(ref, { active: n, queued: 0 }, scope)()
   }
 
   setBehind(ref: MemberRef, to: AdminState | 'gone'): void {
+    checkOneOf('setBehind()', to, ['ready', 'drain', 'maint', 'gone'])
     if (to === 'gone') this.#balancer.drop(ref)
     else this.#balancer.revive(ref).own = to
   }
@@ -259,6 +272,7 @@ class InMemoryProvider implements FakeProvider {
   }
 
   setHealth(ref: MemberRef, health: Health): void {
+    checkOneOf('setHealth()', health, ['up', 'down', 'unchecked', 'unknown'])
     this.#balancer.member(ref).health = health
   }
 
@@ -275,6 +289,7 @@ class InMemoryProvider implements FakeProvider {
   }
 
   failNext(how: FakeFailure, options: FakeFailureOptions = {}): void {
+    checkOneOf('failNext()', how, FAILURES)
     this.#failures.push({ ...options, how, left: options.times ?? 1 })
   }
 
@@ -378,22 +393,4 @@ function refused({ ref }: Change, error: DrainableError | undefined): ChangeResu
 
 function unknown(ref: MemberRef, failure: PlannedFailure): ChangeResult {
   return { ref, status: 'unknown', error: lost(failure) }
-}
-
-const KNOWN = ['pools', 'clock', 'capabilities', 'latency', 'scopes', 'instance', 'whenNone']
-
-/** A misspelt option would be a test of something else. */
-function checkOptions(options: FakeProviderOptions | undefined): void {
-  const refuse = (words: string): never => {
-    throw new DrainableError('INVALID_OPTIONS', `fakeProvider(): ${words}`)
-  }
-  for (const key of Object.keys(options ?? {}))
-    if (!KNOWN.includes(key)) refuse(unknownName(key, KNOWN))
-  const pools: unknown = options?.pools
-  if (typeof pools !== 'object' || pools === null || Array.isArray(pools))
-    return refuse("pools: expected member names by pool, such as { web: ['web1', 'web2'] }")
-  for (const [pool, members] of Object.entries(pools as Record<string, unknown>)) {
-    if (Array.isArray(members) && members.every((member) => typeof member === 'string')) continue
-    refuse(`pools.${pool}: expected a list of member names, such as ['web1', 'web2']`)
-  }
 }

@@ -14,6 +14,7 @@ import { judgeAll } from './judge-all.js'
 import { notesOf, refusal } from './words.js'
 
 const ONLY_OF_A_ROLL = [
+  'act',
   'canary',
   'maxUnavailable',
   'group',

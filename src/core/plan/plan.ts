@@ -1,9 +1,9 @@
 import type { DrainableProvider } from '../../provider/contract.js'
 import type { DrainableError } from '../../provider/error.js'
-import type { RollOptions } from '../roll/options.js'
+import { rollNames, type RollOptions } from '../roll/options.js'
 import type { RollTarget } from '../roll/servers.js'
 import { checkProvider } from '../verbs/call.js'
-import { parsePolicy, type Policy, type ResolvedPolicy } from '../verbs/policy.js'
+import { parsePolicy, policyNames, type Policy, type ResolvedPolicy } from '../verbs/policy.js'
 import { parseTarget, type Target } from '../verbs/target.js'
 import { expectation, sort, toPlan, type DrainPlan, type Sorted } from './assemble.js'
 import { judgeAll, type Verdicts } from './judge-all.js'
@@ -18,7 +18,7 @@ export type PlanPolicy = Policy | Omit<RollOptions, 'act'>
  * would wait for, which errors would refuse it, how long it would take. It looks and changes nothing. It reports
  * every obstacle at once, while the drain itself stops at the first.
  *
- * It plans a roll if an option is given that only a roll has (`maxUnavailable`, `canary`, `group`, `waitHealthy`,
+ * It plans a roll if an option is given that only a roll has (`act`, `maxUnavailable`, `canary`, `group`, `waitHealthy`,
  * `onFailure`, `lease`, `onTimeout: 'postpone'`). It does not take the lease, calls no callbacks, and only reads a
  * ticket of the same `id`.
  *
@@ -44,7 +44,8 @@ export async function plan(
   if (isRoll(target, options)) return planRoll(provider, target, options, SUBJECT)
   const own = target as Target
   parseTarget(own, SUBJECT)
-  const resolved = parsePolicy(options, SUBJECT)
+  const names = [...new Set([...policyNames(), ...rollNames()])]
+  const resolved = parsePolicy(options, SUBJECT, names)
   resolved.signal?.throwIfAborted()
   const verdicts = await judgeAll(provider, own, resolved, () => 'all', SUBJECT)
   const { judged } = verdicts

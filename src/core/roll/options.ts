@@ -6,9 +6,16 @@ import { parseOptions } from '../../provider/options.js'
 import type { DrainReport } from '../../provider/report.js'
 import type { Lease } from '../lease/lease.js'
 import { leaseSchema, leaseTtlOption } from '../lease/lease-option.js'
+import type { OwnHealthCheck } from '../runner/run-spec.js'
 import type { RollData } from '../tickets/ticket.js'
 import { callShape, fn } from '../verbs/call.js'
-import { parsePolicy, ticketShape, type Policy, type ResolvedPolicy } from '../verbs/policy.js'
+import {
+  parsePolicy,
+  policyNames,
+  ticketShape,
+  type Policy,
+  type ResolvedPolicy,
+} from '../verbs/policy.js'
 import type { RollEvent } from './events.js'
 import { once } from '../../provider/once.js'
 
@@ -30,9 +37,6 @@ export interface ServerDrained {
    */
   readonly signal: AbortSignal
 }
-
-/** The caller's own health check of a member; see {@link ReadyOptions.waitHealthy}. */
-export type OwnHealthCheck = (ref: MemberRef, signal: AbortSignal) => Promise<void>
 
 /** The options of a roll. Those of {@link Policy} apply to the drain of each server. */
 export interface RollOptions extends Omit<Policy, 'until' | 'onEvent' | 'onTimeout'> {
@@ -170,6 +174,14 @@ const resumeSchema = once(() =>
   }),
 )
 
+/** What is given at all: a promise, or a text, has no options. */
+const anyOptions = once(() => z.looseObject({}))
+
+/** Every option of a roll. */
+export const rollNames = once(() => [
+  ...new Set([...Object.keys(rollSchema().shape), ...policyNames()].filter((n) => n !== 'until')),
+])
+
 function isShare(value: unknown): boolean {
   if (typeof value !== 'string') return Number.isSafeInteger(value) && Number(value) >= 1
   const percent = Number.parseFloat(value)
@@ -182,7 +194,7 @@ function isShare(value: unknown): boolean {
  * @throws `INVALID_OPTIONS` naming every wrong field
  */
 export function parseRoll(o: RollOptions, subject: string): RollSettings {
-  const given = Object(o) as RollOptions
+  const given = parseOptions(anyOptions(), o, subject, rollNames()) as unknown as RollOptions
   const { act, onEvent, canary, maxUnavailable, group, ...more } = given
   const { waitHealthy, onTimeout, onFailure, lease, leaseTtl: ttl, ...policy } = more
   if ('until' in policy && policy.until !== undefined) {
@@ -209,7 +221,11 @@ export function parseRoll(o: RollOptions, subject: string): RollSettings {
   const failed = read.onFailure
   return {
     act,
-    policy: parsePolicy({ ...policy, onTimeout: late === 'postpone' ? 'fail' : late }, subject),
+    policy: parsePolicy(
+      { ...policy, onTimeout: late === 'postpone' ? 'fail' : late },
+      subject,
+      rollNames(),
+    ),
     onEvent: read.onEvent,
     check: typeof waitHealthy === 'function' ? waitHealthy : undefined,
     lease: toLeaseWish(read),

@@ -10,6 +10,7 @@ import type {
 import { DrainableError } from '../../provider/error.js'
 import { formatRef, refKey } from '../../provider/member-ref.js'
 import { quote } from '../../provider/quote.js'
+import { wordsOf } from '../../provider/thrown.js'
 import type { Target } from '../verbs/target.js'
 import { select } from '../verbs/watch.js'
 import type { RollSettings } from './options.js'
@@ -87,13 +88,19 @@ function keyOf(
   if (grouping === 'ref') return alone
   if (grouping === 'address')
     return reading.address === undefined ? alone : `address ${canonicalAddress(reading.address)}`
-  const said: unknown = grouping(reading)
-  if (typeof said === 'string') return `group ${said}`
-  throw new DrainableError(
-    'INVALID_OPTIONS',
-    `${subject}: group: expected a text for ${formatRef(reading.ref)}, found ${typeof said}`,
-    { ref: reading.ref },
-  )
+  const { ref } = reading
+  const refuse = (words: string, cause?: unknown): never => {
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: group: ${words}`, { ref, cause })
+  }
+  let said: unknown
+  try {
+    said = grouping(reading)
+  } catch (error) {
+    refuse(`your function failed for ${formatRef(ref)}: ${wordsOf(error)}`, error)
+  }
+  return typeof said === 'string'
+    ? `group ${said}`
+    : refuse(`expected a text for ${formatRef(ref)}, found ${typeof said}`)
 }
 
 /** @throws `INVALID_OPTIONS` if its members have different addresses: `act` gets only one */

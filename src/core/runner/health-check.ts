@@ -36,10 +36,12 @@ async function askCaller(run: RunState, ref: MemberRef): Promise<DrainableError 
   if (until !== null) alarm.set(until, () => own.abort(unanswered(ref, until - run.startedAt)))
   try {
     // In an async function, so that a check that throws synchronously is handled like any other failure.
-    await abortable((async () => spec.check?.(ref, own.signal))(), own.signal)
-    return null
+    const said: unknown = await abortable((async () => spec.check?.(ref, own.signal))(), own.signal)
+    return said === false ? unhealthy(ref, 'it gave false') : null
   } catch (cause) {
-    return isDrainableError(cause) && cause === own.signal.reason ? cause : unhealthy(ref, cause)
+    return isDrainableError(cause) && cause === own.signal.reason
+      ? cause
+      : unhealthy(ref, wordsOf(cause), cause)
   } finally {
     alarm.clear()
     stop.signal.removeEventListener('abort', onStop)
@@ -54,8 +56,7 @@ function unanswered(ref: MemberRef, limit: number): DrainableError {
   )
 }
 
-function unhealthy(ref: MemberRef, cause: unknown): DrainableError {
-  const words = wordsOf(cause)
+function unhealthy(ref: MemberRef, words: string, cause?: unknown): DrainableError {
   return new DrainableError(
     'HEALTH_TIMEOUT',
     `${formatRef(ref)}: the caller's health check failed: ${words}; it stays as it is`,

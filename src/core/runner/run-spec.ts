@@ -12,6 +12,10 @@ import type { Floor } from './balancer/floor.js'
 import type { SeenLook } from './look/look.js'
 import type { Scheduler } from './look/scheduler.js'
 
+/** The caller's own health check of a member, which fails if it throws or gives `false`; see `waitHealthy` of `ready()`. */
+// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- what an async function gives that returns nothing
+export type OwnHealthCheck = (ref: MemberRef, signal: AbortSignal) => Promise<boolean | void>
+
 /** The specification of a run by a verb. */
 export interface RunSpec {
   readonly provider: DrainableProvider
@@ -43,7 +47,7 @@ export interface RunSpec {
   readonly keeper: () => TicketKeeper
   readonly prepare: (context: RunContext) => Promise<Prepared>
   /** The caller's own health check. */
-  readonly check?: (ref: MemberRef, signal: AbortSignal) => Promise<void>
+  readonly check?: OwnHealthCheck
   /** Whether it should not keep the process alive. */
   readonly background?: boolean
   /** When its time began, by its clock. Default: now. */

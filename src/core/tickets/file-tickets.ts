@@ -35,12 +35,13 @@ const ABANDONED = 3_600_000
  * ```
  */
 export function fileTickets(path: string): TicketStore {
-  if (typeof path !== 'string' || path.length === 0) {
-    throw new DrainableError(
-      'INVALID_OPTIONS',
-      'fileTickets(): path: expected the path of a folder',
-    )
+  const refuse = (words: string): never => {
+    throw new DrainableError('INVALID_OPTIONS', `fileTickets(): path: ${words}`)
   }
+  if ((path as unknown) instanceof URL) refuse('found a URL; write fileURLToPath(url)')
+  if (typeof path !== 'string' || path.length === 0) refuse('expected the path of a folder')
+  if (/^~[/\\]/.test(path))
+    refuse("'~' means nothing outside of a shell; write join(homedir(), ...)")
   let swept = false
   const file = (key: string): string => {
     if (FILE_KEY.test(key)) return join(path, `${key}.json`)

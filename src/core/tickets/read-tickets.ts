@@ -57,5 +57,10 @@ export async function keptTicket(
 ): Promise<Ticket | undefined> {
   const kept = await answerOfStore(Promise.resolve(store.get(id)), clock, limit)
   if (kept === undefined || kept === null) return undefined
-  return parseTicket(parseStored(kept), subject)
+  const value = parseStored(kept)
+  if (value !== undefined) return parseTicket(value, subject)
+  throw new DrainableError(
+    'TICKET_INVALID',
+    `${subject}: what the store has is not JSON, remove it if it is none of ours`,
+  )
 }

@@ -1,9 +1,11 @@
 import { DrainableError } from '../../provider/error.js'
 import type { DrainableProvider } from '../../provider/contract.js'
 import { refKey } from '../../provider/member-ref.js'
+import { isPromise } from '../../provider/options.js'
 import { partsOf } from '../combined/parts.js'
 import { STATE_FORM, ticketSchema } from './schema.js'
 import type { Ticket } from './shape.js'
+import { parseStored } from './store.js'
 
 export type {
   DrainTicket,
@@ -19,21 +21,19 @@ export type {
 } from './shape.js'
 
 /**
- * Checks every field of a ticket from outside.
+ * Checks every field of a ticket from outside. Some stores give its JSON text back.
  *
  * @throws `TICKET_INVALID` naming what is wrong
  */
-export function parseTicket(value: unknown, subject: string): Ticket {
-  if (value === undefined || value === null) {
-    const words = `${subject}: there is no ticket (found ${String(value)}): the store has none under that id, or the drain has ended and nothing is left to undo`
+export function parseTicket(given: unknown, subject: string): Ticket {
+  const value = isJsonText(given) ? parseStored(given) : given
+  if (given === undefined || given === null) {
+    const words = `${subject}: there is no ticket (found ${String(given)}): the store has none under that id, or the drain has ended and nothing is left to undo`
     throw new DrainableError('TICKET_INVALID', words)
   }
-  const known = (value as { members?: { state?: { v?: unknown } }[] } | null)?.members
-  const version = Array.isArray(known) ? known[0]?.state?.v : undefined
-  if (version !== undefined && version !== STATE_FORM) {
-    const words = `this version reads ${STATE_FORM}`
-    throw invalid(subject, `members.0.state.v is ${JSON.stringify(version)}, ${words}`)
-  }
+  const remedy = instead(value ?? given)
+  if (remedy !== undefined) throw new DrainableError('TICKET_INVALID', `${subject}: ${remedy}`)
+  refuseForm(value, subject)
   const result = ticketSchema().safeParse(value)
   if (!result.success) {
     const issue = result.error.issues[0]
@@ -48,6 +48,36 @@ export function parseTicket(value: unknown, subject: string): Ticket {
   if (keys.size < ticket.members.length)
     throw invalid(subject, 'members: one of them is listed twice')
   return ticket
+}
+
+/** The state of another version is refused with both numbers, and not for what it lacks. */
+function refuseForm(value: unknown, subject: string): void {
+  const { v, members: known } = value as { v?: unknown; members?: { state?: { v?: unknown } }[] }
+  if (typeof v === 'number' && v !== 1) throw invalid(subject, `v is ${v}, this version reads 1`)
+  const version = Array.isArray(known) ? known[0]?.state?.v : undefined
+  if (version === undefined || version === STATE_FORM) return
+  const words = `this version reads ${STATE_FORM}`
+  throw invalid(subject, `members.0.state.v is ${JSON.stringify(version)}, ${words}`)
+}
+
+/** Whether it is meant to be JSON, as some stores give a ticket back. */
+export function isJsonText(value: unknown): value is string {
+  return typeof value === 'string' && /^\s*\{/.test(value)
+}
+
+/** What was clearly given in place of a ticket, and what to do. */
+function instead(value: unknown): string | undefined {
+  if (isPromise(value)) return 'found a promise of a ticket: await it first'
+  if (typeof value === 'string')
+    return isJsonText(value)
+      ? 'this is not a ticket of a drain: its text is damaged, it is not JSON'
+      : "found a text, expected a ticket: give what the store has, await tickets.get('...')"
+  const { get, ref, pool } = Object(value) as Readonly<Record<string, unknown>>
+  if (typeof get === 'function')
+    return "found a store, expected a ticket of it: await tickets.get('...')"
+  return ref === undefined && pool === undefined
+    ? undefined
+    : 'found a member, expected a ticket: ready() opens a member without one'
 }
 
 function invalid(subject: string, what: string): DrainableError {

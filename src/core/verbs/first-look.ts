@@ -7,12 +7,12 @@ import type { SeenLook } from '../runner/look/look.js'
 import type { RunContext } from '../runner/run-spec.js'
 import type { Scheduler } from '../runner/look/scheduler.js'
 import { notFound } from '../runner/look/not-found.js'
-import { pick, type ResolvedTarget } from './target.js'
+import { pick, refuseKey, type ResolvedTarget } from './target.js'
 
 /**
  * Takes the first look at a target: returns the members that it matches, and the look itself.
  *
- * @throws `NOT_FOUND` if nothing matches, or the balancer's own error
+ * @throws `NOT_FOUND` if nothing matches, `INVALID_OPTIONS` if the target names a balancer, or the balancer's own error
  */
 export async function firstLook(
   scheduler: Scheduler,
@@ -27,6 +27,7 @@ export async function firstLook(
     for (const reading of readings) checkIdentity(reading, identity)
     return { look, readings }
   }
+  refuseKey(target)
   const refs = await refsOf(scheduler, target, signal, limit())
   const look = await scheduler.look(refs, signal, limit())
   tellLedgers(scheduler.provider, look, scheduler.clock)

@@ -1,6 +1,6 @@
 import type { AdminState, Capabilities, DrainableProvider } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
-import type { DrainableError } from '../../provider/error.js'
+import { DrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
 import { parseOptions } from '../../provider/options.js'
 import { partsOf } from '../combined/parts.js'
@@ -20,7 +20,7 @@ import { owedOf } from '../tickets/owed.js'
 import { thawMember } from '../tickets/thaw.js'
 import { readTickets, type OnUnreadable } from '../tickets/read-tickets.js'
 import { belongsTo, drainsOf, type Ticket, type TicketMember } from '../tickets/ticket.js'
-import { callSchema, checkProvider, fn, type Call } from './call.js'
+import { callSchema, checkProvider, fn, isProvider, type Call } from './call.js'
 import { checkStore, toResumedPolicy } from './policy.js'
 import { wallOffsetOf } from './spec.js'
 import { once } from '../../provider/once.js'
@@ -96,6 +96,10 @@ export async function findOrphans(
   options: FindOrphansOptions = {},
 ): Promise<readonly Orphan[]> {
   const subject = 'findOrphans()'
+  if (isProvider(store) && !isProvider(provider)) {
+    const words = 'the store comes first: findOrphans(store, provider)'
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words}`)
+  }
   checkStore(store, subject)
   checkProvider(provider, subject)
   const { clock = systemClock, ...given } = parseOptions(optionsSchema(), options, subject)

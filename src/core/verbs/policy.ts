@@ -3,7 +3,7 @@ import type { Capabilities, MaintEffect } from '../../provider/contract.js'
 import { systemClock, type Clock } from '../../provider/clock.js'
 import { formatDuration, type Duration } from '../../provider/duration.js'
 import { DrainableError } from '../../provider/error.js'
-import { missingMethods, parseOptions } from '../../provider/options.js'
+import { isPromise, missingMethods, parseOptions } from '../../provider/options.js'
 import type { DrainEvent } from '../events.js'
 import type { LeaseTerm } from '../lease/permit.js'
 import type { MachinePolicy } from '../machine/policy.js'
@@ -101,10 +101,12 @@ export interface Policy extends Call {
 }
 
 const storeSchema = once(() =>
-  z.custom<TicketStore>(
-    (value) => missingMethods(value, ['get', 'set', 'delete']).length === 0,
-    'expected a store with get, set and delete',
-  ),
+  z.custom<TicketStore>((value) => missingMethods(value, ['get', 'set', 'delete']).length === 0, {
+    error: ({ input }) =>
+      isPromise(input)
+        ? 'found a promise; await it first'
+        : `expected a store with get, set and delete${typeof input === 'string' ? ', such as fileTickets(path)' : ''}`,
+  }),
 )
 
 /**
@@ -185,13 +187,21 @@ export interface ResolvedPolicy {
   readonly term?: LeaseTerm | undefined
 }
 
+/** The name of every option of a drain. */
+export const policyNames = once(() => Object.keys(policySchema().shape))
+
 /**
  * Checks a policy.
  *
+ * @param names - every option that the caller can give, where it is more or less than a policy
  * @throws `INVALID_OPTIONS` naming every wrong field
  */
-export function parsePolicy(policy: Policy, subject: string): ResolvedPolicy {
-  const given = parseOptions(policySchema(), policy, subject)
+export function parsePolicy(
+  policy: Policy,
+  subject: string,
+  names?: readonly string[],
+): ResolvedPolicy {
+  const given = parseOptions(policySchema(), policy, subject, names)
   const { timeout, escalateAfter, seal } = given
   return {
     data: {

@@ -15,6 +15,7 @@ import { initialState } from '../machine/state.js'
 import { LAST_LOOK } from '../runner/look/call.js'
 import { guarded } from '../emitter.js'
 import { Run } from '../runner/run.js'
+import type { OwnHealthCheck } from '../runner/run-spec.js'
 import { callShape, checkProvider, type Call } from './call.js'
 import { durationOption } from '../../provider/duration-option.js'
 import { firstLook } from './first-look.js'
@@ -32,11 +33,11 @@ export interface ReadyOptions extends Call {
    * balancer has checked a member that comes out of maint.
    *
    * Healthy means that a check of the balancer passed; a member that it does not check is reported as `unchecked` at
-   * once. The caller's own check is called once for each member. When the {@link ReadyOptions.timeout} is over, its
+   * once. The caller's own check is called once for each member, and fails if it
+   * throws or gives `false`. When the {@link ReadyOptions.timeout} is over, its
    * signal fires and the member counts as not healthy.
    */
-  readonly waitHealthy?:
-    boolean | Duration | ((ref: MemberRef, signal: AbortSignal) => Promise<void>) | undefined
+  readonly waitHealthy?: boolean | Duration | OwnHealthCheck | undefined
   /**
    * How long it may take until the members are ready, from the call on. `Infinity` is allowed; a bare number from 1
    * to 999 is refused. Not allowed beside a `waitHealthy` that is a duration, which means the same.
@@ -57,13 +58,11 @@ export interface ReadyReport {
 
 const DEFAULT_LIMIT = 30_000
 
-type HealthCheck = (ref: MemberRef, signal: AbortSignal) => Promise<void>
-
 /** Whether to wait for health, for how long, and the caller's own check. */
 interface HealthWish {
   readonly must: boolean
   readonly limit: number
-  readonly check?: (ref: MemberRef, signal: AbortSignal) => Promise<void>
+  readonly check?: OwnHealthCheck
 }
 
 const schema = once(() =>
@@ -238,7 +237,7 @@ async function readyCombined(
       ...(typeof waitHealthy === 'function'
         ? {
             waitHealthy: (ref: MemberRef, given: AbortSignal) =>
-              (waitHealthy as HealthCheck)(tagRef(ref, key), given),
+              (waitHealthy as OwnHealthCheck)(tagRef(ref, key), given),
           }
         : {}),
     }

@@ -3,7 +3,8 @@ import type { Change, DrainableProvider } from '../../provider/contract.js'
 import { pause } from '../../provider/clock.js'
 import { DrainableError, isDrainableError } from '../../provider/error.js'
 import { refKey } from '../../provider/member-ref.js'
-import { parseOptions } from '../../provider/options.js'
+import { isPromise, parseOptions } from '../../provider/options.js'
+import { quote } from '../../provider/quote.js'
 import type { DrainReport } from '../../provider/report.js'
 import type { DrainEvent } from '../events.js'
 import { beginCombined, stepCombined, type StepOne } from '../combined/step.js'
@@ -18,7 +19,7 @@ import { pauseOf } from '../runner/look/pause-of.js'
 import { Run } from '../runner/run.js'
 import type { Prepared, RunSpec } from '../runner/run-spec.js'
 import { gapSince, restart, thawStep } from '../tickets/thaw.js'
-import { checkTicket, parseTicket, type Ticket } from '../tickets/ticket.js'
+import { checkTicket, isJsonText, parseTicket, type Ticket } from '../tickets/ticket.js'
 import { callShape, checkProvider, type Call } from './call.js'
 import { paceShape, parsePolicy, toResumedPolicy, type ResolvedPolicy } from './policy.js'
 import { prepareDrain } from './prepare-drain.js'
@@ -93,10 +94,11 @@ export async function stepDrain(
 }
 
 function parseFrom(from: unknown, subject: string): Ticket | StepStart {
+  if (isJsonText(from) || isPromise(from)) return parseTicket(from, subject)
   if (typeof from !== 'object' || from === null || Array.isArray(from)) {
     throw new DrainableError(
       'INVALID_OPTIONS',
-      `${subject}: from: expected a ticket or { target, policy? }, found ${Array.isArray(from) ? 'a list' : String(from)}`,
+      `${subject}: from: expected a ticket or { target, policy? }, found ${Array.isArray(from) ? 'a list' : quote(String(from), 40)}`,
     )
   }
   if (!('target' in from) && ('pool' in from || 'address' in from)) {
@@ -107,11 +109,28 @@ function parseFrom(from: unknown, subject: string): Ticket | StepStart {
   }
   if (!('target' in from)) return parseTicket(from, subject)
   const unknown = Object.keys(from).filter((key) => key !== 'target' && key !== 'policy')
-  if (unknown.length === 0) return from as StepStart
+  if (unknown.length === 0) {
+    refuseOfCall((from as Partial<StepStart>).policy, subject)
+    return from as StepStart
+  }
   throw new DrainableError(
     'INVALID_OPTIONS',
     `${subject}: unknown option ${unknown.map((key) => `'${key}'`).join(', ')} beside target, expected { target, policy? }`,
   )
+}
+
+/** What is a step's own, and would be given to no step but the first by a policy: said, and never ignored. */
+function refuseOfCall(policy: unknown, subject: string): void {
+  const given = Object(policy) as Partial<Record<string, unknown>>
+  const has = (key: string): boolean => given[key] !== undefined
+  const own = ['signal', 'clock', 'onEvent', 'pace'].filter(has)
+  const kept = ['tickets', 'onTicket'].filter(has)
+  const words = [
+    ...own.map((key) => `policy.${key}: give it to each step: stepDrain(lb, from, { ${key} })`),
+    ...kept.map((key) => `policy.${key}: leave it out and keep the ticket that each step gives`),
+  ]
+  if (words.length > 0)
+    throw new DrainableError('INVALID_OPTIONS', `${subject}: ${words.join('; ')}`)
 }
 
 function beginStep(

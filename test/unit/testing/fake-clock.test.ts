@@ -14,6 +14,21 @@ describe('fakeClock', () => {
     expect(fakeClock(1_000).now()).toBe(1_000)
   })
 
+  test.each(['1m', NaN, -1, undefined, null])('is not moved by %j', async (ms) => {
+    const clock = fakeClock()
+    await expect(clock.advance(ms as number)).rejects.toThrow('advance(): expected milliseconds')
+    if (ms !== undefined) expect(() => fakeClock(ms as number)).toThrow('startAt: expected')
+    expect(clock.now()).toBe(0)
+  })
+
+  test('runs until a promise, and not a function', async () => {
+    const clock = fakeClock()
+    const given = (() => Promise.resolve()) as never
+    await expect(clock.runUntil(given)).rejects.toThrow(
+      'expected a promise, found a function: call',
+    )
+  })
+
   test('fires each timer at its own moment, in order', async () => {
     const clock = fakeClock(100)
     const fired: [string, number][] = []

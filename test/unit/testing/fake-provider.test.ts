@@ -28,6 +28,19 @@ describe('fakeProvider', () => {
     expect(() => fakeProvider(options as never)).toThrow(`fakeProvider(): ${words}`)
   })
 
+  test.each<[string, (lb: FakeProvider) => unknown, string]>([
+    ['setBehind()', (lb) => lb.setBehind(web1, 'down' as never), "found 'down'"],
+    ['setHealth()', (lb) => lb.setHealth(web1, 'ok' as never), "expected one of 'up', 'down'"],
+    ['failNext()', (lb) => lb.failNext('trow' as never), "expected one of 'throw', 'throw-after'"],
+    ['occupy()', (lb) => lb.occupy(web1, -1), 'expected a whole number of requests from 0'],
+    ['queue()', (lb) => lb.queue(web1, NaN), 'found NaN'],
+    ['arrive()', (lb) => lb.arrive(web1, '2' as never), "found '2'"],
+  ])('%s refuses a word or number that would do nothing', (name, call, words) => {
+    const { lb } = setup()
+    expect(() => call(lb)).toThrow(name)
+    expect(() => call(lb)).toThrow(words)
+  })
+
   test('makes no signal for a call that waits for nothing', async () => {
     const { lb } = setup()
     const combined = vi.spyOn(AbortSignal, 'any')

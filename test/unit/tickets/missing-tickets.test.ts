@@ -29,6 +29,19 @@ describe('a missing ticket', () => {
   })
 })
 
+test.each([
+  ['"x"', "ticket 'a': what the store has is not JSON, remove it if it is none of ours"],
+  ['{"v":9}', 'v is 9, this version reads 1'],
+])('a drain under an id that holds %s says what it found', async (text, words) => {
+  const store = new Map<string, unknown>([['a', text === '"x"' ? 'x' : text]])
+  const tickets = store as unknown as TicketStore
+  const lb = fakeProvider({ pools: { web: ['web1', 'web2'] } })
+  const run = startDrain(lb, { pool: 'web', member: 'web1' }, { tickets, id: 'a', timeout: '2s' })
+  const report = await run.done
+  expect(String(report.error)).toContain(words)
+  expect(lb.requests.filter(({ verb }) => verb === 'apply')).toEqual([])
+})
+
 test('why() of a drain whose store hangs names the store, not the balancer', async () => {
   const clock = fakeClock()
   const lb = fakeProvider({ pools: { web: ['web1', 'web2'] }, clock })

@@ -364,6 +364,10 @@ function tooLate(draft: Draft): DrainableError {
     const words = `the balancer contradicts itself about the state of this member for ${took}, so nothing was changed`
     return new DrainableError('CONFLICT', `${name}: ${words}`, { ref })
   }
+  if (state.goal.kind === 'open' && state.goal.check === 'running') {
+    const words = `the caller's health check gave no answer within ${took}; it stays as it is, a longer timeout waits longer`
+    return new DrainableError('HEALTH_TIMEOUT', `${name}: ${words}`, { ref })
+  }
   const reading = state.last.reading
   const health = reading.present ? reading.health : 'unknown'
   return new DrainableError(

@@ -57,7 +57,19 @@ describe('a malformed target', () => {
     ['web1', 'expected { pool, member }, a list of those'],
     [{ backend: 'web', server: 'web1' }, "'backend' is called 'pool' here, 'server' is called"],
     [{ ip: '10.0.0.1' }, "'ip' is called 'address' here"],
-    [{ pool: 'web', members: ['web1'] }, "unknown 'members'; expected { pool, member }"],
+    [
+      { pool: 'web', members: ['web1'] },
+      "unknown 'members'; write a list: [{ pool, member }, ...]",
+    ],
+    [{ pool: 'web', name: 'web1' }, "'name' is called 'member' here"],
+    [{ pool: 'web', address: '10.0.0.1' }, 'an address is looked for in every pool'],
+    [{ address: '10.0.0.1', port: 0 }, 'port: expected a number from 1 to 65535'],
+    [{ address: '10.0.0.1', port: 70_000 }, 'port: expected a number from 1 to 65535'],
+    [{ address: '10.0.0.1', port: '80' }, 'port: expected a number from 1 to 65535'],
+    [['web/web1'], "[0] is a text; write { pool: 'web', member: 'web1' }"],
+    [[{ pool: 'web' }], '[0] is no member; a list has { pool, member } only'],
+    [[{ pool: 'web', member: 5 }], '[0].member: expected string'],
+    [Promise.resolve({ pool: 'web' }), 'is a promise; await it first'],
     [{ pool: 'web', member: '' }, 'member: is empty'],
     [[], 'is empty; expected { pool, member }'],
     [{ address: 'http://10.0.0.1:80' }, 'is a URL; give the address and the port apart'],
@@ -66,6 +78,33 @@ describe('a malformed target', () => {
     const error = await missed(fakeProvider({ pools }), target)
     expect(error.code).toBe('INVALID_OPTIONS')
     expect(error.message).toContain(words)
+  })
+
+  test('a reading is told to give its ref', async () => {
+    const lb = fakeProvider({ pools })
+    const readings = await select(lb, { pool: 'web' })
+    expect((await missed(lb, readings[0])).message).toContain(
+      'is a reading of select(); give its ref',
+    )
+    expect((await missed(lb, readings)).message).toContain('readings.map(({ ref }) => ref)')
+  })
+
+  test("'all' is for select() alone", async () => {
+    const error = await said(drain(fakeProvider({ pools }), 'all' as unknown as Target))
+    expect(error.message).toContain("'all' is a target of select() alone")
+  })
+
+  test.each<Target>([
+    { balancer: 'edge', pool: 'web', member: 'web1' },
+    { balancer: 'edge', pool: 'web' },
+    { balancer: 'edge', address: '10.0.0.1' },
+    [{ balancer: 'edge', pool: 'web', member: 'web1' }],
+  ])('%j names no balancer where there is one only', async (target) => {
+    const lb = fakeProvider({ pools })
+    const error = await said(drain(lb, target, { timeout: '2s' }))
+    expect(error.code).toBe('INVALID_OPTIONS')
+    expect(error.message).toContain("balancer: 'edge' is a key of combineProviders()")
+    expect(lb.requests.filter(({ verb }) => verb === 'apply')).toEqual([])
   })
 
   test('a pool of several balancers is told how to name one of them', async () => {

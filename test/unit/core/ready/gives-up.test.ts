@@ -39,6 +39,16 @@ describe('ready()', () => {
     expect(given?.aborted).toBe(true)
   })
 
+  test('a check that gives false is a failed check', async () => {
+    const { clock, lb } = setUp()
+    lb.setBehind(web1, 'drain')
+    const waitHealthy = () => Promise.resolve(false)
+    const error = await clock.runUntil(thrown(ready(lb, web1, { clock, waitHealthy })))
+    expect(error).toMatchObject({ code: 'HEALTH_TIMEOUT' })
+    expect((error as Error).message).toContain("the caller's health check failed: it gave false")
+    expect(lb.state(web1)).toBe('drain')
+  })
+
   test('fails the check that throws at once', async () => {
     const { clock, lb } = setUp()
     lb.setHealth(web1, 'unchecked')

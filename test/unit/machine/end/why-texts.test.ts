@@ -126,7 +126,9 @@ describe('the client that set the state', () => {
   })
 
   test('is what the product names', () => {
-    expect(opened('its agent').why[0]?.text).toContain('its agent, or another client set that state')
+    expect(opened('its agent').why[0]?.text).toContain(
+      'its agent, or another client set that state',
+    )
   })
 })
 
