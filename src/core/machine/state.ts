@@ -48,10 +48,7 @@ export interface LastReading {
   readonly mayOpen: boolean
 }
 
-/**
- * The member as found before our first effective change: the state that an undo goes back to, and the identity that
- * tells it from another member with its name.
- */
+/** The member as found before our first effective change: what an undo goes back to, and its identity. */
 export interface FoundMember {
   readonly identity: string
   readonly own: AdminState | 'unknown'

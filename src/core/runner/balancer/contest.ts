@@ -4,9 +4,8 @@ import { DrainableError } from '../../../provider/error.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { DrainReport } from '../../../provider/report.js'
 import type { Clock } from '../../../provider/clock.js'
-import { seenElsewhere } from '../../machine/ledger/foreign.js'
 import type { Sight } from '../../machine/input.js'
-import { keepLedger, ledgersOf, sightOf, type Ledger } from './ledgers.js'
+import { keepLedger, learnSight, ledgersOf, sightOf, type Ledger } from './ledgers.js'
 import { lateChange, sameChange } from '../../machine/ledger/changes.js'
 import { shareHolds } from '../../machine/ledger/late.js'
 import { owesUndo } from '../../machine/ledger/owner.js'
@@ -221,23 +220,13 @@ export class Contest {
     if (clock !== this.#run.spec.clock) return // its moments mean nothing here
     const key = refKey(ref)
     const { members } = this.#run
-    members?.replace((state) => (refKey(state.ref) === key ? this.#learn(state, sight) : state))
+    members?.replace((state) =>
+      refKey(state.ref) === key ? learnSight(this.#membership, state, sight) : state,
+    )
     const state = members?.get(key)
     if (state === undefined || this.#run.isReleased() || !contradicts(state, sight)) return
     this.#run.sender?.send(members?.take(key, { type: 'sighted', sight }) ?? [])
     this.#options.contradicted()
-  }
-
-  /** Where a hold of another run may still come, what shows up after a sight may be its doing: that tells nothing. */
-  #learn(state: DrainState, sight: Sight): DrainState {
-    const learnt = seenElsewhere(state, sight)
-    if (learnt.sighted === state.sighted) return learnt
-    const { others, coming } = this.#membership
-    const key = refKey(state.ref)
-    const comes =
-      others().some((other) => other.late(state.ref).some(mayCome)) ||
-      coming().some((ref) => refKey(ref) === key)
-    return comes ? { ...learnt, sighted: null } : learnt
   }
 
   #share(keys: readonly string[]): void {

@@ -4,6 +4,9 @@ import { atLeast } from '../../../provider/admin-state.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Sight } from '../../machine/input.js'
 import { incarnationsIn, incarnationsOf, type DrainState } from '../../machine/state.js'
+import { seenElsewhere } from '../../machine/ledger/foreign.js'
+import type { Membership } from './balancer.js'
+import { mayCome } from './coming.js'
 import type { SeenLook } from '../look/look.js'
 import { readingsOf } from '../look/readings.js'
 
@@ -100,4 +103,22 @@ export function sightOf(state: DrainState, askedAt: number): Sight | undefined {
   if (own === 'unknown') return undefined
   if (goal.kind === 'drain' && hold.wish !== 'none' && atLeast(own, hold.wish)) return undefined
   return { own, identity, askedAt, at: last.at, incarnations: incarnationsOf(state) }
+}
+
+/**
+ * Takes in what another run saw of a member. If a hold of another run may still come, the sight tells nothing: what shows
+ * up after it may be the doing of that hold.
+ */
+export function learnSight(
+  { others, coming }: Pick<Membership, 'others' | 'coming'>,
+  state: DrainState,
+  sight: Sight,
+): DrainState {
+  const learnt = seenElsewhere(state, sight)
+  if (learnt.sighted === state.sighted) return learnt
+  const key = refKey(state.ref)
+  const comes =
+    others().some((other) => other.late(state.ref).some(mayCome)) ||
+    coming().some((ref) => refKey(ref) === key)
+  return comes ? { ...learnt, sighted: null } : learnt
 }
