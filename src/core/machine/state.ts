@@ -367,12 +367,6 @@ export function incarnationsOf(state: DrainState): ReadonlyMap<string, string> {
   return found
 }
 
-/** The same of one reading. */
-export function incarnationsIn(scopes: readonly LoadScope[]): ReadonlyMap<string, string> {
-  const alive = scopes.filter(({ state }) => state !== 'ended')
-  return new Map(alive.map((one) => [one.scope, one.state === 'read' ? one.incarnation : '']))
-}
-
 /** Whether it has ended and keeps its member no longer: nothing is put back, nor looked after. */
 export function isLetGo({ ending }: Pick<DrainState, 'ending'>): boolean {
   return ending.ended !== null && !ending.holding

@@ -1,9 +1,9 @@
 import type { Clock } from '../../../provider/clock.js'
-import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
+import type { DrainableProvider, LoadScope, MemberRef } from '../../../provider/contract.js'
 import { atLeast } from '../../../provider/admin-state.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Sight } from '../../machine/input.js'
-import { incarnationsIn, incarnationsOf, type DrainState } from '../../machine/state.js'
+import { incarnationsOf, type DrainState } from '../../machine/state.js'
 import type { SeenLook } from '../look/look.js'
 import { readingsOf } from '../look/readings.js'
 
@@ -90,6 +90,12 @@ export function tellLedgers(provider: DrainableProvider, look: SeenLook, clock: 
     const sight = { own, identity, askedAt, at, incarnations: incarnationsIn(scopes) }
     for (const ledger of ledgers) ledger.deref()?.seen(ref, sight, clock)
   }
+}
+
+/** Incarnation of every process of one reading; of one that can't be read: none known. */
+export function incarnationsIn(scopes: readonly LoadScope[]): ReadonlyMap<string, string> {
+  const alive = scopes.filter(({ state }) => state !== 'ended')
+  return new Map(alive.map((one) => [one.scope, one.state === 'read' ? one.incarnation : '']))
 }
 
 /** A member seen lower than this run wishes it, if it wishes it down at all. */
