@@ -369,12 +369,6 @@ export function incarnationsOf(state: DrainState): ReadonlyMap<string, string> {
   return found
 }
 
-/** The incarnations in one reading. */
-export function incarnationsIn(scopes: readonly LoadScope[]): ReadonlyMap<string, string> {
-  const alive = scopes.filter(({ state }) => state !== 'ended')
-  return new Map(alive.map((one) => [one.scope, one.state === 'read' ? one.incarnation : '']))
-}
-
 /** Whether the run has ended and let go of its member: it puts nothing back and no longer watches it. */
 export function isLetGo({ ending }: Pick<DrainState, 'ending'>): boolean {
   return ending.ended !== null && !ending.holding

@@ -6,7 +6,6 @@ import type { Sight } from '../input.js'
 import { lastInPlace } from './owner.js'
 import {
   anotherIncarnation,
-  incarnationsIn,
   incarnationsOf,
   isLetGo,
   type DrainState,
@@ -32,10 +31,10 @@ export function noteForeign(draft: Draft, reading: Reading, askedAt: number, bef
   const { hold, found } = state
   if (!reading.present || reading.own === 'unknown' || reading.identity !== found?.identity) return
   if (hold.pending !== null || askedAt <= hold.confirmedAt) return
-  const { own, identity, scopes } = reading
+  const { own, identity } = reading
   // Handled like a look of another call: nothing is put back.
   if (isLetGo(state)) {
-    const incarnations = incarnationsIn(scopes)
+    const incarnations = incarnationsOf(state)
     const sight = { own, identity, askedAt, at: draft.now, incarnations }
     draft.set({ hold: seenElsewhere(state, sight).hold })
   } else noteLooked(draft, own, askedAt, before)

@@ -1,9 +1,9 @@
 import type { Clock } from '../../../provider/clock.js'
-import type { DrainableProvider, MemberRef } from '../../../provider/contract.js'
+import type { DrainableProvider, LoadScope, MemberRef } from '../../../provider/contract.js'
 import { atLeast } from '../../../provider/admin-state.js'
 import { refKey } from '../../../provider/member-ref.js'
 import type { Sight } from '../../machine/input.js'
-import { incarnationsIn, incarnationsOf, type DrainState } from '../../machine/state.js'
+import { incarnationsOf, type DrainState } from '../../machine/state.js'
 import { seenElsewhere } from '../../machine/ledger/foreign.js'
 import type { Membership } from './balancer.js'
 import { mayCome } from './coming.js'
@@ -93,6 +93,12 @@ export function tellLedgers(provider: DrainableProvider, look: SeenLook, clock: 
     const sight = { own, identity, askedAt, at, incarnations: incarnationsIn(scopes) }
     for (const ledger of ledgers) ledger.deref()?.seen(ref, sight, clock)
   }
+}
+
+/** The incarnation of each process in one reading; none of a process that could not be read. */
+export function incarnationsIn(scopes: readonly LoadScope[]): ReadonlyMap<string, string> {
+  const alive = scopes.filter(({ state }) => state !== 'ended')
+  return new Map(alive.map((one) => [one.scope, one.state === 'read' ? one.incarnation : '']))
 }
 
 /** The sight of a member that is lower than this run wants, if it wants it held at all. */

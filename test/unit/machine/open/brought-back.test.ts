@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { openGoal } from 'drainable/machine'
-import { failure, held, started, type MemberRun } from '../member-run.js'
+import { failure, held, started, WEB1, type MemberRun } from '../member-run.js'
 
 /** Taken back, while the run still waits for other members. */
 function restored(): MemberRun {
@@ -176,8 +176,8 @@ describe('an undo that waited for a lost change', () => {
     test('is waited for while one of several may come', () => {
       const run = opened()
       const [entry] = run.state.hold.late
-      run.put({ type: 'inherit', late: [{ ...entry!, change: { ...entry!.change } }] })
-      const late = [{ ...entry!, change: { ...entry!.change }, until: 9_000 }]
+      const change = { kind: 'hold' as const, ref: WEB1, to: 'maint' as const }
+      const late = [{ ...entry!, change, until: 9_000 }]
       run.put({ type: 'inherit', late }).look({ after: 2_000 })
       expect(run.outcome).toBe(null)
       expect(run.look({ after: 7_000 }).outcome).toBe('refused')

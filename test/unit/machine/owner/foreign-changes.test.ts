@@ -1,6 +1,15 @@
 import type { OwnChange } from 'drainable/machine'
 import { describe, expect, test } from 'vitest'
-import { WEB1, failure, held, idle, started, type MemberRun } from '../member-run.js'
+import {
+  WEB1,
+  failure,
+  held,
+  idle,
+  started,
+  unanswered,
+  undoOf,
+  type MemberRun,
+} from '../member-run.js'
 
 /** Another client lowered what we had set, was seen to, and set the same again. */
 function setAgain(run: MemberRun): MemberRun {
@@ -61,6 +70,14 @@ describe('a state of ours that another client took back and set again', () => {
     run.set({ own: 'ready' }).look().set({ own: 'drain' }).look().open().look()
     expect(run.state.hold.changes.at(-1)).toMatchObject({ kind: 'restore', state: 'applied' })
     expect(run.outcome).toBe('overruled')
+  })
+
+  test('is ours to put back where a lost undo came, and its twin may still come', () => {
+    const run = held({ lateBound: 9_000 }).look()
+    const late = [unanswered(undoOf('drain', 'ready'), { lackedAt: run.now, shared: true })]
+    run.put({ type: 'inherit', late }).set({ own: 'ready' }).look().look()
+    expect(run.state.hold.late).toHaveLength(1)
+    expect([run.outcome, run.sentSoFar]).toEqual([null, ['hold drain', 'hold drain']])
   })
 
   test('is not recognised by a look from before our hold', () => {

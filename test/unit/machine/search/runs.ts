@@ -8,7 +8,7 @@ import {
   type MachinePolicy,
 } from 'drainable/machine'
 import { seenElsewhere } from '../../../../src/core/machine/ledger/foreign.js'
-import { incarnationsIn } from '../../../../src/core/machine/state.js'
+import { incarnationsIn } from '../../../../src/core/runner/balancer/ledgers.js'
 import { owesUndo } from '../../../../src/core/machine/ledger/owner.js'
 import { freezeMember } from '../../../../src/core/tickets/freeze.js'
 import { thawMember, thawStep } from '../../../../src/core/tickets/thaw.js'
