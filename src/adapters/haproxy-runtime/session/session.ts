@@ -30,6 +30,10 @@ const JUST_REPLACED = 'a reload has just replaced it, it is read at the next loo
 const OVER = new Error('the look has its answer')
 /** While everything is busy, the master is asked for old workers that often. */
 const MASTER_LOOK = 250
+/** HAProxy answers over the kept connection within that time, where it only takes no more connections, ms. */
+const ALIVE = 1_000
+/** Where there is no room for a connection that is kept, none is made for that long, ms. */
+const CROWDED = 300_000
 
 /** What one look saw: the process that serves, and those beside it. */
 export interface EverySight {
@@ -58,6 +62,8 @@ export class ControlPoint {
   /** By the clock of the calls: when the master last listed its workers. */
   #listedAt = -Infinity
   #current: Process | undefined
+  /** All connections of `stats maxconn` are taken: until when none is kept, by the clock of the calls. */
+  #crowdedUntil = -Infinity
 
   constructor(settings: Settings) {
     this.#settings = settings
@@ -67,7 +73,7 @@ export class ControlPoint {
     // Over TCP a process may be on another machine.
     const local = this.#socket.unix ? localProcesses() : NOT_LOCAL
     this.unseen = new Unseen(settings, this.label, local)
-    this.others = new OtherProcesses((process) => this.unseen.isGivenUp(process), local)
+    this.others = new OtherProcesses(this.unseen, local)
   }
 
   /** The way to a process that serves the socket. */
@@ -131,14 +137,15 @@ export class ControlPoint {
     process: Process,
     ctx: CallContext,
   ): Promise<OtherSight | undefined> {
-    if (this.#master === undefined) return this.others.read(wanted, process, undefined, ctx)
+    const question = { wanted, current: process, channel: this.channel(process) }
+    if (this.#master === undefined) return this.others.read(question, undefined, ctx)
     const over = new AbortController()
     // Cheaper than AbortSignal.any(): this is done at every look.
     const onAbort = (): void => over.abort(ctx.signal.reason)
     ctx.signal.addEventListener('abort', onAbort, { once: true })
     if (ctx.signal.aborted) onAbort()
     const within = { ...ctx, signal: over.signal }
-    const asked = this.others.read(wanted, process, this.#master, within)
+    const asked = this.others.read(question, this.#master, within)
     const replaced = this.#untilReplaced(process, within)
     try {
       return await Promise.race([asked, replaced])
@@ -178,7 +185,11 @@ export class ControlPoint {
   /** Asks once what is there, and finds the master. */
   async connect(ctx: CallContext): Promise<Facts> {
     ctx.signal.throwIfAborted()
-    this.#facts ??= await this.#learn(ctx)
+    if (this.#facts === undefined) {
+      this.#facts = await this.#learn(ctx)
+      // What was asked of it holds for it alone: one that has replaced it by the first look is another.
+      this.#current ??= toProcess(this.#facts.info, ctx.clock.now())
+    }
     if (!this.#masterAsked) {
       await this.#findMaster(this.#facts, ctx)
       await this.unseen.learn(this.#facts, this.#master !== undefined, ctx.clock.now())
@@ -258,8 +269,9 @@ export class ControlPoint {
         wanted === 'all'
           ? process.view.readAll(channel, ctx)
           : process.view.read(wanted, channel, ctx)
-      ).catch((error: unknown) => {
+      ).catch(async (error: unknown) => {
         this.#standstill.fail(ctx.clock.now())
+        await this.#makeRoom(process, error, ctx)
         throw error
       })
       process.seenAt = ctx.clock.now()
@@ -288,7 +300,8 @@ export class ControlPoint {
   async #follow<T>(ctx: CallContext, look: (process: Process) => Promise<T>): Promise<T> {
     const end = ctx.clock.now() + HAND_OVER
     for (;;) {
-      const process = this.#current ?? (await this.#first(ctx))
+      const process = this.#current
+      if (process === undefined) throw new TypeError('a look before connect()')
       try {
         return await look(process)
       } catch (error) {
@@ -311,12 +324,6 @@ export class ControlPoint {
     }
   }
 
-  async #first(ctx: CallContext): Promise<Process> {
-    const { info } = await this.#stats.ask([], ctx)
-    this.#current ??= toProcess(info, ctx.clock.now())
-    return this.#current
-  }
-
   async #replace(
     before: Process,
     next: Process,
@@ -327,8 +334,10 @@ export class ControlPoint {
     this.others.demote(before, next)
     this.#current = next
     if (this.#master !== undefined) return
-    await this.unseen.succeed(before, next, info)
-    if (before.kept?.state !== 'open') await this.unseen.lose(info, clock.now())
+    const now = clock.now()
+    await this.unseen.succeed(before, next, { info, known: this.others.pids, now })
+    const kept = before.kept?.state
+    if (kept !== 'open' && kept !== 'ended') await this.unseen.lose(info, now)
   }
 
   /**
@@ -361,13 +370,40 @@ export class ControlPoint {
     }
   }
 
+  /**
+   * Every drain keeps a connection, and ten of them take all that `stats maxconn` allows by default: then
+   * nobody is answered any more, and each gives its own up. A frozen process does not answer over it either.
+   */
+  async #makeRoom({ kept }: Process, error: unknown, ctx: CallContext): Promise<void> {
+    if (kept?.state !== 'open' || ctx.signal.aborted || !isUnanswered(error)) return
+    const limit = new AbortController()
+    const cancel = ctx.clock.setTimeout(() => limit.abort(OVER), ALIVE)
+    try {
+      const signal = AbortSignal.any([ctx.signal, limit.signal])
+      await kept.run('show cli level', { ...ctx, signal })
+    } catch {
+      return // the look says what is wrong
+    } finally {
+      cancel()
+    }
+    this.#crowdedUntil = ctx.clock.now() + CROWDED
+    kept.close()
+  }
+
   async #ensureKept(process: Process, ctx: CallContext): Promise<void> {
+    if (ctx.clock.now() < this.#crowdedUntil) return
     if (process.kept?.state === 'open') {
       if (process.kept.stale) await process.kept.run('show cli level', ctx)
       return
     }
     const { replyTimeout } = this.#settings
-    const kept = await KeptConnection.open(this.#socket, replyTimeout, ctx)
+    const kept = await KeptConnection.open(this.#socket, replyTimeout, ctx).catch(
+      (error: unknown) => {
+        // The look before was answered.
+        if (isUnanswered(error)) this.#crowdedUntil = ctx.clock.now() + CROWDED
+        throw error
+      },
+    )
     try {
       const { info } = await keptChannel(kept).run([], ctx)
       if (toProcess(info, 0).scope !== process.scope) throw new AnotherProcess(info)
@@ -381,4 +417,11 @@ export class ControlPoint {
       })
     }
   }
+}
+
+/** Whether nothing came: it is frozen, or takes no more connections. */
+function isUnanswered(error: unknown): boolean {
+  if (!isDrainableError(error)) return false
+  const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
+  return error.code === 'CALL_TIMEOUT' || code === 'EAGAIN'
 }

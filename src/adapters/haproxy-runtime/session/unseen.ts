@@ -33,7 +33,9 @@ export class Unseen {
   #bornAt = 0
   /** By the same clock: when the last look at the process that serves was asked for. */
   #lookedAt = -Infinity
+  /** Its arguments name no process that it has replaced. */
   #alone = false
+  #neverReloaded = false
   /** When a process started that may have replaced one which was never seen; by the same clock. */
   #doubtedAt: number | undefined
 
@@ -42,6 +44,8 @@ export class Unseen {
   #serves: ProcessInfo | undefined
   /** Others with its configuration: what was told to finish its work (SIGUSR1) is named by no argument. */
   #neighbours: readonly number[] = []
+  /** The system tells them. */
+  #isShown = false
   #neighboursAt = -Infinity
 
   constructor(settings: Settings, label: string, local: LocalProcesses = NOT_LOCAL) {
@@ -54,23 +58,29 @@ export class Unseen {
   async learn(facts: Facts, hasMaster: boolean, now: number): Promise<void> {
     this.#facts = facts
     this.#hasMaster = hasMaster
+    this.#neverReloaded = facts.neverReloaded
     await this.#meet(facts.info, now)
   }
 
-  /** A process was replaced that there is no way to. */
+  /** A process was replaced that there is no way to. Where the system shows it, it is waited for. */
   async lose(next: ProcessInfo, now: number): Promise<void> {
-    this.#lost = true
     await this.#meet(next, now)
+    this.#neverReloaded = this.#alone
+    if (!this.#isShown) this.#lost = true
   }
 
   async #meet(info: ProcessInfo, now: number): Promise<void> {
     this.#bornAt = now - info.lived
-    // Over TCP the process may be on another machine, where that pid is another process.
-    const isLocal = 'path' in this.#settings.socket.to
-    const plain = this.#facts?.mworker === false && isLocal && !this.#hasMaster
-    this.#alone = plain && !this.#lost && (await startedAlone(info))
+    this.#alone = this.#isLocal && (await startedAlone(info))
     this.#serves = info
-    this.#neighbours = this.#hasMaster ? [] : await this.#local.neighbours(info)
+    const neighbours = this.#hasMaster ? undefined : await this.#local.neighbours(info)
+    this.#isShown = neighbours !== undefined
+    this.#neighbours = neighbours ?? []
+  }
+
+  /** Over TCP the process may be on another machine, where that pid is another process. */
+  get #isLocal(): boolean {
+    return 'path' in this.#settings.socket.to
   }
 
   /** Asks the system which of the processes beside it are still there. */
@@ -83,6 +93,10 @@ export class Unseen {
       this.#neighbours.map(async (pid) => (await this.#local.fate({ pid }, serves)) !== 'ended'),
     )
     this.#neighbours = this.#neighbours.filter((_, at) => there[at])
+  }
+
+  #without(pid: number): void {
+    this.#neighbours = this.#neighbours.filter((one) => one !== pid)
   }
 
   /**
@@ -100,12 +114,51 @@ export class Unseen {
   /**
    * A process was replaced. Two reloads may lie between two looks, and what came and went in between may hold
    * work for longer than what was seen. Excluded where the first of them still served when the last had
-   * started already, or where the arguments of that one name the first alone.
+   * started already, or where the arguments of that one name the first alone; else it is one of the neighbours,
+   * where the system shows them.
+   *
+   * @param known - process ids of those that are looked at one by one
    */
-  async succeed(before: Process, next: Process, info: ProcessInfo): Promise<void> {
+  async succeed(
+    before: Process,
+    next: Process,
+    { info, known, now }: { info: ProcessInfo; known: readonly number[]; now: number },
+  ): Promise<void> {
+    this.#without(next.pid) // met before it served
     if (this.#lookedAt >= next.startedAt) return
-    if ('path' in this.#settings.socket.to && (await isSuccessorOf(info, before.pid))) return
-    this.#doubtedAt = next.startedAt
+    if (this.#isLocal && (await isSuccessorOf(info, before.pid))) return
+    if (!this.#isShown || !(await this.#meetNext(before, info, known, now)))
+      this.#doubtedAt = next.startedAt
+  }
+
+  /** @returns whether the system shows what came and went in between, where that is still there */
+  async #meetNext(
+    before: Process,
+    info: ProcessInfo,
+    known: readonly number[],
+    now: number,
+  ): Promise<boolean> {
+    const alone = this.#alone
+    await this.#meet(info, now)
+    for (const pid of [before.pid, ...known]) this.#without(pid)
+    // A restart: it has replaced nothing.
+    const isFresh = this.#alone && this.#isShown
+    if (isFresh) this.#neverReloaded = true
+    else this.#alone = alone
+    // The workers of one master are no neighbours.
+    return isFresh || (this.#isShown && this.#facts?.mworker === false)
+  }
+
+  /**
+   * Whether every process that may hold work is known, without a master: what is not among them has ended.
+   * A drain that is resumed, and one that goes by steps, knows processes that this provider has never met.
+   */
+  get knowsAll(): boolean {
+    const { oldWorkers } = this.#settings
+    if (this.#facts === undefined || this.#hasMaster) return false
+    if (oldWorkers === 'accept' || this.hasPassed(this.#bornAt)) return true
+    if (this.#facts.mworker !== false || this.#lost || this.doubt !== undefined) return false
+    return this.#isShown && this.#neighbours.length === 0
   }
 
   /** Why processes of before may hold work unseen; undefined where that is excluded. */
@@ -125,11 +178,11 @@ export class Unseen {
       return { why, refuses }
     }
     if (facts.mworker) {
-      if (facts.neverReloaded && !this.#lost && isSingle) return undefined
+      if (this.#neverReloaded && !this.#lost && isSingle) return undefined
       const why = `HAProxy at ${label} runs under a master (-W), and old workers of an earlier reload would not be seen: give the path of its master socket (haproxy -S) as 'master', or set oldWorkers: { within: <your hard-stop-after> } or 'accept'`
       return { why, refuses }
     }
-    if (this.#alone && isSingle) return undefined
+    if (this.#alone && !this.#lost && isSingle) return undefined
     const beside = isSingle
       ? ''
       : ` (another haproxy with its configuration runs: ${this.#neighbours.join(', ')})`
